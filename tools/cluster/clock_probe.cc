@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tools/cluster/clock_source.h"
@@ -149,7 +150,13 @@ absl::StatusOr<int> WriteSnapshotPairs(const std::string& folder, const Rotation
   ASSIGN_OR_RETURN(const int64_t period_ns, ScaledValue(FLAGS_period_ms, 1000000));
   ASSIGN_OR_RETURN(const int64_t duration_ns, ScaledValue(FLAGS_duration_s, kNsPerS));
   if (period_ns == 0) return absl::InvalidArgumentError("--period_ms is 0");
-  int64_t node_id = std::max<int64_t>(FLAGS_host_index.value(), 0);
+  // Without hosts there is nothing to hold it against.
+  int64_t node_id = FLAGS_host_index.value();
+  if (node_id < 0 && !absl::SimpleAtoi(FirstNonEmpty({EnvironmentVariable("OMPI_COMM_WORLD_RANK"),
+                                                      EnvironmentVariable("SLURM_NODEID"), "0"}),
+                                       &node_id)) {
+    return absl::InvalidArgumentError("say which host this is with --host_index, from 0");
+  }
   std::string header;
   if (FLAGS_start_walltime_ns.value().has_value()) {
     absl::StrAppend(&header, ",\"start_walltime_ns\":", *FLAGS_start_walltime_ns.value());

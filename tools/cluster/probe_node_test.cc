@@ -71,6 +71,18 @@ TEST(ProbeNodeTest, IntervalsHoldTheTruthOnAHardPathInEveryWindow) {
   }
 }
 
+// Windows are counted on clocks that differ by many of them.
+TEST(ProbeNodeTest, IntervalsHoldTheTruthOfClocksThatAreFarApart) {
+  std::vector<SimulatedClock> clocks = kClocks;
+  clocks[1].offset_ns = -10 * kSecond;
+  clocks[3].offset_ns = 3600 * kSecond;
+  const TemporaryDirectory directory;
+  SimulatedHosts hosts(clocks, HardPath(), kStartNs, 1);
+  ASSERT_OK(hosts.Run(60 * kSecond, directory.path()));
+  ASSERT_OK_AND_ASSIGN(const ProbeOffsets offsets, Load(directory));
+  LargestErrorNs(hosts, offsets, clocks.size(), 10);
+}
+
 TEST(ProbeNodeTest, ASymmetricPathIsFoundTo10Us) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
