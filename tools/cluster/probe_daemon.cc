@@ -73,8 +73,11 @@ class Daemon {
       pollfd file = {socket_.file(), static_cast<short>(may_read ? POLLIN : 0), 0};
       now = clock_.Read();
       SleepNs(node_.next_wake_ns() - now.second_ns, &file);
-      if ((file.revents & POLLERR) != 0) ReadSent();
-      if ((file.revents & POLLIN) != 0) ReadReceived();
+      // Reading also takes an error off the socket, which would else wake the loop forever.
+      if (file.revents != 0) {
+        ReadSent();
+        ReadReceived();
+      }
       now = clock_.Read();
     }
     RETURN_IF_ERROR(WriteFinished(now, true));

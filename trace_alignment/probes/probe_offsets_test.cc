@@ -23,13 +23,12 @@ constexpr absl::string_view kClocks =
 
 TEST(ProbeOffsetsTest, RawProbesWinOverWindowsOfTheSameNodesAndKeepTheirBounds) {
   const TemporaryDirectory directory;
-  ASSERT_OK_AND_ASSIGN(
-      const ProbeOffsets offsets,
-      LoadProbeOffsets(FileSystem::Posix(),
-                       {directory.Write("clocks_node0.jsonl", kClocks),
-                        directory.Write("probe_windows_node0.jsonl", kWindows),
-                        directory.Write("probes_node0.jsonl", kProbes)},
-                       0, 100));
+  ASSERT_OK_AND_ASSIGN(const ProbeOffsets offsets,
+                       LoadProbeOffsets(FileSystem::Posix(),
+                                        {directory.Write("clocks_node0.jsonl", kClocks),
+                                         directory.Write("probe_windows_node0.jsonl", kWindows),
+                                         directory.Write("probes_node0.jsonl", kProbes)},
+                                        0, 100));
   ASSERT_EQ(offsets.samples.SamplesOf(1).size(), 1u);
   const OffsetSample& sample = offsets.samples.SamplesOf(1)[0];
   EXPECT_EQ(sample.offset_ps, 100'000);
@@ -41,8 +40,8 @@ TEST(ProbeOffsetsTest, WindowsAloneHaveNoBounds) {
   const TemporaryDirectory directory;
   ASSERT_OK_AND_ASSIGN(
       const ProbeOffsets offsets,
-      LoadProbeOffsets(FileSystem::Posix(), {directory.Write("probe_windows_node0.jsonl", kWindows)},
-                       0, 100));
+      LoadProbeOffsets(FileSystem::Posix(),
+                       {directory.Write("probe_windows_node0.jsonl", kWindows)}, 0, 100));
   ASSERT_EQ(offsets.samples.SamplesOf(1).size(), 1u);
   EXPECT_EQ(offsets.samples.SamplesOf(1)[0].offset_ps, 900'000);
   EXPECT_FALSE(offsets.samples.SamplesOf(1)[0].uncertainty_ns.has_value());
