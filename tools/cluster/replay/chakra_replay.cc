@@ -1,0 +1,290 @@
+// chakra_replay: runs a Chakra execution trace on real ranks, over MPI.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/graph_order.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "tools/cluster/replay/measured_trace.h"
+#include "tools/cluster/replay/mpi_transport.h"
+#include "tools/cluster/replay/rank_replayer.h"
+#include "tools/cluster/replay/replay_profile.h"
+#include "tools/cluster/replay/replay_report.pb.h"
+#include "tools/command.h"
+#include "tools/pipeline/output_files.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_et(
+    "et", "",
+    "Prefix of the traces: PREFIX.<rank>.et, one for each process of mpirun; "
+    "every host reads all of them.");
+Flag<std::string> FLAGS_comm_groups("comm_groups", "",
+                                    "JSON of the groups' ranks; default PREFIX.comm_groups.json "
+                                    "if there is one.");
+Flag<std::string> FLAGS_output(
+    "output", "",
+    "Prefix of what is written: PREFIX.<rank>.xplane.pb of every repeat, by each rank; and "
+    "PREFIX.<rank>.et with the times of the median one, by rank 0.");
+Flag<int64_t> FLAGS_warmup("warmup", 1, "How often the workload runs before it is measured.");
+Flag<int64_t> FLAGS_repeats("repeats", 5, "How often it is measured.");
+Flag<std::string> FLAGS_compute(
+    "compute", "busy",
+    "busy: work that takes a node's duration on an idle core; sleep: the core is free meanwhile; "
+    "none: only communication is replayed.");
+Flag<double> FLAGS_timeout_s("timeout_s", 60,
+                             "After so long without progress anywhere it is a deadlock.");
+
+struct Workload {
+  std::string output;
+  ExecutionGraph graph;
+  std::vector<NodeCost> costs;
+  std::unique_ptr<CommunicationMatch> match;
+  std::unique_ptr<MpiTransport> transport;
+  ReplayerOptions options;
+};
+
+absl::StatusOr<int64_t> CostOf(const ChakraProtoMsg::Node& node, absl::string_view attribute) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), attribute));
+  return value.value_or(0);
+}
+
+absl::Status ReadGraph(const std::string& prefix, Workload* workload) {
+  FileSystem& file_system = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
+  RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
+  std::vector<std::string> inputs;
+  for (const EtFile& file : files.files) inputs.push_back(file.path);
+  RETURN_IF_ERROR(CheckOutputPrefix("--output", workload->output, {".et", ".xplane.pb"}, inputs));
+  std::string groups = UserPath(FLAGS_comm_groups);
+  if (groups.empty()) groups = CommGroupsBeside(file_system, prefix);
+  EtGraphReaderOptions options;
+  options.input = UserInputOptions();
+  if (!groups.empty()) {
+    ASSIGN_OR_RETURN(options.groups, ReadCommGroups(file_system, groups));
+  }
+  options.visit = [&](NodeIndex, const ChakraProtoMsg::Node& node) -> absl::Status {
+    NodeCost& cost = workload->costs.emplace_back();
+    ASSIGN_OR_RETURN(cost.operations, CostOf(node, kNumOpsAttribute));
+    ASSIGN_OR_RETURN(cost.bytes, CostOf(node, kTensorSizeAttribute));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(workload->graph, ReadEtGraph(file_system, files, options));
+  RETURN_IF_ERROR(TopologicalOrder(workload->graph).status());
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroups(const ExecutionGraph& graph, int64_t rank_count) {
+  for (const ProcessGroup& group : graph.groups()) {
+    for (const int64_t rank : group.ranks) {
+      if (rank < rank_count) continue;
+      return absl::InvalidArgumentError(absl::StrCat("group \"", group.name, "\" has rank ", rank,
+                                                     ", but there are ", rank_count, " ranks"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Load(const MpiProcess& process, Workload* workload) {
+  ASSIGN_OR_RETURN(const std::string et,
+                   RequiredPath(FLAGS_et, "prefix", "et/run for et/run.0.et"));
+  ASSIGN_OR_RETURN(workload->output, RequiredPath(FLAGS_output, "prefix", "replay/run"));
+  if (FLAGS_warmup.value() < 0 || FLAGS_repeats.value() < 1 || !(FLAGS_timeout_s.value() > 0) ||
+      FLAGS_timeout_s.value() > 1e6) {
+    return absl::InvalidArgumentError(
+        "expected --warmup of at least 0, --repeats of at least 1 and --timeout_s of up to 10^6");
+  }
+  workload->options.timeout_ns = static_cast<int64_t>(FLAGS_timeout_s.value() * 1e9);
+  ASSIGN_OR_RETURN(workload->options.compute,
+                   NamedValue<ComputeMode>(FLAGS_compute, {{"busy", ComputeMode::kBusy},
+                                                           {"sleep", ComputeMode::kSleep},
+                                                           {"none", ComputeMode::kNone}}));
+  RETURN_IF_ERROR(ReadGraph(et, workload));
+  const auto ranks = static_cast<int64_t>(workload->graph.Ranks().size());
+  if (ranks != process.rank_count()) {
+    return absl::InvalidArgumentError(absl::StrCat(et, ": there are traces of ", ranks,
+                                                   " ranks, but ", process.rank_count(),
+                                                   " processes; run it with mpirun -n ", ranks));
+  }
+  RETURN_IF_ERROR(CheckGroups(workload->graph, ranks));
+  workload->match = std::make_unique<CommunicationMatch>(workload->graph);
+  if (!workload->match->problems().empty()) {
+    return absl::InvalidArgumentError(workload->match->problems()[0].text);
+  }
+  ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(process, workload->graph));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ReplayedStep>> RunSteps(Workload* workload) {
+  RankReplayer replayer(workload->graph, *workload->match, workload->options,
+                        workload->transport.get());
+  for (int64_t i = 0; i < FLAGS_warmup.value(); ++i) RETURN_IF_ERROR(replayer.RunStep().status());
+  std::vector<ReplayedStep> steps;
+  for (int64_t i = 0; i < FLAGS_repeats.value(); ++i) {
+    ASSIGN_OR_RETURN(steps.emplace_back(), replayer.RunStep());
+  }
+  RETURN_IF_ERROR(replayer.Meet());
+  return steps;
+}
+
+std::string Hostname() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::string ProfilePath(const std::string& prefix, int64_t rank) {
+  return absl::StrCat(prefix, ".", rank, ".xplane.pb");
+}
+
+// Returns the position of the median, the lower one of two.
+size_t MedianPosition(const std::vector<int64_t>& values) {
+  std::vector<size_t> order(values.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return values[a] < values[b]; });
+  return order[(order.size() - 1) / 2];
+}
+
+// Writes the files, all ranks together, and fills in the report.
+absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcess* process, Workload* workload,
+                   ChakraReplayReport* report) {
+  std::vector<int64_t> spans_ns;
+  for (const ReplayedStep& step : steps) {
+    spans_ns.push_back(step.span.end_ns - step.span.start_ns);
+  }
+  spans_ns = process->LargestOf(std::move(spans_ns));
+  const size_t median = MedianPosition(spans_ns);
+  std::vector<int64_t> times;
+  for (const NodeTimes& node : steps[median].nodes) {
+    times.push_back(node.start_ns);
+    times.push_back(node.end_ns);
+  }
+  std::vector<NodeTimes> all_times;
+  for (const std::vector<int64_t>& of_rank : process->GatherAtFirst(times)) {
+    for (size_t i = 0; i < of_rank.size(); i += 2) {
+      all_times.push_back({of_rank[i], of_rank[i + 1]});
+    }
+  }
+  for (const int64_t span_ns : spans_ns) report->add_repeats()->set_step_ns(span_ns);
+  report->set_median_repeat(static_cast<int64_t>(median));
+  report->set_median_ns(spans_ns[median]);
+  report->set_buffer_bytes(process->LargestOf({workload->transport->buffer_bytes()})[0]);
+  FileSystem& file_system = FileSystem::Posix();
+  RETURN_IF_ERROR(WriteOutput(
+      file_system, ProfilePath(workload->output, process->rank()),
+      ReplayProfile(workload->graph, *workload->match, process->rank(), Hostname(), steps)));
+  if (process->rank() != 0) return absl::OkStatus();
+  // Readers would take the profiles of an earlier, larger replay for part of this one.
+  for (int64_t rank = process->rank_count();
+       file_system.Delete(ProfilePath(workload->output, rank)).ok();) {
+    ++rank;
+  }
+  return WriteMeasuredTrace(file_system, *workload->match, all_times, workload->costs,
+                            workload->output, &workload->graph)
+      .status();
+}
+
+void Describe(const Workload& workload, ChakraReplayReport* report) {
+  const ExecutionGraph& graph = workload.graph;
+  report->set_ranks(workload.transport->rank_count());
+  report->set_nodes(static_cast<int64_t>(graph.node_count()));
+  report->set_warmup(FLAGS_warmup.value());
+  report->set_output(workload.output);
+  std::vector<int64_t> compute_ns(report->ranks(), 0);
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) != nullptr) {
+      report->set_comm_nodes(report->comm_nodes() + 1);
+    } else {
+      compute_ns[graph.rank(node)] += graph.duration_ns(node);
+    }
+  }
+  report->set_compute_ns(*std::max_element(compute_ns.begin(), compute_ns.end()));
+  if (workload.options.compute == ComputeMode::kNone) {
+    report->add_notes("only communication was replayed: computation took no time");
+  }
+}
+
+std::string FormatReplayReport(const ChakraReplayReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable repeats({{"repeat", kRight}, {"step us", kRight}});
+  for (int i = 0; i < report.repeats_size(); ++i) {
+    repeats.AddRow({absl::StrCat(i), WithThousands(report.repeats(i).step_ns() / 1000)});
+  }
+  std::string out = absl::StrCat(
+      repeats.ToString(), "\n", WithThousands(report.nodes()), " nodes of ", report.ranks(),
+      " ranks, ", WithThousands(report.comm_nodes()), " of them communication; median step ",
+      WithThousands(report.median_ns() / 1000), " us (repeat ", report.median_repeat(),
+      "), computation ", WithThousands(report.compute_ns() / 1000), " us, buffers ",
+      FormatByteSize(report.buffer_bytes()), "\nwritten: ", report.output(), ".<rank>.xplane.pb, ",
+      report.output(), ".<rank>.et\n");
+  for (const std::string& note : report.notes()) absl::StrAppend(&out, "note: ", note, "\n");
+  return out;
+}
+
+// Lets one rank tell the user why all of them end.
+absl::StatusOr<int> EndAll(const MpiProcess::Agreement& agreement, const absl::Status& status) {
+  if (agreement.is_to_tell) return status;
+  return agreement.exit_code;
+}
+
+absl::StatusOr<int> Replay() {
+  MpiProcess process;
+  Workload workload;
+  absl::Status status = Load(process, &workload);
+  MpiProcess::Agreement agreement = process.Agree(status);
+  if (agreement.exit_code != kExitDone) return EndAll(agreement, status);
+  workload.transport->MakeCommunicators();
+  const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&workload);
+  if (!steps.ok()) {
+    // The others wait for something that never comes.
+    std::fprintf(stderr, "chakra_replay: %s\n", std::string(steps.status().message()).c_str());
+    process.Abort(absl::IsAborted(steps.status()) ? kExitCheckFailed : kExitEnvironment);
+  }
+  ChakraReplayReport report;
+  Describe(workload, &report);
+  status = Write(*steps, &process, &workload, &report);
+  agreement = process.Agree(status);
+  if (agreement.exit_code != kExitDone) return EndAll(agreement, status);
+  if (process.rank() != 0) return kExitDone;
+  return PrintReport(report, FormatReplayReport);
+}
+
+}  // namespace
+
+Command ChakraReplayCommand() {
+  return {"chakra_replay",
+          "Runs a workload of Chakra execution traces on real ranks, over MPI, and writes what it "
+          "measured: a profile (XSpace) of each rank, and traces with the measured times.",
+          {"mpirun -n 4 chakra_replay --et=et/gpt --output=replay/gpt",
+           "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none "
+           "--repeats=20 --json"},
+          {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_warmup, &FLAGS_repeats,
+           &FLAGS_compute, &FLAGS_timeout_s},
+          Replay};
+}
+
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(meridian::ChakraReplayCommand(), argc, argv);
+}

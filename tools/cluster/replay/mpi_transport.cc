@@ -1,0 +1,203 @@
+#include "tools/cluster/replay/mpi_transport.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+
+MpiProcess::MpiProcess() {
+  MPI_Init(nullptr, nullptr);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &rank_count_);
+}
+
+MpiProcess::~MpiProcess() { MPI_Finalize(); }
+
+MpiProcess::Agreement MpiProcess::Agree(const absl::Status& status) {
+  Agreement agreement;
+  const int own = ExitCode(status);
+  MPI_Allreduce(&own, &agreement.exit_code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  const int candidate = own == agreement.exit_code ? rank_ : rank_count_;
+  int first = 0;
+  MPI_Allreduce(&candidate, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  agreement.is_to_tell = first == rank_;
+  return agreement;
+}
+
+std::vector<int64_t> MpiProcess::LargestOf(std::vector<int64_t> values) {
+  MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
+                MPI_COMM_WORLD);
+  return values;
+}
+
+std::vector<std::vector<int64_t>> MpiProcess::GatherAtFirst(const std::vector<int64_t>& values) {
+  const int count = static_cast<int>(values.size());
+  std::vector<std::vector<int64_t>> gathered;
+  // One rank after the other, so that rank 0 needs no buffer of all.
+  if (rank_ != 0) {
+    MPI_Send(values.data(), count, MPI_INT64_T, 0, 0, MPI_COMM_WORLD);
+    return gathered;
+  }
+  gathered.push_back(values);
+  for (int rank = 1; rank < rank_count_; ++rank) {
+    MPI_Status status;
+    int size = 0;
+    MPI_Probe(rank, 0, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_INT64_T, &size);
+    std::vector<int64_t>& of_rank = gathered.emplace_back(size);
+    MPI_Recv(of_rank.data(), size, MPI_INT64_T, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  return gathered;
+}
+
+void MpiProcess::Abort(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::abort();
+}
+
+absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(const MpiProcess& process,
+                                                                   const ExecutionGraph& graph) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) != nullptr) RETURN_IF_ERROR(ShapeOf(graph, node).status());
+  }
+  return std::unique_ptr<MpiTransport>(new MpiTransport(process, graph));
+}
+
+void MpiTransport::MakeCommunicators() {
+  MPI_Comm_dup(MPI_COMM_WORLD, &messages_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &side_channel_);
+  MPI_Group world;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  // Groups come in the same order on all ranks, so that nobody waits for a rank that is elsewhere.
+  for (const ProcessGroup& group : graph_.groups()) {
+    MPI_Comm& communicator = groups_.emplace_back(MPI_COMM_NULL);
+    const std::vector<int> members(group.ranks.begin(), group.ranks.end());
+    if (std::find(members.begin(), members.end(), rank_) == members.end()) continue;
+    MPI_Group of_members;
+    MPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &of_members);
+    MPI_Comm_create_group(MPI_COMM_WORLD, of_members, static_cast<int>(groups_.size()),
+                          &communicator);
+    MPI_Group_free(&of_members);
+  }
+  MPI_Group_free(&world);
+}
+
+MpiTransport::~MpiTransport() {
+  // Messages of ranks that move are so short that they need no receiver.
+  if (side_request_ != MPI_REQUEST_NULL) MPI_Request_free(&side_request_);
+}
+
+absl::Status MpiTransport::Start(NodeIndex node) {
+  const Communication& of = *graph_.communication(node);
+  ASSIGN_OR_RETURN(const TransferShape shape, ShapeOf(graph_, node));
+  Transfer& transfer = transfers_.emplace_back();
+  transfer.node = node;
+  transfer.sent = buffers_.Take(shape.send_bytes);
+  transfer.received = buffers_.Take(shape.receive_bytes);
+  MPI_Request* request = &requests_.emplace_back(MPI_REQUEST_NULL);
+  void* out = transfer.sent.bytes.get();
+  void* in = transfer.received.bytes.get();
+  const int count = shape.count;
+  const MPI_Datatype type = shape.element_bytes == 4 ? MPI_FLOAT : MPI_UINT8_T;
+  if (graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE) {
+    MPI_Isend(out, count, type, static_cast<int>(of.target), of.tag, messages_, request);
+    return absl::OkStatus();
+  }
+  if (graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE) {
+    MPI_Irecv(in, count, type, static_cast<int>(of.source), of.tag, messages_, request);
+    return absl::OkStatus();
+  }
+  const MPI_Comm group = groups_[of.group];
+  // Chakra traces name no root: it is the first of the group.
+  switch (of.type) {
+    case ChakraProtoMsg::ALL_REDUCE:
+      MPI_Iallreduce(out, in, count, type, MPI_SUM, group, request);
+      break;
+    case ChakraProtoMsg::REDUCE:
+      MPI_Ireduce(out, in, count, type, MPI_SUM, 0, group, request);
+      break;
+    case ChakraProtoMsg::ALL_GATHER:
+      MPI_Iallgather(out, count, type, in, count, type, group, request);
+      break;
+    case ChakraProtoMsg::GATHER:
+      MPI_Igather(out, count, type, in, count, type, 0, group, request);
+      break;
+    case ChakraProtoMsg::SCATTER:
+      MPI_Iscatter(out, count, type, in, count, type, 0, group, request);
+      break;
+    case ChakraProtoMsg::BROADCAST:
+      MPI_Ibcast(out, count, type, 0, group, request);
+      break;
+    case ChakraProtoMsg::ALL_TO_ALL:
+      MPI_Ialltoall(out, count, type, in, count, type, group, request);
+      break;
+    case ChakraProtoMsg::REDUCE_SCATTER:
+    case ChakraProtoMsg::REDUCE_SCATTER_BLOCK:
+      MPI_Ireduce_scatter_block(out, in, count, type, MPI_SUM, group, request);
+      break;
+    default:
+      MPI_Ibarrier(group, request);
+  }
+  return absl::OkStatus();
+}
+
+void MpiTransport::Poll(std::vector<NodeIndex>* finished) {
+  int count = 0;
+  done_.resize(requests_.size());
+  MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, done_.data(),
+               MPI_STATUSES_IGNORE);
+  if (count <= 0) return;
+  // From the back, since the last takes the place of what is removed.
+  std::sort(done_.begin(), done_.begin() + count, std::greater<int>());
+  for (int i = 0; i < count; ++i) {
+    Transfer& transfer = transfers_[done_[i]];
+    finished->push_back(transfer.node);
+    buffers_.GiveBack(std::move(transfer.sent));
+    buffers_.GiveBack(std::move(transfer.received));
+    if (static_cast<size_t>(done_[i]) + 1 < transfers_.size()) {
+      transfer = std::move(transfers_.back());
+      requests_[done_[i]] = requests_.back();
+    }
+    transfers_.pop_back();
+    requests_.pop_back();
+  }
+}
+
+void MpiTransport::EnterBarrier() { MPI_Ibarrier(side_channel_, &barrier_); }
+
+bool MpiTransport::Passed() {
+  int passed = 0;
+  MPI_Test(&barrier_, &passed, MPI_STATUS_IGNORE);
+  return passed != 0;
+}
+
+void MpiTransport::SendToFirst(const std::string& message) {
+  int is_free = 1;
+  if (side_request_ != MPI_REQUEST_NULL) MPI_Test(&side_request_, &is_free, MPI_STATUS_IGNORE);
+  if (is_free == 0) return;
+  side_message_ = message;
+  MPI_Isend(side_message_.data(), static_cast<int>(side_message_.size()), MPI_CHAR, 0, 0,
+            side_channel_, &side_request_);
+}
+
+std::vector<std::pair<int64_t, std::string>> MpiTransport::ReceiveAtFirst() {
+  std::vector<std::pair<int64_t, std::string>> received;
+  while (true) {
+    int is_there = 0;
+    int size = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, side_channel_, &is_there, &status);
+    if (is_there == 0) return received;
+    MPI_Get_count(&status, MPI_CHAR, &size);
+    std::string message(size, '\0');
+    MPI_Recv(message.data(), size, MPI_CHAR, status.MPI_SOURCE, 0, side_channel_,
+             MPI_STATUS_IGNORE);
+    received.emplace_back(status.MPI_SOURCE, std::move(message));
+  }
+}
+
+}  // namespace meridian

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communication over MPI: nonblocking collectives on a communicator for each group of the workload,
+// messages on one of their own. An error of MPI ends the program, as MPI has it.
+#ifndef TOOLS_CLUSTER_REPLAY_MPI_TRANSPORT_H_
+#define TOOLS_CLUSTER_REPLAY_MPI_TRANSPORT_H_
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "tools/cluster/replay/transfer_buffers.h"
+#include "tools/cluster/replay/transport.h"
+
+namespace meridian {
+
+// MPI between its initialisation and its end. What ranks tell each other before and after a replay.
+class MpiProcess {
+ public:
+  MpiProcess();
+  ~MpiProcess();
+
+  int64_t rank() const { return rank_; }
+  int64_t rank_count() const { return rank_count_; }
+
+  // Returns the largest exit code that any rank has for its status, and whether this rank is the
+  // first to have one: it is to tell the user.
+  struct Agreement {
+    int exit_code = 0;
+    bool is_to_tell = false;
+  };
+  Agreement Agree(const absl::Status& status);
+
+  // Returns the largest of each of the values over all ranks, which have as many.
+  std::vector<int64_t> LargestOf(std::vector<int64_t> values);
+
+  // Returns, on rank 0, the values of each rank.
+  std::vector<std::vector<int64_t>> GatherAtFirst(const std::vector<int64_t>& values);
+
+  // Ends all ranks.
+  [[noreturn]] void Abort(int exit_code);
+
+ private:
+  int rank_ = 0;
+  int rank_count_ = 1;
+};
+
+class MpiTransport : public Transport {
+ public:
+  // All ranks call this. The ranks of the graph, which must outlive the transport, are those of the
+  // process. InvalidArgument for what ShapeOf refuses.
+  static absl::StatusOr<std::unique_ptr<MpiTransport>> Create(const MpiProcess& process,
+                                                              const ExecutionGraph& graph);
+  ~MpiTransport() override;
+
+  int64_t rank() const override { return rank_; }
+  int64_t rank_count() const override { return rank_count_; }
+  absl::Status Start(NodeIndex node) override;
+  void Poll(std::vector<NodeIndex>* finished) override;
+  void EnterBarrier() override;
+  bool Passed() override;
+  void SendToFirst(const std::string& message) override;
+  std::vector<std::pair<int64_t, std::string>> ReceiveAtFirst() override;
+
+  // Makes the communicators of the groups; all ranks call this before anything else.
+  void MakeCommunicators();
+
+  int64_t buffer_bytes() const { return buffers_.allocated_bytes(); }
+
+ private:
+  struct Transfer {
+    NodeIndex node;
+    BufferPool::Buffer sent;
+    BufferPool::Buffer received;
+  };
+
+  MpiTransport(const MpiProcess& process, const ExecutionGraph& graph)
+      : graph_(graph), rank_(process.rank()), rank_count_(process.rank_count()) {}
+
+  const ExecutionGraph& graph_;
+  const int64_t rank_;
+  const int64_t rank_count_;
+  // By group of the graph; MPI_COMM_NULL for those without this rank.
+  std::vector<MPI_Comm> groups_;
+  MPI_Comm messages_ = MPI_COMM_NULL;
+  MPI_Comm side_channel_ = MPI_COMM_NULL;
+  BufferPool buffers_;
+  // The transfers under way, in two columns.
+  std::vector<Transfer> transfers_;
+  std::vector<MPI_Request> requests_;
+  std::vector<int> done_;
+  MPI_Request barrier_ = MPI_REQUEST_NULL;
+  MPI_Request side_request_ = MPI_REQUEST_NULL;
+  std::string side_message_;
+};
+
+}  // namespace meridian
+
+#endif  // TOOLS_CLUSTER_REPLAY_MPI_TRANSPORT_H_
