@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -21,9 +20,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/combine_flags.h"
@@ -33,16 +30,12 @@
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/findings.h"
 #include "tools/pipeline/job_traces.h"
-#include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_chain.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/profiles.h"
-#include "tools/report/quantities.h"
 #include "tools/report/run_report_html.h"
 #include "trace_alignment/combine/combiner.h"
-#include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/tables/text_table.h"

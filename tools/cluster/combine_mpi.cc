@@ -22,10 +22,10 @@
 namespace meridian {
 namespace {
 
-Flag<std::string> FLAGS_output_dir(
-    "output_dir", "",
-    "A folder that all ranks can write into. Aligned profiles go to plugins/profile/<run>/, one per "
-    "node.");
+Flag<std::string> FLAGS_output_dir("output_dir", "",
+                                   "A folder that all ranks can write into. Aligned profiles go to "
+                                   "plugins/profile/<run>/, one per "
+                                   "node.");
 Flag<std::string> FLAGS_report_json("report_json", "",
                                     "Also writes what --json prints to this file.");
 
@@ -59,8 +59,8 @@ absl::StatusOr<int> CombineTogether(RunProcesses& processes) {
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), request, processes));
   if (!processes.is_first()) return kExitDone;
   if (FLAGS_report_json.given()) {
-    RETURN_IF_ERROR(WriteReport("report_json", UserPath(FLAGS_report_json), ReportToJson(report),
-                                &report));
+    RETURN_IF_ERROR(
+        WriteReport("report_json", UserPath(FLAGS_report_json), ReportToJson(report), &report));
   }
   return PrintReport(report, FormatCombineReport);
 }

@@ -133,9 +133,11 @@ class CombinePipeline {
  private:
   // A node's profile; in the order of the traces.
   struct Node {
-    // Of an XSpace.
+    explicit Node(SessionClock start) : clock(std::move(start)) {}
+
+    // Of an XSpace of this process.
     std::optional<XSpaceReader> reader;
-    // Of a Kineto trace, and what its times count from (Unix time).
+    // Of a Kineto trace of this process, and what its times count from (Unix time).
     std::optional<InputFile> kineto;
     int64_t kineto_base_ns = 0;
     SessionInfo session;
@@ -154,9 +156,8 @@ class CombinePipeline {
       if (processes_.Has(n)) own.push_back(request_.files.traces[n]);
     }
     if (own.empty()) own.push_back(request_.files.traces[0]);
-    ASSIGN_OR_RETURN(
-        const TraceKind kind,
-        TellOneTraceKind(file_system_, own, {TraceKind::kXSpace, TraceKind::kKineto}));
+    ASSIGN_OR_RETURN(const TraceKind kind,
+                     TellOneTraceKind(file_system_, own, {TraceKind::kXSpace, TraceKind::kKineto}));
     is_kineto_ = kind == TraceKind::kKineto;
     for (const std::string& note : request_.files.notes) report_.add_notes(note);
     RETURN_IF_ERROR(CheckOutputKind());
@@ -354,8 +355,7 @@ class CombinePipeline {
     profiles_.resize(files.traces.size());
     for (const std::string& trace : files.traces) {
       ASSIGN_OR_RETURN(SessionClock unknown, SessionClock::Create(trace, {}, 0));
-      nodes_.push_back({std::nullopt, std::nullopt, 0, {}, std::move(unknown), std::nullopt, 0,
-                        AlignmentStats(), 0});
+      nodes_.emplace_back(std::move(unknown));
     }
     if (is_kineto_) return OpenKineto();
     XSpaceReaderOptions options;
@@ -400,8 +400,7 @@ class CombinePipeline {
       std::string host = HostOfKinetoFile(files.traces[n]);
       if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
       if (!host.empty()) session.hostnames.push_back(host);
-      ASSIGN_OR_RETURN(nodes_[n].clock,
-                       SessionClock::Create(files.traces[n], session, StartOf(n)));
+      ASSIGN_OR_RETURN(nodes_[n].clock, SessionClock::Create(files.traces[n], session, StartOf(n)));
       nodes_[n].kineto_base_ns = trace.header.base_time_ns.value_or(0);
       nodes_[n].kineto.emplace(std::move(file));
     }

@@ -25,7 +25,8 @@ void PackIds(PackedBytes& bytes, absl::Span<const int64_t> ids) {
 }
 
 std::vector<int64_t> UnpackIds(PackedBytes& bytes) {
-  std::vector<int64_t> runs, ids;
+  std::vector<int64_t> runs;
+  std::vector<int64_t> ids;
   bytes(runs);
   for (size_t r = 0; r + 2 < runs.size(); r += 3) {
     const int64_t count = std::clamp<int64_t>(runs[r + 2], 0, kMaxGroupIds);
@@ -99,8 +100,8 @@ void Pack(PackedBytes& bytes, CollectiveEvent& event) {
   // The end as a duration is short.
   int64_t duration_ps = event.end_ps - event.start_ps;
   bytes(event.op, event.local_device, event.device, event.group, event.run_id, event.occurrence,
-        event.step, event.start_ps, duration_ps, event.line_id, event.correlation_id,
-        event.kernels, event.protocol);
+        event.step, event.start_ps, duration_ps, event.line_id, event.correlation_id, event.kernels,
+        event.protocol);
   event.end_ps = event.start_ps + duration_ps;
 }
 

@@ -85,9 +85,7 @@ class ClockMap {
   bool IsRepaired(int64_t from_ps) const;
 
   // For another process.
-  void Pack(PackedBytes& bytes) {
-    bytes(segments_, knots_repaired_, repaired_intervals_);
-  }
+  void Pack(PackedBytes& bytes) { bytes(segments_, knots_repaired_, repaired_intervals_); }
 
  private:
   friend class ClockMapCursor;
