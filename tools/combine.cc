@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -21,26 +20,22 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tools/combine_flags.h"
+#include "tools/combine_report_text.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/findings.h"
 #include "tools/pipeline/job_traces.h"
-#include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_chain.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/profiles.h"
-#include "tools/report/quantities.h"
 #include "tools/report/run_report_html.h"
 #include "trace_alignment/combine/combiner.h"
-#include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -48,50 +43,6 @@
 namespace meridian {
 namespace {
 
-Flag<std::string> FLAGS_traces(
-    "traces", "",
-    "The profiles of one run, one per node: a comma list of files, folders or globs.");
-Flag<std::string> FLAGS_snapshots(
-    "snapshots", "",
-    "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' "
-    "planes /host:snapshots, where they have one.");
-Flag<std::string> FLAGS_offsets("offsets", "",
-                                "Offsets of the nodes' clocks from the reference: JSONL.");
-Flag<std::string> FLAGS_probes(
-    "probes", "",
-    "Probe windows or raw two-way probes: a comma list of JSONL files, folders or globs.");
-Flag<std::string> FLAGS_method(
-    "method", "auto",
-    "How clocks are found: offsets, probes, collectives, none, or auto: offsets if given, else "
-    "probes, else the clocks as they are if no collective violates happens-before, else "
-    "collectives.");
-Flag<std::optional<int64_t>> FLAGS_reference_node(
-    "reference_node", std::nullopt,
-    "The node whose clock is the common one. Default: the one that the offsets are relative "
-    "to, else the lowest.");
-Flag<std::string> FLAGS_node_ids(
-    "node_ids", "",
-    "Node ids, one per trace. Default: the snapshot pairs' header, else the last integer in "
-    "the file's name, else the position.");
-Flag<std::string> FLAGS_profile_start_ns(
-    "profile_start_ns", "",
-    "When profiles began that do not say it (Unix time): one per trace, empty for the others, "
-    "e.g. ,,1794701451406144825.");
-Flag<std::string> FLAGS_ranks(
-    "ranks", "", "Ranks, one per device, trace by trace. Default: what the profiles say.");
-Flag<double> FLAGS_max_drift_ppm("max_drift_ppm", 100, "How fast two clocks may drift apart.");
-Flag<int64_t> FLAGS_min_transfer_ns(
-    "min_transfer_ns", 0, "How long a collective takes at least after the last member started it.");
-Flag<bool> FLAGS_end_agreement(
-    "end_agreement", true,
-    "Assume that the members of a collective end together, within four times what that varies; "
-    "it narrows uncertainties where only long collectives tie nodes together.");
-Flag<std::string> FLAGS_offset_slope(
-    "offset_slope", "interpolate",
-    "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
-Flag<int64_t> FLAGS_max_extrapolation_ms(
-    "max_extrapolation_ms", 60000,
-    "Events farther than this outside the snapshot pairs or offsets are an error.");
 Flag<std::string> FLAGS_plane_naming(
     "plane_naming", "viewer",
     "viewer: /device:GPU:<n> numbered through and one /host:CPU. node_prefix: "
@@ -127,72 +78,6 @@ Flag<std::string> FLAGS_stages(
 Flag<bool> FLAGS_validate(
     "validate", false,
     "Read the written files back and exit with 1 when a collective violates happens-before.");
-
-absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::string_view flag, const std::string& text) {
-  std::vector<int64_t> numbers;
-  if (text.empty()) return numbers;
-  for (absl::string_view part : absl::StrSplit(text, ',')) {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(part, &number) || number < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, ": '", part, "' is no number from 0; expected e.g. 0,1,2"));
-    }
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
-absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::string& text) {
-  std::vector<std::optional<int64_t>> starts;
-  if (text.empty()) return starts;
-  for (absl::string_view part : absl::StrSplit(text, ',')) {
-    starts.emplace_back();
-    if (part.empty()) continue;
-    ASSIGN_OR_RETURN(const std::vector<int64_t> start,
-                     ParseNumbers("profile_start_ns", std::string(part)));
-    starts.back() = start[0];
-  }
-  return starts;
-}
-
-absl::StatusOr<RunFiles> FindFiles() {
-  const std::string run_dir = FLAGS_run_dir.value();
-  if (run_dir.empty() == FLAGS_traces.value().empty()) {
-    return absl::InvalidArgumentError(
-        "give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
-  }
-  RunFiles files;
-  RunFilesOptions options;
-  options.find_snapshots = FLAGS_snapshots.value().empty();
-  options.find_offsets = FLAGS_offsets.value().empty();
-  options.find_probes = FLAGS_probes.value().empty();
-  if (!run_dir.empty()) {
-    ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir), options));
-  } else {
-    ASSIGN_OR_RETURN(files.traces, UserProfiles(FLAGS_traces, "run/"));
-  }
-  // What is named wins over what was found.
-  if (!FLAGS_snapshots.value().empty()) {
-    ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
-  }
-  if (!FLAGS_offsets.value().empty()) {
-    files.offsets = UserPath(FLAGS_offsets);
-  }
-  if (!FLAGS_probes.value().empty()) {
-    ASSIGN_OR_RETURN(files.probes, UserFiles(FLAGS_probes, {".jsonl", ".jsonl.gz"}, "run/"));
-  }
-  return files;
-}
-
-absl::StatusOr<AlignmentOptions> AlignmentFlags() {
-  AlignmentOptions options;
-  ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(FLAGS_method.value()));
-  ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
-  options.max_drift_ppm = FLAGS_max_drift_ppm.value();
-  ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
-  options.end_agreement = FLAGS_end_agreement.value();
-  return options;
-}
 
 struct Job {
   CombineRequest request;
@@ -232,19 +117,13 @@ absl::Status SelectStages(const std::string& list, Job* job) {
 }
 
 absl::StatusOr<CombineRequest> RequestFlags() {
-  CombineRequest request;
-  ASSIGN_OR_RETURN(request.files, FindFiles());
-  request.input = UserInputOptions();
-  ASSIGN_OR_RETURN(request.node_ids, ParseNumbers("node_ids", FLAGS_node_ids.value()));
-  ASSIGN_OR_RETURN(request.profile_start_ns, ParseStarts(FLAGS_profile_start_ns.value()));
-  ASSIGN_OR_RETURN(request.ranks, ParseNumbers("ranks", FLAGS_ranks.value()));
-  ASSIGN_OR_RETURN(request.alignment, AlignmentFlags());
+  ASSIGN_OR_RETURN(RunFiles files, FindCombineFiles());
+  ASSIGN_OR_RETURN(CombineRequest request, AlignmentRequest());
+  request.files = std::move(files);
   ASSIGN_OR_RETURN(
       request.naming,
       NamedValue<PlaneNaming>(FLAGS_plane_naming, {{"viewer", PlaneNaming::kViewer},
                                                    {"node_prefix", PlaneNaming::kNodePrefix}}));
-  request.reference_node = FLAGS_reference_node.value();
-  ASSIGN_OR_RETURN(request.max_extrapolation_ns, ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
   request.output = UserPath(FLAGS_output);
   request.output_dir = UserPath(FLAGS_output_dir);
   request.trace_json = UserPath(FLAGS_trace_json);
@@ -389,112 +268,6 @@ absl::StatusOr<ChainRequest> ChainFlags() {
                      "collectives are used, and steps are held out"));
   }
   return request;
-}
-
-// What is not known is shown as such.
-constexpr char kUnknown[] = "?";
-
-std::string Microseconds(int64_t ns) {
-  return absl::StrFormat("%.3f", static_cast<double>(ns) * 1e-3);
-}
-
-std::string Drift(const CombinedNode& node) {
-  if (!node.has_drift_ppm()) return kUnknown;
-  if (!node.has_drift_uncertainty_ppm()) return absl::StrFormat("%.3f", node.drift_ppm());
-  return absl::StrFormat("%.3f +- %.3f", node.drift_ppm(), node.drift_uncertainty_ppm());
-}
-
-std::string NodesText(const CombineReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"node", Align::kRight},
-                   {"host", Align::kLeft},
-                   {"ranks", Align::kLeft},
-                   {"method", Align::kLeft},
-                   {"offset us", Align::kRight},
-                   {"+- us", Align::kRight},
-                   {"certified us", Align::kRight},
-                   {"drift ppm", Align::kRight},
-                   {"events", Align::kRight},
-                   {"moved by us", Align::kRight}});
-  for (const CombinedNode& node : report.nodes()) {
-    table.AddRow(
-        {absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
-         FirstCharacters(RangesText({node.ranks().begin(), node.ranks().end()}), 16), node.method(),
-         node.has_offset_ns() ? Microseconds(node.offset_ns()) : kUnknown,
-         node.has_uncertainty_ns() ? Microseconds(node.uncertainty_ns()) : kUnknown,
-         node.has_certified_uncertainty_ns() ? Microseconds(node.certified_uncertainty_ns())
-                                             : kUnknown,
-         Drift(node), WithThousands(node.events()), Microseconds(node.max_correction_ns())});
-  }
-  return table.ToString();
-}
-
-std::string RanksText(const CombineReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"rank", Align::kRight},
-                   {"node", Align::kRight},
-                   {"last to start", Align::kRight},
-                   {"of", Align::kRight},
-                   {"others waited ms", Align::kRight},
-                   {"waited itself", Align::kRight}});
-  constexpr int kMaxRanks = 8;
-  for (int i = 0; i < report.ranks_size() && i < kMaxRanks; ++i) {
-    const CombinedRank& rank = report.ranks(i);
-    table.AddRow({absl::StrCat(rank.rank()), absl::StrCat(rank.node_id()),
-                  WithThousands(rank.last()), WithThousands(rank.collectives()),
-                  absl::StrFormat("%.3f", rank.caused_wait_ms()),
-                  report.wall_ms() > 0
-                      ? absl::StrFormat("%.1f %%", 100 * rank.waited_ms() / report.wall_ms())
-                      : kUnknown});
-  }
-  std::string text = table.ToString();
-  if (report.ranks_size() > kMaxRanks) {
-    absl::StrAppend(&text, "and ", report.ranks_size() - kMaxRanks, " more, who caused less\n");
-  }
-  return text;
-}
-
-std::string FormatCombineReport(const CombineReport& report) {
-  const HappensBeforeSummary& check = report.happens_before();
-  std::string text =
-      absl::StrCat(report.nodes_size(), " node(s) on the clock of node ", report.reference_node(),
-                   ", method ", report.method(), "\n\n", NodesText(report), "\n");
-  absl::StrAppend(&text, "happens-before: ", WithThousands(check.violations_before()),
-                  " violations before, ", WithThousands(check.violations_after()), " after, in ",
-                  WithThousands(check.checked()), " collectives checked (", check.checked_on(),
-                  ")");
-  if (check.incomplete() > 0) {
-    absl::StrAppend(&text, "; ", WithThousands(check.incomplete()), " of ",
-                    WithThousands(check.instances()), " lack some of their ranks");
-  }
-  if (report.steps_on_all_ranks() < report.steps()) {
-    absl::StrAppend(&text, "; ", report.steps_on_all_ranks(), " of ", report.steps(),
-                    " steps are on all ranks");
-  }
-  absl::StrAppend(&text, "\n");
-  if (report.ranks_size() > 1) absl::StrAppend(&text, "\n", RanksText(report));
-  if (report.outputs_size() > 0) absl::StrAppend(&text, "\n");
-  for (const CombinedOutput& output : report.outputs()) {
-    absl::StrAppend(&text, output.kind(), ": ", Printable(output.path()), " (",
-                    WithThousands(output.bytes()), " bytes)\n");
-  }
-  if (report.notes_size() > 0) absl::StrAppend(&text, "\n");
-  for (const std::string& note : report.notes()) {
-    absl::StrAppend(&text, "note: ", Printable(note), "\n");
-  }
-  return text;
-}
-
-absl::Status WriteReport(absl::string_view kind, const std::string& path,
-                         const std::string& contents, CombineReport* report) {
-  OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.WriteText(std::string(kind), path, contents));
-  RETURN_IF_ERROR(outputs.Commit());
-  CombinedOutput* output = report->add_outputs();
-  output->set_kind(std::string(kind));
-  output->set_path(path);
-  output->set_bytes(static_cast<int64_t>(contents.size()));
-  return absl::OkStatus();
 }
 
 // Without flags, but for --json.

@@ -1,10 +1,14 @@
 #include "tools/pipeline/combine_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/numeric/int128.h"
@@ -16,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "tools/pipeline/node_bytes.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/pipeline/waiting_summary.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
@@ -32,8 +37,10 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/wire/packed_bytes.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/event_table_json.h"
@@ -100,22 +107,16 @@ class FileSink : public ByteSink {
 
 class CombinePipeline {
  public:
-  CombinePipeline(FileSystem& file_system, const CombineRequest& request)
-      : file_system_(file_system), request_(request) {}
+  CombinePipeline(FileSystem& file_system, const CombineRequest& request, RunProcesses& processes)
+      : file_system_(file_system), request_(request), processes_(processes) {}
 
   absl::StatusOr<CombineReport> Run() {
-    ASSIGN_OR_RETURN(const TraceKind kind,
-                     TellOneTraceKind(file_system_, request_.files.traces,
-                                      {TraceKind::kXSpace, TraceKind::kKineto}));
-    is_kineto_ = kind == TraceKind::kKineto;
-    for (const std::string& note : request_.files.notes) report_.add_notes(note);
-    RETURN_IF_ERROR(CheckOutputKind());
-    RETURN_IF_ERROR(CheckPaths());
-    RETURN_IF_ERROR(Open());
-    RETURN_IF_ERROR(AssignIds());
-    RETURN_IF_ERROR(ReadCollectives());
-    RETURN_IF_ERROR(Align());
-    if (!request_.output_dir.empty()) RETURN_IF_ERROR(WriteAligned());
+    RETURN_IF_ERROR(processes_.Agree(ReadOwn()));
+    RETURN_IF_ERROR(GatherNodes());
+    RETURN_IF_ERROR(processes_.Agree(processes_.is_first() ? FindClocks() : absl::OkStatus()));
+    RETURN_IF_ERROR(ScatterClocks());
+    if (!processes_.is_alone()) return WriteTogether();
+    if (!request_.output_dir.empty()) RETURN_IF_ERROR(WriteAligned(AlignedFolder()));
     // Without any output it is still done, to see that it can be.
     if (!request_.output.empty() || request_.output_dir.empty() || HasExports()) {
       RETURN_IF_ERROR(WriteCombined());
@@ -132,9 +133,11 @@ class CombinePipeline {
  private:
   // A node's profile; in the order of the traces.
   struct Node {
-    // Of an XSpace.
+    explicit Node(SessionClock start) : clock(std::move(start)) {}
+
+    // Of an XSpace of this process.
     std::optional<XSpaceReader> reader;
-    // Of a Kineto trace, and what its times count from (Unix time).
+    // Of a Kineto trace of this process, and what its times count from (Unix time).
     std::optional<InputFile> kineto;
     int64_t kineto_base_ns = 0;
     SessionInfo session;
@@ -142,7 +145,140 @@ class CombinePipeline {
     std::optional<SnapshotPairs> snapshots;
     int64_t id = 0;
     AlignmentStats stats;
+    // Of the aligned file, where several processes write them.
+    uint64_t aligned_bytes = 0;
   };
+
+  // Reads what there is to know of this process's traces.
+  absl::Status ReadOwn() {
+    std::vector<std::string> own;
+    for (size_t n = 0; n < request_.files.traces.size(); ++n) {
+      if (processes_.Has(n)) own.push_back(request_.files.traces[n]);
+    }
+    if (own.empty()) own.push_back(request_.files.traces[0]);
+    ASSIGN_OR_RETURN(const TraceKind kind,
+                     TellOneTraceKind(file_system_, own, {TraceKind::kXSpace, TraceKind::kKineto}));
+    is_kineto_ = kind == TraceKind::kKineto;
+    for (const std::string& note : request_.files.notes) report_.add_notes(note);
+    RETURN_IF_ERROR(CheckOutputKind());
+    if (processes_.is_first()) RETURN_IF_ERROR(CheckPaths());
+    RETURN_IF_ERROR(Open());
+    RETURN_IF_ERROR(LoadSnapshots());
+    return ReadCollectives();
+  }
+
+  // Tells the first process of the others' nodes.
+  absl::Status GatherNodes() {
+    CollectivesPacker packer;
+    const auto pack = [&](PackedBytes& bytes, Node& node, ProfileCollectives& profile) {
+      bytes(node.kineto_base_ns, node.session, node.snapshots);
+      packer.Pack(bytes, profile);
+    };
+    const auto make = [&](size_t n) {
+      PackedBytes bytes;
+      bytes(is_kineto_);
+      pack(bytes, nodes_[n], profiles_[n]);
+      profiles_[n] = {};
+      return bytes.bytes();
+    };
+    const auto take = [&](size_t n, absl::string_view packed) -> absl::Status {
+      PackedBytes bytes(packed);
+      bool is_kineto = false;
+      bytes(is_kineto);
+      const std::vector<std::string>& traces = request_.files.traces;
+      if (is_kineto != is_kineto_) {
+        return TellOneTraceKind(file_system_, {traces[0], traces[n]},
+                                {TraceKind::kXSpace, TraceKind::kKineto})
+            .status();
+      }
+      pack(bytes, nodes_[n], profiles_[n]);
+      RETURN_IF_ERROR(bytes.Finish());
+      ASSIGN_OR_RETURN(nodes_[n].clock,
+                       SessionClock::Create(traces[n], nodes_[n].session, StartOf(n)));
+      return absl::OkStatus();
+    };
+    return processes_.Gather(nodes_.size(), make, take);
+  }
+
+  // Finds them in the first process, from what all have read.
+  absl::Status FindClocks() {
+    RETURN_IF_ERROR(AssignIds());
+    RETURN_IF_ERROR(Match());
+    return Align();
+  }
+
+  // Tells the other processes the clocks of their nodes.
+  absl::Status ScatterClocks() {
+    if (!processes_.is_first()) alignment_.nodes.assign(nodes_.size(), AlignedNode(RunClock(0)));
+    const auto make = [&](size_t n) {
+      PackedBytes bytes;
+      bytes(nodes_[n].id, alignment_.nodes[n]);
+      return bytes.bytes();
+    };
+    const auto take = [&](size_t n, absl::string_view packed) {
+      PackedBytes bytes(packed);
+      bytes(nodes_[n].id, alignment_.nodes[n]);
+      return bytes.Finish();
+    };
+    return processes_.Scatter(nodes_.size(), make, take);
+  }
+
+  // Several processes write into a folder that the first one renames when all have succeeded. Should
+  // one be lost, the others remove the folder with all that it had written.
+  absl::StatusOr<CombineReport> WriteTogether() {
+    std::string folder = absl::StrCat(request_.output_dir, "/.combine.", getpid(), ".",
+                                      nodes_[0].clock.start_ns(), ".tmp/");
+    processes_.Broadcast(&folder);
+    const UnfinishedFile unfinished(folder);
+    absl::Status status = processes_.Agree(WriteAligned(folder));
+    if (status.ok()) status = GatherStats();
+    // The first alone, since it is its moment that counts.
+    status = processes_.Agree(status.ok() && processes_.is_first() ? Publish(folder) : status);
+    std::error_code ignored;
+    if (processes_.is_first()) std::filesystem::remove_all(folder, ignored);
+    RETURN_IF_ERROR(status);
+    if (processes_.is_first()) Describe();
+    return std::move(report_);
+  }
+
+  absl::Status GatherStats() {
+    const auto make = [&](size_t n) {
+      PackedBytes bytes;
+      std::string stats = nodes_[n].stats.SerializeAsString();
+      bytes(nodes_[n].aligned_bytes, stats);
+      return bytes.bytes();
+    };
+    const auto take = [&](size_t n, absl::string_view packed) {
+      PackedBytes bytes(packed);
+      std::string stats;
+      bytes(nodes_[n].aligned_bytes, stats);
+      nodes_[n].stats.ParseFromString(stats);
+      return bytes.Finish();
+    };
+    return processes_.Gather(nodes_.size(), make, take);
+  }
+
+  // Puts the files of all processes in their place: at once, unless there are some already.
+  absl::Status Publish(const std::string& folder) {
+    if (is_kineto_) {
+      RETURN_IF_ERROR(outputs_.WriteText("perfetto_manifest", absl::StrCat(folder, kManifest),
+                                         PerfettoManifest(AlignedNames())));
+      RETURN_IF_ERROR(outputs_.Commit());
+    }
+    const std::string target = AlignedFolder();
+    const std::string parent = target.substr(0, target.rfind('/'));
+    RETURN_IF_ERROR(file_system_.CreateDirectories(parent));
+    if (!file_system_.Kind(target).ok()) {
+      RETURN_IF_ERROR(file_system_.Rename(folder.substr(0, folder.size() - 1), target));
+      return file_system_.SyncDirectory(parent);
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(folder));
+    for (const std::string& name : names) {
+      RETURN_IF_ERROR(
+          file_system_.Rename(absl::StrCat(folder, name), absl::StrCat(target, "/", name)));
+    }
+    return file_system_.SyncDirectory(target);
+  }
 
   // Kineto traces are combined to one like them, or to an XSpace when the name says so; XSpaces to an
   // XSpace.
@@ -216,18 +352,23 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(inputs_.offsets,
                        OffsetSamples::Load(file_system_, files.offsets, request_.reference_node));
     }
+    profiles_.resize(files.traces.size());
+    for (const std::string& trace : files.traces) {
+      ASSIGN_OR_RETURN(SessionClock unknown, SessionClock::Create(trace, {}, 0));
+      nodes_.emplace_back(std::move(unknown));
+    }
     if (is_kineto_) return OpenKineto();
     XSpaceReaderOptions options;
     options.input = request_.input;
     for (size_t n = 0; n < files.traces.size(); ++n) {
+      if (!processes_.Has(n)) continue;
       ASSIGN_OR_RETURN(XSpaceReader reader,
                        XSpaceReader::Open(file_system_, files.traces[n], options));
       RETURN_IF_ERROR(CheckRaw(reader));
-      ASSIGN_OR_RETURN(SessionInfo session, ReadSessionInfo(reader));
-      ASSIGN_OR_RETURN(SessionClock clock,
-                       SessionClock::Create(reader.name(), session, StartOf(n)));
-      nodes_.push_back({std::move(reader), std::nullopt, 0, std::move(session), std::move(clock),
-                        std::nullopt, 0, AlignmentStats()});
+      ASSIGN_OR_RETURN(nodes_[n].session, ReadSessionInfo(reader));
+      ASSIGN_OR_RETURN(nodes_[n].clock,
+                       SessionClock::Create(reader.name(), nodes_[n].session, StartOf(n)));
+      nodes_[n].reader.emplace(std::move(reader));
     }
     return absl::OkStatus();
   }
@@ -240,11 +381,12 @@ class CombinePipeline {
           "--snapshots tie a device's clock to its host's; Kineto traces have host times alone");
     }
     for (size_t n = 0; n < files.traces.size(); ++n) {
+      if (!processes_.Has(n)) continue;
       ASSIGN_OR_RETURN(InputFile file,
                        InputFile::Open(file_system_, files.traces[n], request_.input));
       ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), files.traces[n]));
       RETURN_IF_ERROR(CheckOneRank(trace, files.traces[n]));
-      profiles_.push_back(ReadKinetoCollectives(trace, file.bytes(), files.traces[n]));
+      profiles_[n] = ReadKinetoCollectives(trace, file.bytes(), files.traces[n]);
       if (trace.table.base_ns() < kFirstUnixNs || trace.table.base_ns() > kLastUnixNs) {
         return absl::InvalidArgumentError(
             absl::StrCat(files.traces[n],
@@ -252,17 +394,15 @@ class CombinePipeline {
                          "baseTimeNanoseconds that says from when; record it with a newer "
                          "version of PyTorch"));
       }
-      SessionInfo session;
+      SessionInfo& session = nodes_[n].session;
       session.profile_start_ns = trace.table.base_ns();
       session.profile_stop_ns = LastEndNs(trace.table);
       std::string host = HostOfKinetoFile(files.traces[n]);
       if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
       if (!host.empty()) session.hostnames.push_back(host);
-      ASSIGN_OR_RETURN(SessionClock clock,
-                       SessionClock::Create(files.traces[n], session, StartOf(n)));
-      const int64_t base_ns = trace.header.base_time_ns.value_or(0);
-      nodes_.push_back({std::nullopt, std::move(file), base_ns, std::move(session),
-                        std::move(clock), std::nullopt, 0, AlignmentStats()});
+      ASSIGN_OR_RETURN(nodes_[n].clock, SessionClock::Create(files.traces[n], session, StartOf(n)));
+      nodes_[n].kineto_base_ns = trace.header.base_time_ns.value_or(0);
+      nodes_[n].kineto.emplace(std::move(file));
     }
     return absl::OkStatus();
   }
@@ -285,15 +425,16 @@ class CombinePipeline {
         ": is aligned already; give the original, or --method=none to combine it as it is"));
   }
 
-  // The flag, the snapshots' header, the file's name. A header may need what the offsets file says
-  // about the node, whose id it gives: so names come first where it lacks that.
-  absl::Status AssignIds() {
+  // Snapshots may need what the offsets file says about the node, whose id they give: so names come
+  // first where they lack that.
+  absl::Status LoadSnapshots() {
     NodeIdInputs ids;
     ids.files = request_.files.traces;
     ids.given = request_.node_ids;
-    if (is_kineto_ && ids.given.empty()) ids.given = StatedRanks();
-    absl::StatusOr<std::vector<AssignedNodeId>> assigned = AssignNodeIds(ids);
+    const absl::StatusOr<std::vector<AssignedNodeId>> assigned = AssignNodeIds(ids);
+    if (!ids.given.empty() && !is_kineto_) RETURN_IF_ERROR(assigned.status());
     for (size_t n = 0; n < nodes_.size() && !is_kineto_; ++n) {
+      if (!processes_.Has(n)) continue;
       Node& node = nodes_[n];
       SnapshotPairsOptions options;
       if (inputs_.offsets.has_value() && assigned.ok()) {
@@ -302,8 +443,19 @@ class CombinePipeline {
       const std::string file = request_.files.snapshots.empty() ? "" : request_.files.snapshots[n];
       ASSIGN_OR_RETURN(node.snapshots,
                        LoadProfileSnapshots(file_system_, *node.reader, node.clock, file, options));
-      ids.from_snapshots.push_back(node.snapshots.has_value() ? node.snapshots->node_id
-                                                              : std::nullopt);
+    }
+    return absl::OkStatus();
+  }
+
+  // The flag, the snapshots' header, the file's name.
+  absl::Status AssignIds() {
+    NodeIdInputs ids;
+    ids.files = request_.files.traces;
+    ids.given = request_.node_ids;
+    if (is_kineto_ && ids.given.empty()) ids.given = StatedRanks();
+    for (size_t n = 0; n < nodes_.size() && !is_kineto_; ++n) {
+      const std::optional<SnapshotPairs>& snapshots = nodes_[n].snapshots;
+      ids.from_snapshots.push_back(snapshots.has_value() ? snapshots->node_id : std::nullopt);
     }
     ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> final_ids, AssignNodeIds(ids));
     for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].id = final_ids[n].id;
@@ -329,13 +481,16 @@ class CombinePipeline {
   absl::Status ReadCollectives() {
     ProgressBar progress("reading", nodes_.size());
     for (size_t n = 0; n < nodes_.size() && !is_kineto_; ++n) {
+      if (!processes_.Has(n)) continue;
       progress.Update(n);
       XSpaceCollectivesOptions options;
       options.profile_start_ns = StartOf(n);
-      ASSIGN_OR_RETURN(ProfileCollectives profile,
-                       ReadXSpaceCollectives(*nodes_[n].reader, options));
-      profiles_.push_back(std::move(profile));
+      ASSIGN_OR_RETURN(profiles_[n], ReadXSpaceCollectives(*nodes_[n].reader, options));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status Match() {
     RankOptions ranks;
     ranks.given_ranks = request_.ranks;
     ASSIGN_OR_RETURN(run_, MatchCollectives(std::move(profiles_), ranks));
@@ -568,12 +723,12 @@ class CombinePipeline {
 
   bool HasExports() const { return !request_.trace_json.empty() || !request_.perfetto.empty(); }
 
-  absl::Status WriteAligned() {
-    const std::string folder = AlignedFolder();
+  absl::Status WriteAligned(const std::string& folder) {
     RETURN_IF_ERROR(file_system_.CreateDirectories(folder));
     const std::vector<std::string> names = AlignedNames();
     ProgressBar progress("aligning", nodes_.size());
     for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (!processes_.Has(n)) continue;
       progress.Update(n);
       AlignOptions options;
       options.record = RecordOf(n);
@@ -592,13 +747,18 @@ class CombinePipeline {
                              AlignXSpace(*nodes_[n].reader, nodes_[n].clock, clock, options, sink));
             return absl::OkStatus();
           }));
+      if (processes_.is_alone()) continue;
+      // Nobody sees the folder yet.
+      RETURN_IF_ERROR(outputs_.Commit());
+      nodes_[n].aligned_bytes = outputs_.files().back().bytes;
     }
-    if (!is_kineto_) return absl::OkStatus();
+    if (!is_kineto_ || !processes_.is_alone()) return absl::OkStatus();
     return outputs_.WriteText("perfetto_manifest", ManifestPath(), PerfettoManifest(names));
   }
 
   // Not *.json, so that nobody takes it for a trace: Perfetto tells by the content.
-  std::string ManifestPath() const { return absl::StrCat(AlignedFolder(), "/perfetto_manifest"); }
+  static constexpr char kManifest[] = "perfetto_manifest";
+  std::string ManifestPath() const { return absl::StrCat(AlignedFolder(), "/", kManifest); }
 
   // Says how Perfetto is to show an archive of the aligned Kineto traces, whose times each count
   // from a base of its own: https://perfetto.dev/docs/reference/perfetto-manifest.
@@ -727,7 +887,7 @@ class CombinePipeline {
     report_.set_method_asked(std::string(AlignmentMethodName(request_.alignment.method)));
     report_.set_method(std::string(AlignmentMethodName(alignment_.method)));
     report_.set_run_method(std::string(RunMethodName(run_.runs.method)));
-    for (const OutputFile& file : outputs_.files()) {
+    for (const OutputFile& file : processes_.is_alone() ? outputs_.files() : FilesOfAll()) {
       CombinedOutput* output = report_.add_outputs();
       output->set_kind(file.kind);
       output->set_path(file.path);
@@ -744,6 +904,19 @@ class CombinePipeline {
     for (const std::string& note : alignment_.notes) report_.add_notes(note);
     DescribeWaiting(alignment_.table, run_, &report_);
     DescribeClocks();
+  }
+
+  // Returns what all processes have written together.
+  std::vector<OutputFile> FilesOfAll() const {
+    std::vector<OutputFile> files;
+    const std::vector<std::string> names = AlignedNames();
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      files.push_back(
+          {"aligned", absl::StrCat(AlignedFolder(), "/", names[n]), nodes_[n].aligned_bytes});
+    }
+    if (!is_kineto_) return files;
+    files.push_back({kManifest, ManifestPath(), outputs_.files().back().bytes});
+    return files;
   }
 
   // What clocks showed more than the common one.
@@ -765,7 +938,7 @@ class CombinePipeline {
     const AlignedNode& aligned = alignment_.nodes[n];
     out->set_node_id(node.id);
     if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);
-    out->set_trace(is_kineto_ ? node.kineto->path() : node.reader->path());
+    out->set_trace(request_.files.traces[n]);
     out->set_method(aligned.method);
     if (aligned.offset_at_ns.has_value()) out->set_offset_at_ns(*aligned.offset_at_ns);
     if (aligned.offset_ns.has_value()) out->set_offset_ns(*aligned.offset_ns);
@@ -838,9 +1011,11 @@ class CombinePipeline {
 
   FileSystem& file_system_;
   const CombineRequest& request_;
+  RunProcesses& processes_;
   // The traces are Kineto's, not XSpaces.
   bool is_kineto_ = false;
-  // One per node, until they are matched.
+  // One per node, until they are matched; empty for those of other processes, until the first has
+  // gathered them.
   std::vector<ProfileCollectives> profiles_;
   OutputFiles outputs_{file_system_};
   // The combined XSpace where only exports of it are wanted; else null.
@@ -857,10 +1032,16 @@ class CombinePipeline {
 }  // namespace
 
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request) {
+  RunProcesses alone;
+  return CombineRun(file_system, request, alone);
+}
+
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
+                                         RunProcesses& processes) {
   if (request.files.traces.empty()) {
     return absl::InvalidArgumentError("there are no profiles to combine");
   }
-  return CombinePipeline(file_system, request).Run();
+  return CombinePipeline(file_system, request, processes).Run();
 }
 
 }  // namespace meridian

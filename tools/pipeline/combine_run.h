@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/pipeline/run_files.h"
+#include "tools/pipeline/run_processes.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
@@ -53,6 +54,12 @@ struct CombineRequest {
 
 // Errors: InvalidArgument and the like for bad input, naming the file.
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request);
+
+// The same with others: the request is that of all, and `output_dir` is what they can write; no
+// other output, and no check of what was written. Fails in all processes or in none; the report of
+// those that are not the first is empty.
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
+                                         RunProcesses& processes);
 
 }  // namespace meridian
 

@@ -1,6 +1,7 @@
 #include "tools/pipeline/output_files.h"
 
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -12,34 +13,35 @@
 namespace meridian {
 namespace {
 
-// True for two names of one file, also of one that does not exist yet. A link that would be
-// replaced is not what it leads to.
-bool IsSamePlace(const std::string& a, const std::string& b) {
+// Returns the same for two names of one file, also of one that does not exist yet. A link that would
+// be replaced is not what it leads to.
+std::filesystem::path PlaceOf(const std::string& path) {
   std::error_code error;
-  const auto place = [&](const std::string& path) {
-    const std::filesystem::path name(path);
-    return std::filesystem::weakly_canonical(name.parent_path().empty() ? "." : name.parent_path(),
-                                             error) /
-           name.filename();
-  };
-  return place(a) == place(b);
+  const std::filesystem::path name(path);
+  return std::filesystem::weakly_canonical(name.parent_path().empty() ? "." : name.parent_path(),
+                                           error) /
+         name.filename();
 }
 
 }  // namespace
 
 absl::Status CheckOutputPaths(const std::vector<std::string>& inputs,
                               const std::vector<std::string>& outputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].empty()) continue;
-    for (const std::string& input : inputs) {
-      if (input.empty() || !IsSamePlace(outputs[i], input)) continue;
+  std::set<std::filesystem::path> taken;
+  for (const std::string& input : inputs) {
+    if (!input.empty()) taken.insert(PlaceOf(input));
+  }
+  std::set<std::filesystem::path> named;
+  for (const std::string& output : outputs) {
+    if (output.empty()) continue;
+    const std::filesystem::path place = PlaceOf(output);
+    if (taken.count(place) > 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(outputs[i], " is an input and would be overwritten; choose another output"));
+          absl::StrCat(output, " is an input and would be overwritten; choose another output"));
     }
-    for (size_t j = 0; j < i; ++j) {
-      if (outputs[j].empty() || !IsSamePlace(outputs[i], outputs[j])) continue;
+    if (!named.insert(place).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat(outputs[i], " is named for two outputs; choose another for one"));
+          absl::StrCat(output, " is named for two outputs; choose another for one"));
     }
   }
   return absl::OkStatus();

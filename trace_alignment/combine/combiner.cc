@@ -61,7 +61,7 @@ std::string SerializeHead(const XPlaneProto& plane) {
   rest.set_name(plane.name());
   *rest.mutable_stats() = plane.stats();
   *rest.mutable_stat_metadata() = plane.stat_metadata();
-  std::string head = rest.SerializeAsString();
+  std::string head = SerializeWithSortedMaps(rest);
   StringOutput output(&head);
   for (int64_t key : SortedIds(plane.event_metadata())) {
     WriteBytesField(XPlaneField::kEventMetadata, MetadataEntry(key, plane.event_metadata().at(key)),
@@ -414,7 +414,7 @@ class Combiner {
     PlaneMetadataBuilder builder(&environment);
     builder.SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns_));
     builder.SetPlaneStat(StatType::kProfileStopTime, static_cast<uint64_t>(stop_ns));
-    return WritePlane(environment.SerializeAsString());
+    return WritePlane(SerializeWithSortedMaps(environment));
   }
 
   absl::Status WritePrograms() {

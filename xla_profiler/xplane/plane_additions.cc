@@ -4,7 +4,20 @@
 #include <limits>
 #include <utility>
 
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
 namespace meridian {
+
+std::string SerializeWithSortedMaps(const XPlaneProto& plane) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  plane.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
 
 PlaneAdditions::PlaneAdditions(const XPlaneVisitor& plane) {
   for (const XStatMetadata& metadata : plane.StatMetadata()) AvoidId(metadata.id);

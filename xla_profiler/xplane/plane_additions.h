@@ -12,6 +12,10 @@
 
 namespace meridian {
 
+// Returns the plane's bytes, the same for equal planes: libprotobuf's own order of maps changes from
+// process to process.
+std::string SerializeWithSortedMaps(const XPlaneProto& plane);
+
 class PlaneAdditions {
  public:
   explicit PlaneAdditions(const XPlaneVisitor& plane);
@@ -29,7 +33,7 @@ class PlaneAdditions {
   // The stat's own id does not matter.
   void AddStat(absl::string_view name, XStatProto stat);
 
-  std::string Serialize() const { return additions_.SerializeAsString(); }
+  std::string Serialize() const { return SerializeWithSortedMaps(additions_); }
 
  private:
   void AvoidId(int64_t id);
