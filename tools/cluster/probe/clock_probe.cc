@@ -218,6 +218,11 @@ absl::StatusOr<int> Probe() {
   ASSIGN_OR_RETURN(const ProbeCounts counts,
                    RunProbeDaemon(options, socket, *clock, FileSystem::Posix(), stop));
   RETURN_IF_ERROR(Print(CountsText(counts)));
+  if (counts.clean + counts.queued == 0) {
+    std::fprintf(stderr,
+                 "clock_probe: warning: no neighbour has answered: are the others started with the "
+                 "same hosts, --token and --seed, and is the port open?\n");
+  }
   return kExitDone;
 }
 

@@ -3,9 +3,11 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -18,6 +20,7 @@ namespace {
 // The flag to stop is looked at so often.
 constexpr int64_t kMaxSleepNs = 100000000;
 constexpr int64_t kClocksPeriodNs = 1000000000;
+constexpr int64_t kResolvePeriodNs = 2000000000;
 // So many datagrams are read at once, and so many a second. A flood beyond that fills the socket's
 // buffer, and the kernel drops it there.
 constexpr int kMaxBatch = 64;
@@ -27,16 +30,6 @@ void SleepNs(int64_t time_ns, pollfd* file) {
   const int64_t sleep_ns = std::clamp(time_ns, int64_t{0}, kMaxSleepNs);
   const timespec timeout = {0, static_cast<long>(sleep_ns)};
   (void)ppoll(file, file != nullptr ? 1 : 0, &timeout, nullptr);
-}
-
-absl::StatusOr<std::string> ResolveInTime(const UdpSocket& socket, const ProbeHost& host,
-                                          int64_t until_ns, ClockSource& clock,
-                                          const std::atomic<bool>& stop) {
-  while (true) {
-    absl::StatusOr<std::string> address = socket.Resolve(host.name, host.port);
-    if (address.ok() || stop || clock.Read().second_ns >= until_ns) return address;
-    absl::SleepFor(absl::Milliseconds(500));
-  }
 }
 
 class Daemon {
@@ -58,14 +51,10 @@ class Daemon {
                 host_.first_node, ",\"clock\":\"monotonic_raw\"", options.rotation) {}
 
   absl::StatusOr<ProbeCounts> Run() {
-    for (const ProbeHost& host : neighbours_) {
-      ASSIGN_OR_RETURN(addresses_[static_cast<uint32_t>(host.first_node)],
-                       ResolveInTime(socket_, host, start_.second_ns + options_.resolve_timeout_ns,
-                                     clock_, stop_));
-    }
     ClockReading now = clock_.Read();
     const int64_t end_ns = start_.second_ns + options_.duration_ns;
     while (!stop_ && (options_.duration_ns == 0 || now.second_ns < end_ns)) {
+      RETURN_IF_ERROR(ResolveMissing(now));
       node_.Wake(now);
       ReadSent();
       RETURN_IF_ERROR(WriteFinished(now, false));
@@ -85,6 +74,28 @@ class Daemon {
   }
 
  private:
+  // Names that are not known yet, as of machines that just start, are asked for again and again; the
+  // others are measured meanwhile.
+  absl::Status ResolveMissing(const ClockReading& now) {
+    if (now.second_ns < next_resolve_ns_) return absl::OkStatus();
+    next_resolve_ns_ = std::numeric_limits<int64_t>::max();
+    absl::Status failure;
+    for (const ProbeHost& host : neighbours_) {
+      std::string& address = addresses_[static_cast<uint32_t>(host.first_node)];
+      if (!address.empty()) continue;
+      absl::StatusOr<std::string> found = socket_.Resolve(host.name, host.port);
+      if (found.ok()) {
+        address = *std::move(found);
+        continue;
+      }
+      failure = found.status();
+      next_resolve_ns_ = now.second_ns + kResolvePeriodNs;
+    }
+    const bool none = absl::c_all_of(addresses_, [](const auto& a) { return a.second.empty(); });
+    const bool late = now.second_ns - start_.second_ns >= options_.resolve_timeout_ns;
+    return none && late ? failure : absl::OkStatus();
+  }
+
   std::vector<ProbeHost> Neighbours() const {
     std::vector<ProbeHost> neighbours;
     for (const size_t i : NeighboursOf(options_.host, options_.hosts.size(), options_.seed)) {
@@ -109,7 +120,8 @@ class Daemon {
   }
 
   void Send(const ProbePacket& packet, const std::string& to) {
-    socket_.Send(EncodeProbePacket(packet, options_.key), to.empty() ? addresses_[packet.dst] : to);
+    const std::string& address = to.empty() ? addresses_[packet.dst] : to;
+    if (!address.empty()) socket_.Send(EncodeProbePacket(packet, options_.key), address);
   }
 
   // Hands on when packets left.
@@ -173,7 +185,8 @@ class Daemon {
   ProbeNode node_;
   ProbeWriter writer_;
   SnapshotWriter clocks_;
-  // Socket addresses of the neighbours, by node id.
+  int64_t next_resolve_ns_ = 0;
+  // Socket addresses of the neighbours, by node id; empty when they are not known.
   absl::flat_hash_map<uint32_t, std::string> addresses_;
   // How many datagrams may be read, and since when, on the second clock.
   double budget_ = 0;

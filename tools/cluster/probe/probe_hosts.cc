@@ -87,6 +87,9 @@ std::optional<std::vector<std::string>> ExpandRanges(absl::string_view ranges) {
 // Adds the names of one item of a node list, "rack[1-2]n[1-3]".
 bool ExpandItem(const std::string& prefix, absl::string_view item,
                 std::vector<std::string>* names) {
+  // No name is longer, and every bracket is a call deeper.
+  constexpr size_t kMaxNameBytes = 255;
+  if (prefix.size() > kMaxNameBytes) return false;
   const size_t open = item.find('[');
   if (open == absl::string_view::npos) {
     names->push_back(absl::StrCat(prefix, item));

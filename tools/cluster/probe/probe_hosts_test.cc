@@ -50,6 +50,9 @@ TEST(ProbeHostsTest, ExpandsSlurmsNodeLists) {
                           "a[0-99999999999]", "a[1-60000],b[1-60000]", "a[1-1000]b[1-1000]"}) {
     EXPECT_THAT(ExpandSlurmNodeList(bad), StatusIs(kInvalid)) << bad;
   }
+  std::string deep = "a";
+  for (int i = 0; i < 100000; ++i) deep += "[1]";
+  EXPECT_THAT(ExpandSlurmNodeList(deep), StatusIs(kInvalid));
 }
 
 TEST(ProbeHostsTest, FindsItselfByFlagLauncherOrName) {

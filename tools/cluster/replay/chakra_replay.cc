@@ -242,8 +242,13 @@ std::string FormatReplayReport(const ChakraReplayReport& report) {
 }
 
 // Lets one rank tell the user why all of them end.
-absl::StatusOr<int> EndAll(const MpiProcess::Agreement& agreement, const absl::Status& status) {
-  if (agreement.is_to_tell) return status;
+absl::StatusOr<int> EndAll(const MpiProcess::Agreement& agreement, const absl::Status& status,
+                           MpiProcess* process) {
+  if (agreement.is_to_tell) {
+    std::fprintf(stderr, "chakra_replay: %s\n", Printable(status.message()).c_str());
+  }
+  // The first rank that ends with an error has the others killed: not before it is said.
+  process->LargestOf({0});
   return agreement.exit_code;
 }
 
@@ -252,7 +257,7 @@ absl::StatusOr<int> Replay() {
   Workload workload;
   absl::Status status = Load(process, &workload);
   MpiProcess::Agreement agreement = process.Agree(status);
-  if (agreement.exit_code != kExitDone) return EndAll(agreement, status);
+  if (agreement.exit_code != kExitDone) return EndAll(agreement, status, &process);
   workload.transport->MakeCommunicators();
   const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&workload);
   if (!steps.ok()) {
@@ -264,7 +269,7 @@ absl::StatusOr<int> Replay() {
   Describe(workload, &report);
   status = Write(*steps, &process, &workload, &report);
   agreement = process.Agree(status);
-  if (agreement.exit_code != kExitDone) return EndAll(agreement, status);
+  if (agreement.exit_code != kExitDone) return EndAll(agreement, status, &process);
   if (process.rank() != 0) return kExitDone;
   return PrintReport(report, FormatReplayReport);
 }

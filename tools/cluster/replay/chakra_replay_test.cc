@@ -165,6 +165,26 @@ TEST_F(ChakraReplayTest, ALongComputationIsNoDeadlock) {
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
 }
 
+// MPI does nothing for collectives without bytes; who comes early must wait all the same.
+TEST_F(ChakraReplayTest, CollectivesOfNothingWaitForAll) {
+  std::vector<std::vector<Node>> ranks(2);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    ranks[rank].push_back(CompNode(1, rank == 0 ? 1 : 20'000));
+    uint64_t id = 1;
+    for (const auto kind : {ChakraProtoMsg::ALL_REDUCE, ChakraProtoMsg::REDUCE_SCATTER}) {
+      ++id;
+      ranks[rank].push_back(CollectiveNode(id, kind, 0, {id - 1}));
+    }
+  }
+  const CommandResult result =
+      Replay(2, {"--et=" + WriteTraces(ranks), "--output=" + directory_.PathOf("out/w"),
+                 "--compute=sleep", "--warmup=0", "--repeats=2"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CommandResult valid =
+      Meridian("validate_collectives", {"--traces=" + directory_.PathOf("out")});
+  EXPECT_EQ(valid.exit_code, 0) << valid.standard_output << valid.standard_error;
+}
+
 TEST_F(ChakraReplayTest, BadInputIsRefusedOnce) {
   const std::string et = WriteTraces({{CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8)},
                                       {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 16)}});
@@ -175,6 +195,10 @@ TEST_F(ChakraReplayTest, BadInputIsRefusedOnce) {
   const size_t first = result.standard_error.find("but its peer");
   EXPECT_EQ(result.standard_error.find("but its peer", first + 1), std::string::npos);
 
+  // Also of many ranks, the first of which to end has the others killed.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Replay(8, flags).standard_error, HasSubstr("traces of 2 ranks, but 8 processes"));
+  }
   result = Replay(3, flags);
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.standard_error,

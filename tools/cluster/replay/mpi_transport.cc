@@ -62,7 +62,16 @@ void MpiProcess::Abort(int exit_code) {
 absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(const MpiProcess& process,
                                                                    const ExecutionGraph& graph) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.communication(node) != nullptr) RETURN_IF_ERROR(ShapeOf(graph, node).status());
+    const Communication* of = graph.communication(node);
+    if (of == nullptr) continue;
+    RETURN_IF_ERROR(ShapeOf(graph, node).status());
+    const bool is_send = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
+    if (!is_send && graph.type(node) != ChakraProtoMsg::COMM_RECV_NODE) continue;
+    const int64_t other = is_send ? of->target : of->source;
+    if (other >= 0 && other < process.rank_count()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("node ", graph.id(node), " of rank ",
+                                                   graph.rank(node), " is a message with rank ",
+                                                   other, ", which does not exist"));
   }
   return std::unique_ptr<MpiTransport>(new MpiTransport(process, graph));
 }
@@ -112,6 +121,11 @@ absl::Status MpiTransport::Start(NodeIndex node) {
     return absl::OkStatus();
   }
   const MPI_Comm group = groups_[of.group];
+  // MPI does nothing for nothing, and ranks would not wait for each other.
+  if (shape.send_bytes == 0 && shape.receive_bytes == 0) {
+    MPI_Ibarrier(group, request);
+    return absl::OkStatus();
+  }
   // Chakra traces name no root: it is the first of the group.
   switch (of.type) {
     case ChakraProtoMsg::ALL_REDUCE:
