@@ -157,6 +157,11 @@ absl::StatusOr<int> WriteSnapshotPairs(const std::string& folder, const Rotation
                                        &node_id)) {
     return absl::InvalidArgumentError("say which host this is with --host_index, from 0");
   }
+  if (node_id < 0 || FLAGS_nodes_per_host.value() < 1) {
+    return absl::InvalidArgumentError("--nodes_per_host is at least 1, and hosts count from 0");
+  }
+  // The host's first node.
+  node_id *= FLAGS_nodes_per_host.value();
   std::string header;
   if (FLAGS_start_walltime_ns.value().has_value()) {
     absl::StrAppend(&header, ",\"start_walltime_ns\":", *FLAGS_start_walltime_ns.value());

@@ -104,6 +104,10 @@ absl::Status CheckGroups(const ExecutionGraph& graph, int64_t rank_count) {
   return absl::OkStatus();
 }
 
+std::string ProfilePath(const std::string& prefix, int64_t rank) {
+  return absl::StrCat(prefix, ".", rank, ".xplane.pb");
+}
+
 absl::Status Load(const MpiProcess& process, Workload* workload) {
   ASSIGN_OR_RETURN(const std::string et,
                    RequiredPath(FLAGS_et, "prefix", "et/run for et/run.0.et"));
@@ -131,7 +135,10 @@ absl::Status Load(const MpiProcess& process, Workload* workload) {
     return absl::InvalidArgumentError(workload->match->problems()[0].text);
   }
   ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(process, workload->graph));
-  return absl::OkStatus();
+  // Before the replay, which may take long.
+  return AtomicFileWriter::CreateWithFolder(FileSystem::Posix(),
+                                            ProfilePath(workload->output, process.rank()))
+      .status();
 }
 
 absl::StatusOr<std::vector<ReplayedStep>> RunSteps(Workload* workload) {
@@ -150,10 +157,6 @@ std::string Hostname() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
   return name;
-}
-
-std::string ProfilePath(const std::string& prefix, int64_t rank) {
-  return absl::StrCat(prefix, ".", rank, ".xplane.pb");
 }
 
 // Returns the position of the median, the lower one of two.
