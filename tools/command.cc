@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tools/version.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/unfinished_files.h"
@@ -21,8 +22,6 @@ namespace meridian {
 namespace {
 
 Flag<bool> FLAGS_json("json", false, "Print one JSON object on standard output instead of text.");
-
-constexpr absl::string_view kVersion = MERIDIAN_VERSION;
 
 // The program that holds all commands; messages name the command alone.
 constexpr absl::string_view kProgram = "meridian";

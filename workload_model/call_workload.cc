@@ -29,6 +29,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
@@ -47,7 +48,6 @@ constexpr double kNotableError = 0.2;
 constexpr double kNotableCalls = 0.02;
 // Of one call, for each of its members: a terabyte.
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
-constexpr double kNsPerUs = 1000;
 
 using Kind = CallOperation::Kind;
 

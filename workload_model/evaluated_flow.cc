@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kNsPerUs = 1000;
 constexpr double kMaxComputeUs = 1e12;
 constexpr double kMaxBytes = 1e12;
 

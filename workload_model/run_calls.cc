@@ -15,11 +15,10 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
-
-constexpr double kNsPerUs = 1000;
 
 using CallKey = std::tuple<std::string, std::string, GroupIndex, int64_t>;
 

@@ -16,11 +16,11 @@
 #include "astra_bridge/calibration/engine_model.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kNsPerUs = 1e3;
 // A rank that computes for more than this share of a collective's time slows it down.
 constexpr double kNotableComputeShare = 0.1;
 // The same for ranks outside of its group, which share at most its host, and for collectives of

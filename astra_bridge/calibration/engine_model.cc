@@ -11,13 +11,13 @@
 #include "astra_bridge/timing/embedded_timing.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
 constexpr double kAssumedGibibytesPerSecond = 50;
 constexpr double kAssumedLatencyNs = 500;
-constexpr double kNsPerSecond = 1e9;
 
 }  // namespace
 

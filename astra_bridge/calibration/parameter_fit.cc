@@ -54,7 +54,7 @@ constexpr double kPriorLogDeviation = 10;
 constexpr int kDraws = 400;
 constexpr int kReweightings = 6;
 // 95 % of the draws lie between this share and one less it.
-constexpr double kTail = 0.025;
+constexpr double kDrawTail = 0.025;
 
 constexpr double kMaxResidual = 2;
 constexpr double kMaxCorrelation = 0.9;
@@ -464,7 +464,7 @@ std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit, uint6
     const auto end = [&](double share) {
       return fit.parameters[p].value * std::exp(fit.widening * Quantile(changes[p], share));
     };
-    intervals.push_back({end(kTail), end(1 - kTail)});
+    intervals.push_back({end(kDrawTail), end(1 - kDrawTail)});
   }
   return intervals;
 }

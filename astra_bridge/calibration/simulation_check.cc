@@ -23,12 +23,11 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kNsPerSecond = 1e9;
-constexpr double kNsPerMs = 1e6;
 constexpr char kNoReason[] = "no reason known";
 // Snapshots name so many of their collectives.
 constexpr size_t kMaxNamed = 4;

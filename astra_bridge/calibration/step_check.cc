@@ -19,13 +19,13 @@
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kNsPerSecond = 1e9;
 // How often a step is scheduled with transfers that scatter.
-constexpr int kDraws = 40;
+constexpr int kStepDraws = 40;
 // So many ranks outside of a group are enough to see whether they computed.
 constexpr size_t kMaxOthers = 16;
 
@@ -120,8 +120,8 @@ absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
     deviations.push_back(model.intervals.LogDeviation(TraitsOf({&edge, 1}, ranks)[0]));
   }
   std::mt19937_64 random(1);
-  for (int draw = 0; draw < kDraws; ++draw) {
-    const double off_by = only_scatter ? 0 : NormalQuantile((draw + 0.5) / kDraws);
+  for (int draw = 0; draw < kStepDraws; ++draw) {
+    const double off_by = only_scatter ? 0 : NormalQuantile((draw + 0.5) / kStepDraws);
     std::vector<int64_t> edge_ns;
     for (size_t edge = 0; edge < prediction.seconds.size(); ++edge) {
       const CommEdge& moved = prediction.edges.edges[edge];

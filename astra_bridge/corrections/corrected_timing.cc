@@ -3,11 +3,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
-
-constexpr double kNsPerSecond = 1e9;
 
 bool IsMessage(const CommEdge& edge) {
   return edge.kind == CollectiveKind::kPointToPoint && edge.participants.size() == 2;

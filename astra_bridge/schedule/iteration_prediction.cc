@@ -11,11 +11,11 @@
 #include "astra_bridge/edges/job_layout.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kNsPerSecond = 1e9;
 // About 146 years.
 constexpr double kMaxEdgeNs = 4.6e18;
 // Snapshots are collected anew when a larger share of the edges runs beside others than before.

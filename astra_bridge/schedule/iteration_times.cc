@@ -12,11 +12,10 @@
 #include "astra_bridge/schedule/workload_edges.h"
 #include "chakra_export/graph/rank_activity.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
-
-constexpr double kNsPerSecond = 1e9;
 
 constexpr char kStreams[] =
     "a stream or thread runs one node at a time, and sends wait for their receivers";

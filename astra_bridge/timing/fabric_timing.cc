@@ -7,11 +7,10 @@
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
-
-constexpr double kNsPerSecond = 1e9;
 
 absl::Status AnnotateEdge(const absl::Status& status, const CommEdge& edge) {
   return Annotate(status, absl::StrCat("edge ", Printable(edge.id)));

@@ -55,7 +55,10 @@ inline constexpr absl::string_view kThreadAttribute = "tid";
 inline constexpr absl::string_view kRecordFunctionIdAttribute = "rf_id";
 inline constexpr absl::string_view kOpSchemaAttribute = "op_schema";
 
-// Names of this project. The schema has whole microseconds only; these are exact.
+// The schema's start and duration are whole microseconds.
+inline constexpr int64_t kNsPerMicro = 1000;
+
+// Names of this project, exact where the schema is not.
 inline constexpr absl::string_view kStartNsAttribute = "start_ns";
 inline constexpr absl::string_view kDurationNsAttribute = "duration_ns";
 // How long communication lasted including the time in which it waited for other ranks.

@@ -20,7 +20,6 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 
-constexpr int64_t kNsPerMicro = 1000;
 // The sum of a start and a duration must fit.
 constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
 

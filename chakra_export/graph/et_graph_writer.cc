@@ -14,8 +14,6 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 
-constexpr int64_t kNsPerMicro = 1000;
-
 std::vector<NodeIndex> ByRankAndId(const ExecutionGraph& graph) {
   std::vector<NodeIndex> nodes(graph.node_count());
   for (NodeIndex node = 0; node < nodes.size(); ++node) nodes[node] = node;

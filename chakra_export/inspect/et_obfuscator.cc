@@ -29,7 +29,6 @@ using ::ChakraProtoMsg::AttributeProto;
 using ::ChakraProtoMsg::IOInfo;
 using ::ChakraProtoMsg::Node;
 
-constexpr int64_t kNsPerMicro = 1000;
 constexpr int64_t kMax64 = std::numeric_limits<int64_t>::max();
 
 // Numbers that simulations depend on.

@@ -19,7 +19,7 @@ constexpr uint32_t kLhsContractingField = 1;
 // No computation of more operations, or bytes, is believed.
 constexpr int64_t kMaxOperations = int64_t{1} << 60;
 // How deep fusions may lie within fusions.
-constexpr int kMaxDepth = 8;
+constexpr int kMaxFusionDepth = 8;
 
 void AppendArrays(const HloShape& shape, std::vector<HloShape>* arrays) {
   if (shape.tuple_shapes.empty()) {
@@ -173,7 +173,7 @@ HloCost CostOf(const HloInstruction& instruction) {
   complete = complete && shape.ok();
   if (shape.ok()) AppendArrays(*shape, &cost.outputs);
   if (complete) cost.bytes = BytesOf(cost);
-  cost.operations = OperationsOf(instruction, kMaxDepth);
+  cost.operations = OperationsOf(instruction, kMaxFusionDepth);
   return cost;
 }
 

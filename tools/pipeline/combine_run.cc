@@ -40,6 +40,7 @@
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/base/wire/packed_bytes.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/events/event_table.h"
@@ -56,7 +57,6 @@
 namespace meridian {
 namespace {
 
-constexpr double kMsPerPs = 1e-9;
 // The year 2001: earlier times do not count from 1970.
 constexpr int64_t kFirstUnixNs = 1'000'000'000'000'000'000;
 constexpr int64_t kLastUnixNs = 9'000'000'000'000'000'000;
@@ -233,7 +233,9 @@ class CombinePipeline {
     absl::Status status = processes_.Agree(WriteAligned(folder));
     if (status.ok()) status = GatherStats();
     // The first alone, since it is its moment that counts.
-    status = processes_.Agree(status.ok() && processes_.is_first() ? Publish(folder) : status);
+    if (status.ok()) {
+      status = processes_.Agree(processes_.is_first() ? Publish(folder) : absl::OkStatus());
+    }
     std::error_code ignored;
     if (processes_.is_first()) std::filesystem::remove_all(folder, ignored);
     RETURN_IF_ERROR(status);

@@ -16,11 +16,11 @@
 #include "tools/report/quantities.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 // A rank that others wait for less than this of the steps is no straggler; one that is late in this
 // share of them, or that they wait for as much, is what to look at.
 constexpr double kNotableShare = 0.02;

@@ -21,12 +21,11 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kMsPerPs = 1e-9;
-constexpr double kUsPerPs = 1e-6;
 // Replays of larger graphs would take longer than they are worth.
 constexpr size_t kMaxWhatIfEvents = 3000000;
 

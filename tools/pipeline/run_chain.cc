@@ -24,13 +24,13 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kMsPerNs = 1e-6;
 constexpr absl::string_view kDone = "done", kCached = "cached", kSkipped = "skipped",
                             kFailed = "failed";
 

@@ -23,12 +23,11 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
-constexpr double kUsPerNs = 1e-3;
-constexpr double kMsPerNs = 1e-6;
 constexpr size_t kMaxSnapshots = 100;
 
 // "FullyConnected of 4".

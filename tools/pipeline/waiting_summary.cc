@@ -13,12 +13,11 @@
 
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 namespace {
-
-constexpr double kMsPerPs = 1e-9;
 
 class WaitingSummary {
  public:

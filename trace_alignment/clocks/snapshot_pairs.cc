@@ -20,7 +20,7 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kExample = R"({"sys_ns":1000000,"tracer_ns":1000250})";
+constexpr absl::string_view kPairExample = R"({"sys_ns":1000000,"tracer_ns":1000250})";
 
 // Pairs as written, with what their source says about them.
 struct RawPairs {
@@ -117,7 +117,7 @@ absl::Status Contradiction(const RawPairs& raw, const RawPairs::Row& last,
 absl::StatusOr<SnapshotPairs> Finish(RawPairs raw, const SnapshotPairsOptions& options) {
   if (raw.rows.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(raw.name, ": no snapshot pairs; expected e.g. ", kExample));
+        absl::StrCat(raw.name, ": no snapshot pairs; expected e.g. ", kPairExample));
   }
   SnapshotPairs snapshots;
   snapshots.node_id = raw.node_id;
@@ -195,7 +195,7 @@ absl::StatusOr<RawPairs> ReadJsonl(absl::string_view contents, const std::string
   raw.noun = "line";
   bool first = true;
   RETURN_IF_ERROR(
-      ForEachJsonlRow(contents, name, kExample, [&](const JsonlRow& row) -> absl::Status {
+      ForEachJsonlRow(contents, name, kPairExample, [&](const JsonlRow& row) -> absl::Status {
         ASSIGN_OR_RETURN(const bool is_header, row.Bool("meta", false));
         if (is_header && !first) return row.Error("the header is not the first line");
         first = false;
@@ -233,7 +233,7 @@ absl::StatusOr<RawPairs> ReadMessage(absl::string_view contents, const std::stri
       !message.ParseFromArray(contents.data(), static_cast<int>(contents.size())) ||
       HasUnknownFields(message)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        name, ": neither JSONL nor a SnapshotPairs message; expected lines like ", kExample));
+        name, ": neither JSONL nor a SnapshotPairs message; expected lines like ", kPairExample));
   }
   RawPairs raw;
   raw.name = name;

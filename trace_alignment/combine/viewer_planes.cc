@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
@@ -23,7 +24,6 @@ namespace {
 constexpr int64_t kReadings = 64;
 // Protobuf's limit for a message.
 constexpr size_t kMaxBytes = std::numeric_limits<int32_t>::max();
-constexpr double kUsPerPs = 1e-6;
 
 // Calls fn with kReadings + 1 times from begin to end.
 template <typename Function>

@@ -20,7 +20,7 @@
 namespace meridian {
 namespace {
 
-constexpr double kPpm = 1e6;
+constexpr double kPpmOfRate = 1e6;
 
 // The reference is node 0 of a round; its values are 0 by definition.
 constexpr int kReference = 0;
@@ -125,7 +125,7 @@ class Round {
       sample.node_id = nodes_[i];
       sample.midpoint_ref_ns = *midpoint_ns;
       sample.offset_ps = times_ps_[i] + std::llround(corrections_ps[i]);
-      sample.drift_ppm = std::expm1(log_rates[i]) * kPpm;
+      sample.drift_ppm = std::expm1(log_rates[i]) * kPpmOfRate;
       if (!uncertainties_ps.empty()) sample.uncertainty_ns = uncertainties_ps[i] / kPsPerNs;
       samples->push_back(sample);
     }

@@ -23,7 +23,7 @@ namespace {
 using Bound = OffsetCorridor::Bound;
 using ProbeStamps = std::tuple<int64_t, int64_t, int64_t>;
 
-constexpr absl::string_view kExample =
+constexpr absl::string_view kProbeExample =
     R"({"src":0,"dst":1,"t1":1000,"t2":1300,"t3":1400,"t4":1500})";
 
 constexpr double kPpm = 1e6;
@@ -220,7 +220,7 @@ absl::StatusOr<std::vector<TwoWayProbe>> ParseTwoWayProbes(absl::string_view con
   // The other stamps and the line in the file, by (src, dst, t1).
   absl::flat_hash_map<ProbeStamps, std::pair<ProbeStamps, int64_t>> known;
   RETURN_IF_ERROR(
-      ForEachJsonlRow(contents, name, kExample, [&](const JsonlRow& row) -> absl::Status {
+      ForEachJsonlRow(contents, name, kProbeExample, [&](const JsonlRow& row) -> absl::Status {
         ASSIGN_OR_RETURN(const TwoWayProbe probe, ReadProbe(row));
         const ProbeStamps fate = {probe.dst_received_ns, probe.dst_sent_ns, probe.src_received_ns};
         const auto [first, inserted] =

@@ -9,7 +9,7 @@ namespace {
 
 // How many stretches of other threads are looked at to find who continued a thread. Each thread has
 // at most one stretch in the way, that which began before the gap.
-constexpr int kMaxCandidates = 64;
+constexpr int kMaxStretches = 64;
 
 }  // namespace
 
@@ -104,7 +104,7 @@ std::optional<ThreadTurns::Moment> ThreadTurns::Find(TrackId track, int64_t begi
       stretches_.begin(), stretches_.end(), end_ps, [&](const Stretch& stretch, int64_t time_ps) {
         return std::tie(ProcessOf(stretch.track), stretch.end_ps) < std::tie(process, time_ps);
       });
-  for (int i = 0; i < kMaxCandidates && it != stretches_.begin(); ++i) {
+  for (int i = 0; i < kMaxStretches && it != stretches_.begin(); ++i) {
     --it;
     if (ProcessOf(it->track) != process || it->end_ps <= begin_ps) break;
     if (last.has_value() && it->end_ps <= TimeOf(*last)) break;

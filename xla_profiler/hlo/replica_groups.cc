@@ -22,8 +22,8 @@ absl::Status Invalid(absl::string_view reason) { return absl::InvalidArgumentErr
 
 // All messages here lie in an instruction.
 template <typename Fn>
-absl::Status ForEachField(absl::string_view message, const char* origin, const Fn& fn) {
-  return meridian::ForEachField(message, origin, kHloInstructionDepth, fn);
+absl::Status ForEachInnerField(absl::string_view message, const char* origin, const Fn& fn) {
+  return ForEachField(message, origin, kHloInstructionDepth, fn);
 }
 
 void ReadInteger(const WireField& field, uint32_t number, int64_t* integer) {
@@ -120,7 +120,7 @@ absl::Status CheckDistinct(absl::Span<const int64_t> ids, absl::string_view what
 
 absl::Status AppendGroup(absl::string_view bytes, const char* origin, IdGroups* groups) {
   Integers ids;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) {
     if (field.number != ReplicaGroupField::kReplicaIds) return absl::OkStatus();
     return AppendIntegers(field, origin, &ids);
   }));
@@ -137,7 +137,7 @@ absl::Status AppendGroup(absl::string_view bytes, const char* origin, IdGroups* 
 // Groups listed under that field number of a message.
 absl::StatusOr<IdGroups> DecodeList(absl::string_view bytes, const char* origin, uint32_t number) {
   IdGroups groups;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) {
     if (!field.IsBytes(number)) return absl::OkStatus();
     return AppendGroup(field.bytes, origin, &groups);
   }));
@@ -150,7 +150,7 @@ absl::StatusOr<IdGroups> DecodeList(absl::string_view bytes, const char* origin,
 absl::StatusOr<IdGroups> DecodeIota(absl::string_view bytes, const char* origin) {
   int64_t num_groups = 0, group_size = 0;
   Integers dims, perm;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
     ReadInteger(field, IotaField::kNumGroups, &num_groups);
     ReadInteger(field, IotaField::kGroupSize, &group_size);
     if (field.number == IotaField::kReshapeDims) return AppendIntegers(field, origin, &dims);
@@ -166,7 +166,7 @@ absl::StatusOr<IdGroups> DecodeIota(absl::string_view bytes, const char* origin)
 
 absl::StatusOr<IdGroups> DecodeDeviceList(absl::string_view bytes, const char* origin) {
   std::optional<absl::string_view> iota;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) {
     if (field.IsBytes(DeviceListField::kIota)) iota = field.bytes;
     return absl::OkStatus();
   }));
@@ -192,7 +192,7 @@ struct AxisRef {
 
 absl::StatusOr<Integers> DecodeIotaTransform(absl::string_view bytes, const char* origin) {
   Integers dims, perm;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
     if (field.number == IotaTransformField::kReshapeDims) {
       return AppendIntegers(field, origin, &dims);
     }
@@ -207,10 +207,10 @@ absl::StatusOr<Integers> DecodeIotaTransform(absl::string_view bytes, const char
 absl::StatusOr<Mesh> DecodeMesh(absl::string_view bytes, const char* origin) {
   Mesh mesh;
   std::optional<absl::string_view> transform;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
     if (field.IsBytes(MeshField::kAxes)) {
       int64_t& size = mesh.axis_sizes.emplace_back();
-      return ForEachField(field.bytes, origin, [&](const WireField& axis_field) {
+      return ForEachInnerField(field.bytes, origin, [&](const WireField& axis_field) {
         ReadInteger(axis_field, MeshAxisField::kSize, &size);
         return absl::OkStatus();
       });
@@ -235,12 +235,12 @@ absl::StatusOr<Mesh> DecodeMesh(absl::string_view bytes, const char* origin) {
 
 absl::StatusOr<AxisRef> DecodeAxisRef(absl::string_view bytes, const char* origin) {
   AxisRef ref;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
     ReadInteger(field, AxisRefField::kMeshAxisIndex, &ref.axis);
     if (!field.IsBytes(AxisRefField::kSubAxis)) return absl::OkStatus();
     ref.is_sub_axis = true;
     ref.pre_size = 0;
-    return ForEachField(field.bytes, origin, [&](const WireField& sub_field) {
+    return ForEachInnerField(field.bytes, origin, [&](const WireField& sub_field) {
       ReadInteger(sub_field, SubAxisField::kPreSize, &ref.pre_size);
       ReadInteger(sub_field, SubAxisField::kSize, &ref.size);
       return absl::OkStatus();
@@ -309,7 +309,7 @@ absl::StatusOr<IdGroups> GroupAlongAxes(const Mesh& mesh, const std::vector<Axis
 absl::StatusOr<IdGroups> DecodeMeshAxes(absl::string_view bytes, const char* origin) {
   std::optional<absl::string_view> mesh_bytes;
   std::vector<AxisRef> refs;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
+  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
     if (field.IsBytes(MeshAxesField::kMesh)) mesh_bytes = field.bytes;
     if (!field.IsBytes(MeshAxesField::kAxes)) return absl::OkStatus();
     ASSIGN_OR_RETURN(const AxisRef ref, DecodeAxisRef(field.bytes, origin));
@@ -360,7 +360,7 @@ absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, cons
   bool has_list = false;
   // The last of the alternatives 87, 92 and 93 counts.
   WireField chosen;
-  RETURN_IF_ERROR(ForEachField(instruction, origin, [&](const WireField& field) {
+  RETURN_IF_ERROR(ForEachInnerField(instruction, origin, [&](const WireField& field) {
     if (field.IsBytes(HloInstructionField::kReplicaGroups)) has_list = true;
     if (field.IsBytes(HloInstructionField::kDeviceList) ||
         field.IsBytes(HloInstructionField::kIotaDeviceList) ||
@@ -380,15 +380,16 @@ absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, cons
 absl::StatusOr<std::vector<SourceTargetPair>> DecodeSourceTargetPairs(absl::string_view instruction,
                                                                       const char* origin) {
   std::vector<SourceTargetPair> pairs;
-  RETURN_IF_ERROR(ForEachField(instruction, origin, [&](const WireField& field) -> absl::Status {
-    if (!field.IsBytes(HloInstructionField::kSourceTargetPairs)) return absl::OkStatus();
-    SourceTargetPair& pair = pairs.emplace_back();
-    return ForEachField(field.bytes, origin, [&](const WireField& end) {
-      ReadInteger(end, SourceTargetField::kSource, &pair.source);
-      ReadInteger(end, SourceTargetField::kTarget, &pair.target);
-      return absl::OkStatus();
-    });
-  }));
+  RETURN_IF_ERROR(
+      ForEachInnerField(instruction, origin, [&](const WireField& field) -> absl::Status {
+        if (!field.IsBytes(HloInstructionField::kSourceTargetPairs)) return absl::OkStatus();
+        SourceTargetPair& pair = pairs.emplace_back();
+        return ForEachInnerField(field.bytes, origin, [&](const WireField& end) {
+          ReadInteger(end, SourceTargetField::kSource, &pair.source);
+          ReadInteger(end, SourceTargetField::kTarget, &pair.target);
+          return absl::OkStatus();
+        });
+      }));
   return pairs;
 }
 

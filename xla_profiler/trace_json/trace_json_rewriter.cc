@@ -9,7 +9,7 @@ namespace meridian {
 namespace {
 
 // What is collected before it goes to the sink.
-constexpr size_t kBufferBytes = size_t{1} << 18;
+constexpr size_t kFlushedBytes = size_t{1} << 18;
 
 }  // namespace
 
@@ -74,7 +74,7 @@ absl::Status RewriteTraceJson(
     buffer.append(from, element.data() - from);
     from = element.data() + element.size();
     if (!rewriter.Append(element, edit, &buffer) && unreadable != nullptr) ++*unreadable;
-    return flush(kBufferBytes);
+    return flush(kFlushedBytes);
   };
   const auto on_member = [](absl::string_view, absl::string_view) { return absl::OkStatus(); };
   RETURN_IF_ERROR(CutTrace(text, on_event, on_member));

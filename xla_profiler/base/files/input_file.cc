@@ -14,10 +14,10 @@ namespace meridian {
 namespace {
 
 constexpr absl::string_view kGzipMagic = "\x1f\x8b";
-constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kInflatedBytes = size_t{1} << 20;
 // zlib counts in 32 bits.
 constexpr size_t kMaxFedBytes = size_t{1} << 30;
-constexpr int kGzipWindowBits = 15 + 16;
+constexpr int kGunzipWindowBits = 15 + 16;
 
 // Inflates gzip members one after the other.
 class GzipReader {
@@ -25,8 +25,8 @@ class GzipReader {
   explicit GzipReader(absl::string_view compressed)
       : compressed_size_(compressed.size()),
         rest_(compressed),
-        buffer_(std::make_unique<char[]>(kBufferBytes)) {
-    MERIDIAN_CHECK(inflateInit2(&stream_, kGzipWindowBits) == Z_OK);
+        buffer_(std::make_unique<char[]>(kInflatedBytes)) {
+    MERIDIAN_CHECK(inflateInit2(&stream_, kGunzipWindowBits) == Z_OK);
   }
   ~GzipReader() { inflateEnd(&stream_); }
   GzipReader(const GzipReader&) = delete;
@@ -65,7 +65,7 @@ class GzipReader {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest_.data()));
     stream_.avail_in = fed_bytes;
     stream_.next_out = reinterpret_cast<Bytef*>(buffer_.get());
-    stream_.avail_out = kBufferBytes;
+    stream_.avail_out = kInflatedBytes;
     const int result = inflate(&stream_, Z_NO_FLUSH);
     rest_.remove_prefix(fed_bytes - stream_.avail_in);
     switch (result) {
@@ -81,7 +81,7 @@ class GzipReader {
       default:
         return absl::InvalidArgumentError(stream_.msg == nullptr ? "bad gzip data" : stream_.msg);
     }
-    return absl::string_view(buffer_.get(), kBufferBytes - stream_.avail_out);
+    return absl::string_view(buffer_.get(), kInflatedBytes - stream_.avail_out);
   }
 
   const uint64_t compressed_size_;
