@@ -60,15 +60,15 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
   std::vector<ProbeWindowEdge> windows;
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(file_system, file));
-    ASSIGN_OR_RETURN(const ProbeFileKind kind, TellKind(input.bytes(), file));
+    // Daemons are ended with their job, and disks fill up.
+    const absl::string_view contents = WithoutTornLine(input.bytes());
+    ASSIGN_OR_RETURN(const ProbeFileKind kind, TellKind(contents, file));
     if (kind == ProbeFileKind::kSnapshotPairs) continue;
     if (kind == ProbeFileKind::kTwoWay) {
-      ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes,
-                       ParseTwoWayProbes(input.bytes(), file));
+      ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes, ParseTwoWayProbes(contents, file));
       two_way.insert(two_way.end(), probes.begin(), probes.end());
     } else {
-      ASSIGN_OR_RETURN(const std::vector<ProbeWindowEdge> edges,
-                       ParseProbeWindows(input.bytes(), file));
+      ASSIGN_OR_RETURN(const std::vector<ProbeWindowEdge> edges, ParseProbeWindows(contents, file));
       windows.insert(windows.end(), edges.begin(), edges.end());
     }
   }

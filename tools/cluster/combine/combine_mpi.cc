@@ -1,13 +1,11 @@
 // combine_mpi: the profiles of a run's nodes on one clock, by as many processes as MPI starts.
-#include <unistd.h>
 
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/cluster/combine/mpi_processes.h"
+#include "tools/cluster/mpi/mpi_processes.h"
 #include "tools/combine_flags.h"
 #include "tools/combine_report_text.h"
 #include "tools/command.h"
@@ -67,12 +65,6 @@ absl::StatusOr<int> CombineTogether(RunProcesses& processes) {
 
 int CombineMain(int argc, char** argv) {
   MpiProcesses processes;
-  // All ranks have the same flags: one of them says what is wrong with them, or what they are.
-  const int standard_error = dup(STDERR_FILENO);
-  if (!processes.is_first()) {
-    (void)!std::freopen("/dev/null", "w", stdout);
-    (void)!std::freopen("/dev/null", "w", stderr);
-  }
   const Command command = {
       "combine_mpi",
       "Puts the profiles of a run's nodes on one clock, as combine does, by many processes: each "
@@ -83,14 +75,8 @@ int CombineMain(int argc, char** argv) {
        &FLAGS_method, &FLAGS_reference_node, &FLAGS_node_ids, &FLAGS_profile_start_ns, &FLAGS_ranks,
        &FLAGS_max_drift_ppm, &FLAGS_min_transfer_ns, &FLAGS_end_agreement, &FLAGS_offset_slope,
        &FLAGS_max_extrapolation_ms, &FLAGS_output_dir, &FLAGS_report_json},
-      [&]() -> absl::StatusOr<int> {
-        // From here on, what only one rank knows must be seen.
-        if (!processes.is_first()) dup2(standard_error, STDERR_FILENO);
-        absl::StatusOr<int> code = CombineTogether(processes);
-        if (code.ok() || processes.is_first()) return code;
-        return ExitCode(code.status());
-      }};
-  return RunCommand(command, argc, argv);
+      [&]() { return CombineTogether(processes); }};
+  return RunMpiCommand(&processes, command, argc, argv);
 }
 
 }  // namespace

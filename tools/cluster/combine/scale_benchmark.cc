@@ -1,7 +1,7 @@
 // Makes up the collectives of a run and prints what the first process of combine_mpi does with them:
 // what it receives from a node, how long it takes to unpack, match and solve, and what it sends back.
 //
-//   ./bazelw run //tools/cluster:scale_benchmark -- 4096 1000
+//   ./bazelw run //tools/cluster/combine:scale_benchmark -- 4096 1000
 //
 // for 4,096 nodes of one device and 1,000 all-reduces of everybody.
 #include <sys/resource.h>

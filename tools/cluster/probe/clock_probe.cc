@@ -51,8 +51,6 @@ Flag<std::string> FLAGS_token(
 Flag<uint64_t> FLAGS_seed("seed", 12345, "Who asks whom; the same on all hosts.");
 Flag<double> FLAGS_rate("rate", 100, "How many packets a second a host sends at most.");
 Flag<int64_t> FLAGS_duration_s("duration_s", 0, "Stop after so long; 0: when told to.");
-Flag<bool> FLAGS_kernel_stamps("kernel_stamps", true,
-                               "Take packets' times from the kernel where it gives them.");
 Flag<int64_t> FLAGS_max_file_mb("max_file_mb", 64, "A file that would get larger is put aside.");
 Flag<int64_t> FLAGS_kept_files("kept_files", 16, "How many files put aside are kept of each kind.");
 Flag<bool> FLAGS_snapshot_only(
@@ -109,7 +107,7 @@ absl::StatusOr<std::vector<ProbeHost>> Hosts(const LauncherVariables& variables)
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names,
                    ExpandSlurmNodeList(variables.slurm_node_list));
-  return ParseProbeHosts(absl::StrJoin(names, "\n"), "SLURM_JOB_NODELIST", defaults);
+  return ParseProbeHosts(absl::StrJoin(names, "\n"), "Slurm's node list", defaults);
 }
 
 std::string MachineName() {
@@ -133,7 +131,7 @@ absl::StatusOr<ProbeDaemonOptions> DaemonOptions() {
   ASSIGN_OR_RETURN(options.hosts, Hosts(variables));
   ASSIGN_OR_RETURN(options.host,
                    FindThisHost(options.hosts, FLAGS_host_index.value(), variables, MachineName()));
-  // Hosts of other lists ask other neighbours: they are strangers too.
+  // Hosts of lists of another length ask other neighbours: they are strangers too.
   options.key =
       absl::StrCat(FirstNonEmpty({FLAGS_token.value(), EnvironmentVariable("MERIDIAN_PROBE_TOKEN"),
                                   EnvironmentVariable("SLURM_JOB_ID")}),
@@ -183,6 +181,7 @@ std::string CountsText(const ProbeCounts& counts) {
       {"foreign", counts.foreign},
       {"misdirected", counts.misdirected},
       {"replayed", counts.replayed},
+      {"replayed_elsewhere", counts.replayed_elsewhere},
       {"over_rate", counts.over_rate},
       {"own_steps", counts.own_steps},
       {"neighbour_steps", counts.neighbour_steps},
@@ -213,7 +212,7 @@ absl::StatusOr<int> Probe() {
   options.rotation = rotation;
   ASSIGN_OR_RETURN(const std::unique_ptr<ClockSource> clock, SystemClockSource("monotonic_raw"));
   ASSIGN_OR_RETURN(UdpSocket socket,
-                   UdpSocket::Open(options.hosts[options.host].port, FLAGS_kernel_stamps.value()));
+                   UdpSocket::Open(options.hosts[options.host].port, /*kernel_stamps=*/true));
   std::fprintf(stderr, "clock_probe: node %lld of %zu hosts, UDP port %d, stamps by %s\n",
                static_cast<long long>(options.hosts[options.host].first_node), options.hosts.size(),
                socket.port(),
@@ -228,6 +227,12 @@ absl::StatusOr<int> Probe() {
                  "clock_probe: warning: no neighbour has answered: are the others started with the "
                  "same hosts, --token and --seed, and is the port open?\n");
   }
+  if (counts.replayed_elsewhere > 0) {
+    std::fprintf(stderr,
+                 "clock_probe: warning: %lld packets of nodes came from another address than their "
+                 "newer ones: were two daemons started with one --host_index?\n",
+                 static_cast<long long>(counts.replayed_elsewhere));
+  }
   return kExitDone;
 }
 
@@ -240,9 +245,9 @@ Command ClockProbeCommand() {
        "srun --ntasks-per-node=1 clock_probe --output=probes/",
        "clock_probe --snapshot_only --second_clock=boottime --output=pairs/"},
       {&FLAGS_output, &FLAGS_hosts, &FLAGS_host_file, &FLAGS_host_index, &FLAGS_nodes_per_host,
-       &FLAGS_port, &FLAGS_token, &FLAGS_seed, &FLAGS_rate, &FLAGS_duration_s, &FLAGS_kernel_stamps,
-       &FLAGS_max_file_mb, &FLAGS_kept_files, &FLAGS_snapshot_only, &FLAGS_second_clock,
-       &FLAGS_period_ms, &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns},
+       &FLAGS_port, &FLAGS_token, &FLAGS_seed, &FLAGS_rate, &FLAGS_duration_s, &FLAGS_max_file_mb,
+       &FLAGS_kept_files, &FLAGS_snapshot_only, &FLAGS_second_clock, &FLAGS_period_ms,
+       &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns},
       Probe};
 }
 

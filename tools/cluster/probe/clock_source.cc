@@ -75,11 +75,15 @@ absl::StatusOr<std::unique_ptr<ClockSource>> SystemClockSource(const std::string
 
 ClockReading ReadNarrowly(ClockSource& clock) {
   constexpr int kReadings = 8;
+  const auto bracket_ns = [](const ClockReading& reading) {
+    return reading.after_ns - reading.before_ns;
+  };
   ClockReading narrowest = clock.Read();
-  for (int i = 1; i < kReadings; ++i) {
+  for (int i = 1; i < kReadings || bracket_ns(narrowest) < 0; ++i) {
     const ClockReading reading = clock.Read();
-    if (reading.after_ns < reading.before_ns) continue;
-    if (reading.after_ns - reading.before_ns < narrowest.after_ns - narrowest.before_ns) {
+    // The clock was set within the reading.
+    if (bracket_ns(reading) < 0) continue;
+    if (bracket_ns(narrowest) < 0 || bracket_ns(reading) < bracket_ns(narrowest)) {
       narrowest = reading;
     }
   }

@@ -22,6 +22,25 @@ TEST(ClockSourceTest, ReadsTheSecondClockBetweenTwoReadingsOfTheFirst) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/clock")));
 }
 
+// The clock is set back within the first reading, as may happen when NTP begins.
+TEST(ClockSourceTest, AReadingInWhichTheClockWasSetIsNotTaken) {
+  class SetClock : public ClockSource {
+   public:
+    ClockReading Read() override {
+      ++reads_;
+      return reads_ == 1 ? ClockReading{5000, 1000, 0} : ClockReading{2000, 2100 - reads_, reads_};
+    }
+    int64_t FromRealtime(int64_t time_ns) override { return time_ns; }
+
+   private:
+    int64_t reads_ = 0;
+  };
+  SetClock clock;
+  const ClockReading reading = ReadNarrowly(clock);
+  EXPECT_EQ(reading.before_ns, 2000);
+  EXPECT_EQ(reading.after_ns, 2092);
+}
+
 TEST(StepDetectorTest, TellsASetClockFromASlewedOne) {
   StepDetector detector;
   EXPECT_FALSE(detector.IsStep({1'000'000'000, 1'000'000'100, 0}));

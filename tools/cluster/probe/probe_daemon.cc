@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,8 +11,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -20,7 +19,11 @@ namespace {
 // The flag to stop is looked at so often.
 constexpr int64_t kMaxSleepNs = 100000000;
 constexpr int64_t kClocksPeriodNs = 1000000000;
-constexpr int64_t kResolvePeriodNs = 2000000000;
+// Asking for a name may take seconds in which nobody is answered, so it is done ever more seldom.
+constexpr int64_t kFirstResolvePeriodNs = 2000000000;
+constexpr int64_t kLongestResolvePeriodNs = 300000000000;
+// When no neighbour's name is known by then, it is an error.
+constexpr int64_t kResolveTimeoutNs = 60000000000;
 // So many datagrams are read at once, and so many a second. A flood beyond that fills the socket's
 // buffer, and the kernel drops it there.
 constexpr int kMaxBatch = 64;
@@ -89,10 +92,11 @@ class Daemon {
         continue;
       }
       failure = found.status();
-      next_resolve_ns_ = now.second_ns + kResolvePeriodNs;
+      next_resolve_ns_ = now.second_ns + resolve_period_ns_;
     }
+    resolve_period_ns_ = std::min(2 * resolve_period_ns_, kLongestResolvePeriodNs);
     const bool none = absl::c_all_of(addresses_, [](const auto& a) { return a.second.empty(); });
-    const bool late = now.second_ns - start_.second_ns >= options_.resolve_timeout_ns;
+    const bool late = now.second_ns - start_.second_ns >= kResolveTimeoutNs;
     return none && late ? failure : absl::OkStatus();
   }
 
@@ -115,7 +119,6 @@ class Daemon {
     }
     options.seed = options_.seed;
     options.packets_per_s = options_.packets_per_s;
-    options.max_pair_change_ns = options_.max_pair_change_ns;
     return options;
   }
 
@@ -186,6 +189,7 @@ class Daemon {
   ProbeWriter writer_;
   SnapshotWriter clocks_;
   int64_t next_resolve_ns_ = 0;
+  int64_t resolve_period_ns_ = kFirstResolvePeriodNs;
   // Socket addresses of the neighbours, by node id; empty when they are not known.
   absl::flat_hash_map<uint32_t, std::string> addresses_;
   // How many datagrams may be read, and since when, on the second clock.
@@ -206,18 +210,20 @@ absl::StatusOr<ProbeCounts> RunProbeDaemon(const ProbeDaemonOptions& options, Ud
 
 absl::Status WriteSnapshots(ClockSource& clock, int64_t period_ns, int64_t duration_ns,
                             SnapshotWriter& writer, const std::atomic<bool>& stop) {
-  // The second clock may be one that somebody sets, so time is taken elsewhere.
-  const absl::Time start = absl::Now();
-  absl::Time next = start;
-  while (!stop && (duration_ns == 0 || absl::Now() - start < absl::Nanoseconds(duration_ns))) {
-    const int64_t wait_ns = absl::ToInt64Nanoseconds(next - absl::Now());
+  // Both clocks may be set by somebody, so time is taken elsewhere.
+  using Steady = std::chrono::steady_clock;
+  const Steady::time_point start = Steady::now();
+  Steady::time_point next = start;
+  while (!stop &&
+         (duration_ns == 0 || Steady::now() - start < std::chrono::nanoseconds(duration_ns))) {
+    const int64_t wait_ns = std::chrono::nanoseconds(next - Steady::now()).count();
     if (wait_ns > 0) {
       SleepNs(wait_ns, nullptr);
       continue;
     }
     RETURN_IF_ERROR(writer.Write(ReadNarrowly(clock)));
-    next =
-        std::max(next + absl::Nanoseconds(period_ns), absl::Now() - absl::Nanoseconds(period_ns));
+    const std::chrono::nanoseconds period(period_ns);
+    next = std::max(next + period, Steady::now() - period);
   }
   return absl::OkStatus();
 }

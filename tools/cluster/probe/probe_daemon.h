@@ -27,12 +27,8 @@ struct ProbeDaemonOptions {
   std::string key;
   uint64_t seed = 12345;
   double packets_per_s = 100;
-  int64_t max_pair_change_ns = ProbeNodeOptions().max_pair_change_ns;
   // Stops by itself after so long; 0: never.
   int64_t duration_ns = 0;
-  // Names that are not known yet, as of machines that just start, are asked for again. When none of the
-  // neighbours' is known after so long, it is an error.
-  int64_t resolve_timeout_ns = 60000000000;
   std::string output_folder;
   RotationOptions rotation;
 };

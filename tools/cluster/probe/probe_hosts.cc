@@ -59,7 +59,7 @@ bool ReadHost(absl::string_view text, ProbeHost* host) {
 
 absl::Status NoNodeList(absl::string_view list) {
   return absl::InvalidArgumentError(
-      absl::StrCat("SLURM_JOB_NODELIST is ", list, "; expected e.g. gpu[01-03,7],login"));
+      absl::StrCat("Slurm's node list is ", list, "; expected e.g. gpu[01-03,7],login"));
 }
 
 // Returns the numbers of "01-03,7" as texts, with their zeros in front; nullopt for anything else.

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<std::string>> ExpandSlurmNodeList(absl::string_view l
 
 // Variables that launchers set; empty where they did not.
 struct LauncherVariables {
-  // SLURM_JOB_NODELIST and SLURM_NODEID.
+  // SLURM_STEP_NODELIST, or without it SLURM_JOB_NODELIST, and SLURM_NODEID.
   std::string slurm_node_list;
   std::string slurm_node_id;
   // OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE.

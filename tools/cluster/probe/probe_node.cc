@@ -215,8 +215,9 @@ void ProbeNode::Receive(const ProbePacket& packet, const Address& from, int64_t 
 void ProbeNode::Answer(const ProbePacket& packet, const Address& from, int64_t received_ns,
                        const ClockReading& now) {
   Asker& asker = askers_[packet.src];
-  if (IsReplay(&asker, packet.sequence, now)) {
+  if (IsReplay(&asker, packet.sequence, from, now)) {
     ++counts_.replayed;
+    if (from != asker.address) ++counts_.replayed_elsewhere;
     return;
   }
   if (!MayAnswer(now)) {
@@ -229,7 +230,6 @@ void ProbeNode::Answer(const ProbePacket& packet, const Address& from, int64_t r
   answer.first_ns = received_ns;
   // The reading was finished before the answer leaves.
   answer.second_ns = std::max(received_ns, now.before_ns);
-  asker.address = from;
   if ((packet.sequence & 1) == 0) {
     asker.pair_sequence = packet.sequence;
     asker.first_sent_ns = 0;
@@ -237,12 +237,14 @@ void ProbeNode::Answer(const ProbePacket& packet, const Address& from, int64_t r
   SendPacket(answer, packet.src, from);
 }
 
-bool ProbeNode::IsReplay(Asker* asker, uint64_t sequence, const ClockReading& now) {
+bool ProbeNode::IsReplay(Asker* asker, uint64_t sequence, const Address& from,
+                         const ClockReading& now) {
   if (now.second_ns - asker->last_ns > kForgetAskerNs) asker->seen = 0;
   if (asker->seen == 0 || sequence > asker->newest_sequence) {
     const uint64_t ahead = asker->seen == 0 ? 64 : sequence - asker->newest_sequence;
     asker->seen = (ahead < 64 ? asker->seen << ahead : 0) | 1;
     asker->newest_sequence = sequence;
+    asker->address = from;
   } else {
     const uint64_t behind = asker->newest_sequence - sequence;
     if (behind >= 64 || (asker->seen >> behind & 1) != 0) return true;

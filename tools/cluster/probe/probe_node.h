@@ -76,12 +76,15 @@ struct ProbeCounts {
   // came too late.
   int64_t misdirected = 0;
   int64_t replayed = 0;
+  // Of the latter, questions from another address than the node's newest: somebody sends its packets
+  // again, or two daemons have one id.
+  int64_t replayed_elsewhere = 0;
   // Questions that were not answered, to keep to the rate.
   int64_t over_rate = 0;
   // How often this host's clock was set, and how often that of a neighbour.
   int64_t own_steps = 0;
   int64_t neighbour_steps = 0;
-  // Of questions that this host asked.
+  // What became of the questions that this host asked.
   int64_t clean = 0;
   int64_t queued = 0;
   int64_t lost = 0;
@@ -139,6 +142,7 @@ class ProbeNode {
     uint64_t seen = 0;
     // On the second clock.
     int64_t last_ns = 0;
+    // Where the newest came from.
     Address address;
     // The last pair's first question, and when the answer to it left by the kernel; 0 when unknown.
     uint64_t pair_sequence = 0;
@@ -153,7 +157,7 @@ class ProbeNode {
   void Finish(const Pair& pair);
   void Answer(const ProbePacket& packet, const Address& from, int64_t received_ns,
               const ClockReading& now);
-  bool IsReplay(Asker* asker, uint64_t sequence, const ClockReading& now);
+  bool IsReplay(Asker* asker, uint64_t sequence, const Address& from, const ClockReading& now);
   bool MayAnswer(const ClockReading& now);
   void SendPacket(ProbePacket packet, uint32_t dst, const Address& to);
   Pair* FindPair(uint64_t sequence);

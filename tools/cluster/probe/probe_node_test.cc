@@ -263,6 +263,20 @@ TEST_F(LoneNodeTest, QueuedPairsAreLeftOutOnceThereIsACleanOne) {
   EXPECT_EQ(windows[0].neighbours[0].queued, 4);
 }
 
+// The older of two daemons with one id has lower sequence numbers, and another address.
+TEST_F(LoneNodeTest, TwoDaemonsWithOneIdAreNoticed) {
+  const auto ask = [&](uint64_t sequence, const char* from) {
+    node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, sequence), from, kStartNs, At(0));
+  };
+  ask(1000, "older");
+  ask(1000, "older");
+  EXPECT_EQ(node_.counts().replayed_elsewhere, 0);
+  ask(9000, "newer");
+  ask(1002, "older");
+  EXPECT_EQ(node_.counts().replayed, 2);
+  EXPECT_EQ(node_.counts().replayed_elsewhere, 1);
+}
+
 // Somebody with the key asks 10,000 times in a second.
 TEST_F(LoneNodeTest, AnswersAtABoundedRate) {
   for (int i = 0; i < 10'000; ++i) {

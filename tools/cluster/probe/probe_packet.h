@@ -36,7 +36,8 @@ struct ProbePacket {
   // Ids of the nodes that sent the packet and that it is for.
   uint32_t src = 0;
   uint32_t dst = 0;
-  // The question's; an even one and the next are a pair. Of kSentTimes the pair's second.
+  // The number of the question; an even one and the next are a pair. A packet of kSentTimes has that of
+  // the pair's second question.
   uint64_t sequence = 0;
   // How often the sender has seen its clock be set since it began.
   uint32_t steps = 0;

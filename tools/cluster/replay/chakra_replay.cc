@@ -19,6 +19,7 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_order.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "tools/cluster/mpi/mpi_processes.h"
 #include "tools/cluster/replay/measured_trace.h"
 #include "tools/cluster/replay/mpi_transport.h"
 #include "tools/cluster/replay/rank_replayer.h"
@@ -30,8 +31,12 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/wire/packed_bytes.h"
 
 namespace meridian {
+
+static void Pack(PackedBytes& bytes, NodeTimes& times) { bytes(times.start_ns, times.end_ns); }
+
 namespace {
 
 Flag<std::string> FLAGS_et(
@@ -108,14 +113,14 @@ std::string ProfilePath(const std::string& prefix, int64_t rank) {
   return absl::StrCat(prefix, ".", rank, ".xplane.pb");
 }
 
-absl::Status Load(const MpiProcess& process, Workload* workload) {
+absl::Status Load(const MpiProcesses& processes, Workload* workload) {
   ASSIGN_OR_RETURN(const std::string et,
                    RequiredPath(FLAGS_et, "prefix", "et/run for et/run.0.et"));
   ASSIGN_OR_RETURN(workload->output, RequiredPath(FLAGS_output, "prefix", "replay/run"));
-  if (FLAGS_warmup.value() < 0 || FLAGS_repeats.value() < 1 || !(FLAGS_timeout_s.value() > 0) ||
+  if (FLAGS_warmup.value() < 0 || FLAGS_repeats.value() < 1 || !(FLAGS_timeout_s.value() >= 1) ||
       FLAGS_timeout_s.value() > 1e6) {
     return absl::InvalidArgumentError(
-        "expected --warmup of at least 0, --repeats of at least 1 and --timeout_s of up to 10^6");
+        "expected --warmup of at least 0, --repeats of at least 1 and --timeout_s of 1 to 10^6");
   }
   workload->options.timeout_ns = static_cast<int64_t>(FLAGS_timeout_s.value() * 1e9);
   ASSIGN_OR_RETURN(workload->options.compute,
@@ -124,9 +129,9 @@ absl::Status Load(const MpiProcess& process, Workload* workload) {
                                                            {"none", ComputeMode::kNone}}));
   RETURN_IF_ERROR(ReadGraph(et, workload));
   const auto ranks = static_cast<int64_t>(workload->graph.Ranks().size());
-  if (ranks != process.rank_count()) {
+  if (ranks != processes.rank_count()) {
     return absl::InvalidArgumentError(absl::StrCat(et, ": there are traces of ", ranks,
-                                                   " ranks, but ", process.rank_count(),
+                                                   " ranks, but ", processes.rank_count(),
                                                    " processes; run it with mpirun -n ", ranks));
   }
   RETURN_IF_ERROR(CheckGroups(workload->graph, ranks));
@@ -134,10 +139,10 @@ absl::Status Load(const MpiProcess& process, Workload* workload) {
   if (!workload->match->problems().empty()) {
     return absl::InvalidArgumentError(workload->match->problems()[0].text);
   }
-  ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(process, workload->graph));
+  ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(processes, workload->graph));
   // Before the replay, which may take long.
   return AtomicFileWriter::CreateWithFolder(FileSystem::Posix(),
-                                            ProfilePath(workload->output, process.rank()))
+                                            ProfilePath(workload->output, processes.rank()))
       .status();
 }
 
@@ -169,36 +174,41 @@ size_t MedianPosition(const std::vector<int64_t>& values) {
 }
 
 // Writes the files, all ranks together, and fills in the report.
-absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcess* process, Workload* workload,
-                   ChakraReplayReport* report) {
+absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* processes,
+                   Workload* workload, ChakraReplayReport* report) {
   std::vector<int64_t> spans_ns;
   for (const ReplayedStep& step : steps) {
     spans_ns.push_back(step.span.end_ns - step.span.start_ns);
   }
-  spans_ns = process->LargestOf(std::move(spans_ns));
+  spans_ns = processes->LargestOf(std::move(spans_ns));
   const size_t median = MedianPosition(spans_ns);
-  std::vector<int64_t> times;
-  for (const NodeTimes& node : steps[median].nodes) {
-    times.push_back(node.start_ns);
-    times.push_back(node.end_ns);
-  }
-  std::vector<NodeTimes> all_times;
-  for (const std::vector<int64_t>& of_rank : process->GatherAtFirst(times)) {
-    for (size_t i = 0; i < of_rank.size(); i += 2) {
-      all_times.push_back({of_rank[i], of_rank[i + 1]});
-    }
-  }
+  // At the first rank: of all ranks' nodes, one rank after the other.
+  std::vector<NodeTimes> all_times = steps[median].nodes;
+  RETURN_IF_ERROR(processes->Gather(
+      static_cast<size_t>(processes->rank_count()),
+      [&](size_t) {
+        PackedBytes packed;
+        packed(all_times);
+        return packed.bytes();
+      },
+      [&](size_t, absl::string_view bytes) {
+        PackedBytes received(bytes);
+        std::vector<NodeTimes> times;
+        received(times);
+        all_times.insert(all_times.end(), times.begin(), times.end());
+        return received.Finish();
+      }));
   for (const int64_t span_ns : spans_ns) report->add_repeats()->set_step_ns(span_ns);
   report->set_median_repeat(static_cast<int64_t>(median));
   report->set_median_ns(spans_ns[median]);
-  report->set_buffer_bytes(process->LargestOf({workload->transport->buffer_bytes()})[0]);
+  report->set_buffer_bytes(processes->LargestOf({workload->transport->buffer_bytes()})[0]);
   FileSystem& file_system = FileSystem::Posix();
   RETURN_IF_ERROR(WriteOutput(
-      file_system, ProfilePath(workload->output, process->rank()),
-      ReplayProfile(workload->graph, *workload->match, process->rank(), Hostname(), steps)));
-  if (process->rank() != 0) return absl::OkStatus();
+      file_system, ProfilePath(workload->output, processes->rank()),
+      ReplayProfile(workload->graph, *workload->match, processes->rank(), Hostname(), steps)));
+  if (processes->rank() != 0) return absl::OkStatus();
   // Readers would take the profiles of an earlier, larger replay for part of this one.
-  for (int64_t rank = process->rank_count();
+  for (int64_t rank = processes->rank_count();
        file_system.Delete(ProfilePath(workload->output, rank)).ok();) {
     ++rank;
   }
@@ -244,55 +254,39 @@ std::string FormatReplayReport(const ChakraReplayReport& report) {
   return out;
 }
 
-// Lets one rank tell the user why all of them end.
-absl::StatusOr<int> EndAll(const MpiProcess::Agreement& agreement, const absl::Status& status,
-                           MpiProcess* process) {
-  if (agreement.is_to_tell) {
-    std::fprintf(stderr, "chakra_replay: %s\n", Printable(status.message()).c_str());
-  }
-  // The first rank that ends with an error has the others killed: not before it is said.
-  process->LargestOf({0});
-  return agreement.exit_code;
-}
-
-absl::StatusOr<int> Replay() {
-  MpiProcess process;
+absl::StatusOr<int> Replay(MpiProcesses& processes) {
   Workload workload;
-  absl::Status status = Load(process, &workload);
-  MpiProcess::Agreement agreement = process.Agree(status);
-  if (agreement.exit_code != kExitDone) return EndAll(agreement, status, &process);
+  RETURN_IF_ERROR(processes.Agree(Load(processes, &workload)));
   workload.transport->MakeCommunicators();
   const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&workload);
   if (!steps.ok()) {
     // The others wait for something that never comes.
-    std::fprintf(stderr, "chakra_replay: %s\n", std::string(steps.status().message()).c_str());
-    process.Abort(absl::IsAborted(steps.status()) ? kExitCheckFailed : kExitEnvironment);
+    std::fprintf(stderr, "chakra_replay: %s\n", Printable(steps.status().message()).c_str());
+    processes.Abort(absl::IsAborted(steps.status()) ? kExitCheckFailed : kExitEnvironment);
   }
   ChakraReplayReport report;
   Describe(workload, &report);
-  status = Write(*steps, &process, &workload, &report);
-  agreement = process.Agree(status);
-  if (agreement.exit_code != kExitDone) return EndAll(agreement, status, &process);
-  if (process.rank() != 0) return kExitDone;
+  RETURN_IF_ERROR(processes.Agree(Write(*steps, &processes, &workload, &report)));
+  if (!processes.is_first()) return kExitDone;
   return PrintReport(report, FormatReplayReport);
 }
 
-}  // namespace
-
-Command ChakraReplayCommand() {
-  return {"chakra_replay",
-          "Runs a workload of Chakra execution traces on real ranks, over MPI, and writes what it "
-          "measured: a profile (XSpace) of each rank, and traces with the measured times.",
-          {"mpirun -n 4 chakra_replay --et=et/gpt --output=replay/gpt",
-           "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none "
-           "--repeats=20 --json"},
-          {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_warmup, &FLAGS_repeats,
-           &FLAGS_compute, &FLAGS_timeout_s},
-          Replay};
+int ReplayMain(int argc, char** argv) {
+  MpiProcesses processes;
+  const Command command = {
+      "chakra_replay",
+      "Runs a workload of Chakra execution traces on real ranks, over MPI, and writes what it "
+      "measured: a profile (XSpace) of each rank, and traces with the measured times.",
+      {"mpirun -n 4 chakra_replay --et=et/gpt --output=replay/gpt",
+       "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none "
+       "--repeats=20 --json"},
+      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_warmup, &FLAGS_repeats, &FLAGS_compute,
+       &FLAGS_timeout_s},
+      [&]() { return Replay(processes); }};
+  return RunMpiCommand(&processes, command, argc, argv);
 }
 
+}  // namespace
 }  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(meridian::ChakraReplayCommand(), argc, argv);
-}
+int main(int argc, char** argv) { return meridian::ReplayMain(argc, argv); }

@@ -160,7 +160,7 @@ TEST_F(ChakraReplayTest, ALongComputationIsNoDeadlock) {
       {{CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8)},
        {CompNode(1, 1'500'000), CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {1})}});
   const CommandResult result =
-      Replay(2, {"--et=" + et, "--output=" + directory_.PathOf("out/w"), "--timeout_s=0.2",
+      Replay(2, {"--et=" + et, "--output=" + directory_.PathOf("out/w"), "--timeout_s=1",
                  "--compute=sleep", "--warmup=0", "--repeats=1"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
 }

@@ -1,7 +1,6 @@
 #include "tools/cluster/replay/mpi_transport.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 
 #include "third_party/chakra/et_def.pb.h"
@@ -9,71 +8,28 @@
 
 namespace meridian {
 
-MpiProcess::MpiProcess() {
-  MPI_Init(nullptr, nullptr);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &rank_count_);
-}
-
-MpiProcess::~MpiProcess() { MPI_Finalize(); }
-
-MpiProcess::Agreement MpiProcess::Agree(const absl::Status& status) {
-  Agreement agreement;
-  const int own = ExitCode(status);
-  MPI_Allreduce(&own, &agreement.exit_code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  const int candidate = own == agreement.exit_code ? rank_ : rank_count_;
-  int first = 0;
-  MPI_Allreduce(&candidate, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  agreement.is_to_tell = first == rank_;
-  return agreement;
-}
-
-std::vector<int64_t> MpiProcess::LargestOf(std::vector<int64_t> values) {
-  MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
-                MPI_COMM_WORLD);
-  return values;
-}
-
-std::vector<std::vector<int64_t>> MpiProcess::GatherAtFirst(const std::vector<int64_t>& values) {
-  const int count = static_cast<int>(values.size());
-  std::vector<std::vector<int64_t>> gathered;
-  // One rank after the other, so that rank 0 needs no buffer of all.
-  if (rank_ != 0) {
-    MPI_Send(values.data(), count, MPI_INT64_T, 0, 0, MPI_COMM_WORLD);
-    return gathered;
-  }
-  gathered.push_back(values);
-  for (int rank = 1; rank < rank_count_; ++rank) {
-    MPI_Status status;
-    int size = 0;
-    MPI_Probe(rank, 0, MPI_COMM_WORLD, &status);
-    MPI_Get_count(&status, MPI_INT64_T, &size);
-    std::vector<int64_t>& of_rank = gathered.emplace_back(size);
-    MPI_Recv(of_rank.data(), size, MPI_INT64_T, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }
-  return gathered;
-}
-
-void MpiProcess::Abort(int exit_code) {
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
-  std::abort();
-}
-
-absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(const MpiProcess& process,
+absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(const MpiProcesses& processes,
                                                                    const ExecutionGraph& graph) {
+  int* largest_tag = nullptr;
+  int is_known = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest_tag, &is_known);
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     const Communication* of = graph.communication(node);
     if (of == nullptr) continue;
     RETURN_IF_ERROR(ShapeOf(graph, node).status());
     const bool is_send = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
     if (!is_send && graph.type(node) != ChakraProtoMsg::COMM_RECV_NODE) continue;
+    if (is_known != 0 && of->tag > *largest_tag) {
+      return absl::InvalidArgumentError(absl::StrCat(graph.Describe(node), " has the tag ", of->tag,
+                                                     "; this MPI has tags up to ", *largest_tag));
+    }
     const int64_t other = is_send ? of->target : of->source;
-    if (other >= 0 && other < process.rank_count()) continue;
+    if (other >= 0 && other < processes.rank_count()) continue;
     return absl::InvalidArgumentError(absl::StrCat("node ", graph.id(node), " of rank ",
                                                    graph.rank(node), " is a message with rank ",
                                                    other, ", which does not exist"));
   }
-  return std::unique_ptr<MpiTransport>(new MpiTransport(process, graph));
+  return std::unique_ptr<MpiTransport>(new MpiTransport(processes, graph));
 }
 
 void MpiTransport::MakeCommunicators() {
@@ -103,10 +59,12 @@ MpiTransport::~MpiTransport() {
 absl::Status MpiTransport::Start(NodeIndex node) {
   const Communication& of = *graph_.communication(node);
   ASSIGN_OR_RETURN(const TransferShape shape, ShapeOf(graph_, node));
-  Transfer& transfer = transfers_.emplace_back();
-  transfer.node = node;
-  transfer.sent = buffers_.Take(shape.send_bytes);
-  transfer.received = buffers_.Take(shape.receive_bytes);
+  absl::StatusOr<BufferPool::Buffer> sent = buffers_.Take(shape.send_bytes);
+  if (!sent.ok()) return Annotate(sent.status(), graph_.Describe(node));
+  absl::StatusOr<BufferPool::Buffer> received = buffers_.Take(shape.receive_bytes);
+  if (!received.ok()) return Annotate(received.status(), graph_.Describe(node));
+  const Transfer& transfer =
+      transfers_.emplace_back(Transfer{node, *std::move(sent), *std::move(received)});
   MPI_Request* request = &requests_.emplace_back(MPI_REQUEST_NULL);
   void* out = transfer.sent.bytes.get();
   void* in = transfer.received.bytes.get();

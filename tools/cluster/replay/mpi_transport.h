@@ -15,47 +15,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "tools/cluster/mpi/mpi_processes.h"
 #include "tools/cluster/replay/transfer_buffers.h"
 #include "tools/cluster/replay/transport.h"
 
 namespace meridian {
 
-// MPI between its initialisation and its end. What ranks tell each other before and after a replay.
-class MpiProcess {
- public:
-  MpiProcess();
-  ~MpiProcess();
-
-  int64_t rank() const { return rank_; }
-  int64_t rank_count() const { return rank_count_; }
-
-  // Returns the largest exit code that any rank has for its status, and whether this rank is the
-  // first to have one: it is to tell the user.
-  struct Agreement {
-    int exit_code = 0;
-    bool is_to_tell = false;
-  };
-  Agreement Agree(const absl::Status& status);
-
-  // Returns the largest of each of the values over all ranks, which have as many.
-  std::vector<int64_t> LargestOf(std::vector<int64_t> values);
-
-  // Returns, on rank 0, the values of each rank.
-  std::vector<std::vector<int64_t>> GatherAtFirst(const std::vector<int64_t>& values);
-
-  // Ends all ranks.
-  [[noreturn]] void Abort(int exit_code);
-
- private:
-  int rank_ = 0;
-  int rank_count_ = 1;
-};
-
 class MpiTransport : public Transport {
  public:
-  // All ranks call this. The ranks of the graph, which must outlive the transport, are those of the
-  // process. InvalidArgument for what ShapeOf refuses.
-  static absl::StatusOr<std::unique_ptr<MpiTransport>> Create(const MpiProcess& process,
+  // The ranks of the graph, which must outlive the transport, are those of the processes.
+  // InvalidArgument for what ShapeOf refuses, and for tags that this MPI does not have.
+  static absl::StatusOr<std::unique_ptr<MpiTransport>> Create(const MpiProcesses& processes,
                                                               const ExecutionGraph& graph);
   ~MpiTransport() override;
 
@@ -80,8 +50,8 @@ class MpiTransport : public Transport {
     BufferPool::Buffer received;
   };
 
-  MpiTransport(const MpiProcess& process, const ExecutionGraph& graph)
-      : graph_(graph), rank_(process.rank()), rank_count_(process.rank_count()) {}
+  MpiTransport(const MpiProcesses& processes, const ExecutionGraph& graph)
+      : graph_(graph), rank_(processes.rank()), rank_count_(processes.rank_count()) {}
 
   const ExecutionGraph& graph_;
   const int64_t rank_;

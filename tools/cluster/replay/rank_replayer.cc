@@ -23,6 +23,8 @@ int64_t ReadNs(clockid_t clock) {
 
 // All processes of a machine read the same clock, so that no end comes before a start there.
 int64_t NowNs() { return ReadNs(CLOCK_REALTIME); }
+// For how long something takes, should that clock be set meanwhile.
+int64_t SteadyNs() { return ReadNs(CLOCK_MONOTONIC); }
 
 void SpinTurns(int64_t turns) {
   volatile uint64_t state = 1;
@@ -52,9 +54,9 @@ RankReplayer::RankReplayer(const ExecutionGraph& graph, const CommunicationMatch
       transport_(*transport),
       schedule_(graph, transport->rank()),
       states_(transport->rank_count()),
-      heard_ns_(transport->rank_count(), NowNs()) {
+      heard_ns_(transport->rank_count(), SteadyNs()) {
   if (options.compute == ComputeMode::kBusy) turns_per_us_ = MeasureTurnsPerUs();
-  last_progress_ns_ = NowNs();
+  last_progress_ns_ = SteadyNs();
 }
 
 absl::Status RankReplayer::Meet() {
@@ -71,7 +73,8 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   schedule_.Restart();
   ReplayedStep step;
   step.nodes.resize(schedule_.node_count());
-  step.span.start_ns = last_progress_ns_ = NowNs();
+  step.span.start_ns = NowNs();
+  last_progress_ns_ = SteadyNs();
   std::vector<NodeIndex> finished;
   while (!schedule_.done()) {
     for (const NodeIndex node : schedule_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
@@ -95,9 +98,8 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
 }
 
 absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
-  const int64_t now_ns = NowNs();
-  last_progress_ns_ = now_ns;
-  step->nodes[node - schedule_.first_node()].start_ns = now_ns;
+  last_progress_ns_ = SteadyNs();
+  step->nodes[node - schedule_.first_node()].start_ns = NowNs();
   if (graph_.communication(node) != nullptr) {
     ++transfers_;
     return transport_.Start(node);
@@ -106,14 +108,14 @@ absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
   if (duration_ns == 0) {
     Finish(node, step);
   } else {
-    computations_.push_back({node, duration_ns, now_ns + duration_ns});
+    computations_.push_back({node, duration_ns, last_progress_ns_ + duration_ns});
   }
   return absl::OkStatus();
 }
 
 void RankReplayer::Finish(NodeIndex node, ReplayedStep* step) {
-  last_progress_ns_ = NowNs();
-  step->nodes[node - schedule_.first_node()].end_ns = last_progress_ns_;
+  last_progress_ns_ = SteadyNs();
+  step->nodes[node - schedule_.first_node()].end_ns = NowNs();
   schedule_.Finish(node);
 }
 
@@ -126,7 +128,7 @@ void RankReplayer::Compute(ReplayedStep* step) {
     SpinTurns(static_cast<int64_t>(static_cast<double>(slice_ns) * turns_per_us_ / 1e3));
     computation.rest_ns -= slice_ns;
   } else {
-    computation.rest_ns = computation.deadline_ns - NowNs();
+    computation.rest_ns = computation.deadline_ns - SteadyNs();
     if (computation.rest_ns > kSliceNs && transfers_ == 0 && computations_.size() == 1) {
       // Sleeps last somewhat longer than asked for; rank 0 listens to the others meanwhile.
       const int64_t sleep_ns = std::min(computation.rest_ns, kNsPerSecond / 10);
@@ -135,7 +137,7 @@ void RankReplayer::Compute(ReplayedStep* step) {
     } else {
       sched_yield();
     }
-    computation.rest_ns = computation.deadline_ns - NowNs();
+    computation.rest_ns = computation.deadline_ns - SteadyNs();
   }
   if (computation.rest_ns > 0) return;
   const NodeIndex node = computation.node;
@@ -144,7 +146,7 @@ void RankReplayer::Compute(ReplayedStep* step) {
 }
 
 absl::Status RankReplayer::Watch() {
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = SteadyNs();
   if (now_ns < next_report_ns_) return absl::OkStatus();
   next_report_ns_ = now_ns + options_.timeout_ns / 4;
   RankState state;

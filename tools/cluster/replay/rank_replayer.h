@@ -33,7 +33,7 @@ struct ReplayerOptions {
   int64_t timeout_ns = 60'000'000'000;
 };
 
-// Unix time.
+// When something began and ended, in Unix time.
 struct NodeTimes {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -87,6 +87,7 @@ class RankReplayer {
   std::vector<Computation> computations_;
   // How many transfers are under way.
   int64_t transfers_ = 0;
+  // These and what follows on a clock that nobody sets.
   int64_t last_progress_ns_ = 0;
   int64_t next_report_ns_ = 0;
   // At rank 0, by rank: the state, and when it was heard.

@@ -23,6 +23,7 @@
 #include "tools/cluster/replay/stall.h"
 #include "tools/cluster/replay/transfer_buffers.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
@@ -132,14 +133,18 @@ TEST_F(TransferShapeTest, RefusesWhatMpiCannotDo) {
 
 TEST(BufferPoolTest, UsesBuffersAgain) {
   BufferPool pool;
-  BufferPool::Buffer buffer = pool.Take(1000);
+  BufferPool::Buffer buffer = *pool.Take(1000);
   EXPECT_EQ(buffer.size, 1024u);
   const char* place = buffer.bytes.get();
   pool.GiveBack(std::move(buffer));
-  buffer = pool.Take(600);
+  buffer = *pool.Take(600);
   EXPECT_EQ(buffer.bytes.get(), place);
-  EXPECT_EQ(pool.Take(1024).size, 1024u);
-  EXPECT_EQ(pool.Take(0).bytes, nullptr);
+  EXPECT_EQ(pool.Take(1024)->size, 1024u);
+  EXPECT_EQ(pool.Take(0)->bytes, nullptr);
+  // More than any machine has.
+  EXPECT_THAT(
+      pool.Take(int64_t{1} << 60).status(),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no memory for a buffer of")));
   EXPECT_EQ(pool.allocated_bytes(), 2048);
 }
 

@@ -33,7 +33,7 @@ struct RankState {
 std::string EncodeState(const RankState& state);
 RankState DecodeState(absl::string_view bytes);
 
-// Returns e.g. "rank 0 node 4 (sum) waits for rank 1 node 7 (sum), which is not issued; ...". The
+// Returns e.g. "rank 0 node 4 (sum) waits for rank 1 node 7 (sum), not issued there; ...". The
 // states are those of the ranks from 0 on, whose nodes lie one behind the other in the graph.
 std::string ExplainStall(const ExecutionGraph& graph, const CommunicationMatch& match,
                          absl::Span<const RankState> states);

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -80,14 +81,21 @@ absl::StatusOr<TransferShape> ShapeOf(const ExecutionGraph& graph, NodeIndex nod
   return shape;
 }
 
-BufferPool::Buffer BufferPool::Take(int64_t bytes) {
-  if (bytes == 0) return {};
+absl::StatusOr<BufferPool::Buffer> BufferPool::Take(int64_t bytes) {
+  if (bytes == 0) return Buffer();
   size_t size = 64;
   while (size < static_cast<size_t>(bytes)) size *= 2;
   std::vector<Buffer>& free = free_[size];
   if (free.empty()) {
+    // Not by new, whose failure would end the program without saying what was asked for.
+    std::unique_ptr<char[], Free> made(static_cast<char*>(std::calloc(size, 1)));
+    if (made == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("there is no memory for a buffer of ", FormatByteSize(size), ", beside ",
+                       FormatByteSize(allocated_bytes_), " of buffers"));
+    }
     allocated_bytes_ += static_cast<int64_t>(size);
-    return {std::make_unique<char[]>(size), size};
+    return Buffer{std::move(made), size};
   }
   Buffer buffer = std::move(free.back());
   free.pop_back();

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <vector>
@@ -21,7 +22,7 @@ struct TransferShape {
   // What the call takes as count: of all-gather, reduce-scatter, all-to-all, gather and scatter the
   // share of one member, rounded up; else all elements.
   int count = 0;
-  // Of the whole buffers; 0 where the call has none.
+  // How large the whole buffers are; 0 where the call has none.
   int64_t send_bytes = 0;
   int64_t receive_bytes = 0;
 };
@@ -33,13 +34,17 @@ absl::StatusOr<TransferShape> ShapeOf(const ExecutionGraph& graph, NodeIndex nod
 // Buffers by size, rounded up to a power of two. Not thread safe.
 class BufferPool {
  public:
+  struct Free {
+    void operator()(char* bytes) const { std::free(bytes); }
+  };
   struct Buffer {
-    std::unique_ptr<char[]> bytes;
+    std::unique_ptr<char[], Free> bytes;
     size_t size = 0;
   };
 
   // Returns a buffer of at least that size, of zeros when it is new; an empty one for 0.
-  Buffer Take(int64_t bytes);
+  // ResourceExhausted when there is no memory for it.
+  absl::StatusOr<Buffer> Take(int64_t bytes);
   void GiveBack(Buffer buffer);
 
   // Of all buffers that were ever made.

@@ -90,4 +90,11 @@ absl::Status ForEachJsonlRow(absl::string_view contents, absl::string_view file,
       absl::StrCat(file, ": the file is empty; expected lines like ", example));
 }
 
+absl::string_view WithoutTornLine(absl::string_view contents) {
+  const size_t last = contents.rfind('\n');
+  if (last == absl::string_view::npos) return contents;
+  const absl::string_view line = absl::StripAsciiWhitespace(contents.substr(last));
+  return line.empty() || IsWholeObject(line) ? contents : contents.substr(0, last + 1);
+}
+
 }  // namespace meridian

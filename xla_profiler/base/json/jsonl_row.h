@@ -53,6 +53,10 @@ absl::Status ForEachJsonlRow(absl::string_view contents, absl::string_view file,
                              absl::string_view example,
                              absl::FunctionRef<absl::Status(const JsonlRow&)> fn);
 
+// Returns the contents without the half line at the end that a program leaves when it is ended while
+// it writes.
+absl::string_view WithoutTornLine(absl::string_view contents);
+
 }  // namespace meridian
 
 #endif  // XLA_PROFILER_BASE_JSON_JSONL_ROW_H_

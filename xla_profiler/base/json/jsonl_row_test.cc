@@ -50,5 +50,12 @@ TEST(JsonlRowTest, WhatIsNoObjectOrNothingAtAllIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(JsonlRowTest, AHalfLineAtTheEndCanBeLeftOut) {
+  EXPECT_EQ(WithoutTornLine("{\"a\":1}\n{\"b\":"), "{\"a\":1}\n");
+  for (const char* whole : {"", "{\"a\":", "{}\n", "{}\n{\"b\":2}", "{\"a\":\n{}\n", "{}\n\n"}) {
+    EXPECT_EQ(WithoutTornLine(whole), whole);
+  }
+}
+
 }  // namespace
 }  // namespace meridian

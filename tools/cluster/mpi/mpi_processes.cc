@@ -1,15 +1,19 @@
-#include "tools/cluster/combine/mpi_processes.h"
+#include "tools/cluster/mpi/mpi_processes.h"
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
+#include <cstdlib>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -128,6 +132,36 @@ absl::Status MpiProcesses::Scatter(size_t traces, MakeBytes make, TakeBytes take
     if (owner == rank_) status.Update(take(trace, Receive(0)));
   }
   return Agree(status);
+}
+
+std::vector<int64_t> MpiProcesses::LargestOf(std::vector<int64_t> values) {
+  MPI_Request request;
+  MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
+                 MPI_COMM_WORLD, &request);
+  Wait(request);
+  return values;
+}
+
+void MpiProcesses::Abort(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::abort();
+}
+
+int RunMpiCommand(MpiProcesses* processes, Command command, int argc, char** argv) {
+  const int standard_error = dup(STDERR_FILENO);
+  if (!processes->is_first()) {
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+  }
+  command.body = [processes, standard_error,
+                  body = std::move(command.body)]() -> absl::StatusOr<int> {
+    if (!processes->is_first()) dup2(standard_error, STDERR_FILENO);
+    absl::StatusOr<int> code = body();
+    if (code.ok() || processes->is_first()) return code;
+    return ExitCode(code.status());
+  };
+  return RunCommand(command, argc, argv);
 }
 
 }  // namespace meridian
