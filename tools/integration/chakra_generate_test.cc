@@ -171,8 +171,8 @@ TEST_F(ChakraGenerateTest, ReportsRanksAsTheExporterDoes) {
   EXPECT_EQ(result.standard_error, "");
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("\"pattern\": \"all-reduce\""),
-                    HasSubstr(absl::StrCat("\"rank\": \"1\",\n   \"nodes\": \"1\",\n   "
-                                           "\"comm_nodes\": \"1\",\n   \"path\": \"",
+                    HasSubstr(absl::StrCat("\"rank\": 1,\n   \"nodes\": 1,\n   "
+                                           "\"comm_nodes\": 1,\n   \"path\": \"",
                                            prefix_, ".1.et\"")),
                     HasSubstr("\"comm_groups\": \"\"")));
   const CommandResult text = Generate({"--pattern=all-reduce", "--ranks=2"});

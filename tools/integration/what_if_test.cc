@@ -57,7 +57,7 @@ remove name="x"   # and less to do
               AllOf(HasSubstr("\"length_us\": 98"), HasSubstr("\"length_us_before\": 165"),
                     HasSubstr("\"length_us_after\": 98"),
                     HasSubstr("\"text\": \"scale category=communication 0.5\""),
-                    HasSubstr("\"matched\": \"1\""), HasSubstr("\"breakdown_before\": {"),
+                    HasSubstr("\"matched\": 1\n"), HasSubstr("\"breakdown_before\": {"),
                     HasSubstr("\"breakdown_after\": {"), HasSubstr("\"suggestions\": []")));
 }
 

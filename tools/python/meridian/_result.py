@@ -25,13 +25,8 @@ NO_EVENT = 2**32 - 1
 NO_CORRELATION = 2**64 - 1
 NO_STEP = -(2**63)
 
-# Fields that are text even where they look like numbers. Others that look like whole numbers are
-# such: JSON has them as text, since not every reader of JSON keeps more than 53 bits.
-_TEXT_FIELDS = frozenset(
-    "after annotation comm_groups hostname hostnames hosts host_name instruction module name names"
-    " op op_name output path process text thread title trace version waited_in worst_op id edge_id"
-    " group_id before".split())
-_WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})")
+# JSON has whole numbers beyond 2^53 as text, since not every reader of JSON keeps more bits.
+_LARGE_NUMBER = re.compile(r"-?[1-9][0-9]{15,19}")
 
 
 class Fields(Dict[str, Any]):
@@ -47,13 +42,13 @@ class Fields(Dict[str, Any]):
         return [*super().__dir__(), *self]
 
 
-def to_fields(value: Any, name: str = "") -> Any:
-    """Returns JSON with objects as Fields; `name` is that of the field that holds the value."""
+def to_fields(value: Any) -> Any:
+    """Returns JSON with objects as Fields."""
     if isinstance(value, dict):
-        return Fields((key, to_fields(item, key)) for key, item in value.items())
+        return Fields((key, to_fields(item)) for key, item in value.items())
     if isinstance(value, list):
-        return [to_fields(item, name) for item in value]
-    if isinstance(value, str) and name not in _TEXT_FIELDS and _WHOLE_NUMBER.fullmatch(value):
+        return [to_fields(item) for item in value]
+    if isinstance(value, str) and _LARGE_NUMBER.fullmatch(value) and abs(int(value)) > 2**53:
         return int(value)
     return value
 
@@ -100,7 +95,7 @@ class Result:
 
     @cached_property
     def json(self) -> Dict[str, Any]:
-        """The object exactly as printed: 64-bit numbers are text."""
+        """The object exactly as printed: whole numbers beyond 2^53 are text."""
         try:
             parsed: Dict[str, Any] = json.loads(self.text)
         except ValueError:

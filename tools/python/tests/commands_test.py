@@ -56,8 +56,10 @@ class CommandsTest(unittest.TestCase):
         result = meridian.align(SKEWED)
         self.assertEqual(result.text,
                          command("combine", f"--run_dir={SKEWED}", "--stages=align", "--json"))
-        self.assertEqual([str(node.offset_ns) for node in result.nodes],
+        self.assertEqual([node.offset_ns for node in result.nodes],
                          [node["offset_ns"] for node in result.json["nodes"]])
+        self.assertEqual([str(node.offset_at_ns) for node in result.nodes],
+                         [node["offset_at_ns"] for node in result.json["nodes"]])
         self.assertGreater(result.happens_before.violations_before, 0)
 
     def test_two_threads_align_two_runs_at_once(self):

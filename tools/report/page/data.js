@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the report's data. Every field may be absent and every number may be a string (64-bit
-// integers of JSON), so a shape names how each field is read and nothing later needs to check.
+// Reads the report's data. Every field may be absent and a number may be a string (whole ones
+// beyond 2^53, and NaN), so a shape names how each field is read and nothing later needs to check.
 'use strict';
 
 (() => {

@@ -112,7 +112,7 @@ void JsonWriter::BeginValue() {
 
 void JsonWriter::BreakLine() {
   out_.push_back('\n');
-  out_.append(2 * indentation_, ' ');
+  out_.append(indentation_width_ * indentation_, ' ');
 }
 
 }  // namespace meridian

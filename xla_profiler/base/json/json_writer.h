@@ -38,16 +38,19 @@ enum class JsonLayout {
   kInline,
   // Each on a line of its own, as is the closing bracket.
   kLines,
-  // The same, with two spaces in front for each such object or array around.
+  // The same, indented once more for each such object or array around.
   kIndented,
 };
 
 class JsonWriter {
  public:
   // The string must outlive the writer; it may be emptied at any time, once its bytes are safe
-  // elsewhere.
-  explicit JsonWriter(std::string* out, JsonSpacing spacing = JsonSpacing::kCompact)
-      : out_(*out), is_spaced_(spacing == JsonSpacing::kSpaced) {}
+  // elsewhere. JsonLayout::kIndented indents by so many spaces.
+  explicit JsonWriter(std::string* out, JsonSpacing spacing = JsonSpacing::kCompact,
+                      int indentation_width = 2)
+      : out_(*out),
+        is_spaced_(spacing == JsonSpacing::kSpaced),
+        indentation_width_(indentation_width) {}
 
   void BeginObject(JsonLayout layout = JsonLayout::kInline) { Begin('{', layout); }
   // Begins an object with the text of one that has members already and lacks its closing brace.
@@ -108,6 +111,7 @@ class JsonWriter {
 
   std::string& out_;
   const bool is_spaced_;
+  const int indentation_width_;
   bool is_behind_key_ = false;
   // The objects and arrays that are open, the outermost first.
   std::vector<Level> levels_;

@@ -1,117 +1,170 @@
 #include "xla_profiler/base/json/report_json.h"
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
+#include <cstdint>
+#include <map>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message.h"
-#include "google/protobuf/stubs/common.h"
 #include "google/protobuf/util/json_util.h"
-#include "google/protobuf/util/type_resolver.h"
-#include "google/protobuf/util/type_resolver_util.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {
 
+constexpr size_t kBufferBytes = size_t{1} << 16;
+
 // Reasons may quote the text.
 constexpr size_t kMaxReason = 200;
+
+// Readers that hold numbers as doubles, as JavaScript's, keep whole numbers up to here.
+constexpr uint64_t kMaxExactInteger = uint64_t{1} << 53;
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-std::string ReplaceInvalidUtf8(absl::string_view text) {
-  static constexpr absl::string_view kReplacementCharacter = "\xEF\xBF\xBD";
-  std::string valid;
-  while (!text.empty()) {
-    const absl::string_view before = text;
-    const bool is_utf8 = ConsumeCodePoint(&text) != kNotUtf8;
-    absl::StrAppend(
-        &valid, is_utf8 ? before.substr(0, before.size() - text.size()) : kReplacementCharacter);
+template <typename T>
+void WriteInteger(T value, JsonWriter* json) {
+  const uint64_t magnitude = value < 0 ? -static_cast<uint64_t>(value) : value;
+  if (magnitude <= kMaxExactInteger) return json->Value(value);
+  json->Value(absl::StrCat(value));
+}
+
+void WriteDouble(double value, JsonWriter* json) {
+  if (!std::isfinite(value)) return json->Value(value);
+  const std::string digits = absl::StrFormat("%.15g", value);
+  double read = 0;
+  const bool is_exact = absl::SimpleAtod(digits, &read) && read == value;
+  json->Raw(is_exact ? digits : absl::StrFormat("%.17g", value));
+}
+
+class ReportWriter {
+ public:
+  ReportWriter(bool with_blanks, ByteSink* sink)
+      : layout_(with_blanks ? JsonLayout::kIndented : JsonLayout::kInline),
+        json_(&buffer_, with_blanks ? JsonSpacing::kSpaced : JsonSpacing::kCompact,
+              /*indentation_width=*/1),
+        sink_(*sink) {}
+
+  absl::Status Write(const Message& report) {
+    WriteMessage(report);
+    buffer_.push_back('\n');
+    Flush();
+    return status_;
   }
-  return valid;
-}
 
-// Calls visit(index) for each value of a set field; -1 stands for the value of a singular field.
-template <typename Visit>
-void ForEachValue(const Message& message, const FieldDescriptor& field, Visit visit) {
-  if (!field.is_repeated()) return visit(-1);
-  const int size = message.GetReflection()->FieldSize(message, &field);
-  for (int i = 0; i < size; ++i) visit(i);
-}
+ private:
+  void Flush() {
+    if (status_.ok()) status_ = sink_.Append(buffer_);
+    buffer_.clear();
+  }
 
-void RepairStrings(Message* message) {
-  const Reflection& reflection = *message->GetReflection();
-  std::vector<const FieldDescriptor*> fields;
-  reflection.ListFields(*message, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->type() == FieldDescriptor::TYPE_STRING) {
-      ForEachValue(*message, *field, [&](int i) {
-        if (i == -1) {
-          reflection.SetString(message, field,
-                               ReplaceInvalidUtf8(reflection.GetString(*message, field)));
-        } else {
-          reflection.SetRepeatedString(
-              message, field, i,
-              ReplaceInvalidUtf8(reflection.GetRepeatedString(*message, field, i)));
-        }
-      });
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      ForEachValue(*message, *field, [&](int i) {
-        RepairStrings(i == -1 ? reflection.MutableMessage(message, field)
-                              : reflection.MutableRepeatedMessage(message, field, i));
-      });
+  void WriteMessage(const Message& message) {
+    const google::protobuf::Descriptor& type = *message.GetDescriptor();
+    std::vector<const FieldDescriptor*> fields;
+    for (int i = 0; i < type.field_count(); ++i) {
+      if (IsPrinted(message, *type.field(i))) fields.push_back(type.field(i));
+    }
+    json_.BeginObject(LayoutOf(fields.size()));
+    for (const FieldDescriptor* field : fields) {
+      json_.Key(field->name());
+      WriteField(message, *field);
+    }
+    json_.EndObject();
+  }
+
+  static bool IsPrinted(const Message& message, const FieldDescriptor& field) {
+    return !field.has_presence() || message.GetReflection()->HasField(message, &field);
+  }
+
+  JsonLayout LayoutOf(size_t items) const { return items == 0 ? JsonLayout::kInline : layout_; }
+
+  void WriteField(const Message& message, const FieldDescriptor& field) {
+    if (!field.is_repeated()) return WriteValue(message, field, -1);
+    const int size = message.GetReflection()->FieldSize(message, &field);
+    if (field.is_map()) return WriteMap(message, field, size);
+    json_.BeginArray(LayoutOf(size));
+    for (int i = 0; i < size; ++i) WriteValue(message, field, i);
+    json_.EndArray();
+  }
+
+  // The keys of all maps of reports are texts.
+  void WriteMap(const Message& message, const FieldDescriptor& field, int size) {
+    const FieldDescriptor& key = *field.message_type()->map_key();
+    std::map<std::string, const Message*> entries;
+    for (int i = 0; i < size; ++i) {
+      const Message& entry = message.GetReflection()->GetRepeatedMessage(message, &field, i);
+      entries[entry.GetReflection()->GetString(entry, &key)] = &entry;
+    }
+    json_.BeginObject(LayoutOf(size));
+    for (const auto& [name, entry] : entries) {
+      json_.Key(name);
+      WriteValue(*entry, *field.message_type()->map_value(), -1);
+    }
+    json_.EndObject();
+  }
+
+  // Writes the value of a singular field, or, when index >= 0, one of a repeated field.
+  void WriteValue(const Message& message, const FieldDescriptor& field, int index) {
+    if (buffer_.size() >= kBufferBytes) Flush();
+    const Reflection& reflection = *message.GetReflection();
+    const auto value = [&](auto get_repeated, auto get) -> decltype(auto) {
+      return index >= 0 ? (reflection.*get_repeated)(message, &field, index)
+                        : (reflection.*get)(message, &field);
+    };
+    switch (field.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_INT32:
+        return json_.Value(value(&Reflection::GetRepeatedInt32, &Reflection::GetInt32));
+      case FieldDescriptor::CPPTYPE_UINT32:
+        return json_.Value(value(&Reflection::GetRepeatedUInt32, &Reflection::GetUInt32));
+      case FieldDescriptor::CPPTYPE_INT64:
+        return WriteInteger(value(&Reflection::GetRepeatedInt64, &Reflection::GetInt64), &json_);
+      case FieldDescriptor::CPPTYPE_UINT64:
+        return WriteInteger(value(&Reflection::GetRepeatedUInt64, &Reflection::GetUInt64), &json_);
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        return WriteDouble(value(&Reflection::GetRepeatedDouble, &Reflection::GetDouble), &json_);
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        return json_.Value(value(&Reflection::GetRepeatedFloat, &Reflection::GetFloat));
+      case FieldDescriptor::CPPTYPE_BOOL:
+        return json_.Value(value(&Reflection::GetRepeatedBool, &Reflection::GetBool));
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return json_.Value(value(&Reflection::GetRepeatedEnum, &Reflection::GetEnum)->name());
+      case FieldDescriptor::CPPTYPE_STRING: {
+        const std::string text = value(&Reflection::GetRepeatedString, &Reflection::GetString);
+        const bool is_bytes = field.type() == FieldDescriptor::TYPE_BYTES;
+        return json_.Value(is_bytes ? absl::Base64Escape(text) : text);
+      }
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return WriteMessage(index >= 0 ? reflection.GetRepeatedMessage(message, &field, index)
+                                       : reflection.GetMessage(message, &field));
     }
   }
-}
 
-std::string SerializeWithSortedMaps(const Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  MERIDIAN_CHECK(message.SerializeToCodedStream(&coded));
-  coded.Trim();
-  return bytes;
-}
-
-google::protobuf::util::JsonPrintOptions PrintOptions(bool with_blanks) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = with_blanks;
-  options.preserve_proto_field_names = true;
-#if GOOGLE_PROTOBUF_VERSION >= 5026000
-  options.always_print_fields_with_no_presence = true;
-#else
-  options.always_print_primitive_fields = true;
-#endif
-  return options;
-}
+  // Of objects and arrays that hold something.
+  const JsonLayout layout_;
+  std::string buffer_;
+  JsonWriter json_;
+  ByteSink& sink_;
+  absl::Status status_;
+};
 
 std::string ToJson(const Message& report, bool with_blanks) {
-  const std::unique_ptr<Message> repaired(report.New());
-  repaired->CopyFrom(report);
-  RepairStrings(repaired.get());
-
-  // By way of the wire format, because MessageToJsonString prints maps in an arbitrary order.
-  const std::unique_ptr<google::protobuf::util::TypeResolver> resolver(
-      google::protobuf::util::NewTypeResolverForDescriptorPool(
-          "type.googleapis.com", report.GetDescriptor()->file()->pool()));
   std::string json;
-  MERIDIAN_CHECK(google::protobuf::util::BinaryToJsonString(
-                     resolver.get(),
-                     absl::StrCat("type.googleapis.com/", report.GetDescriptor()->full_name()),
-                     SerializeWithSortedMaps(*repaired), &json, PrintOptions(with_blanks))
-                     .ok());
-  return absl::StrCat(absl::StripSuffix(json, "\n"), "\n");
+  StringSink sink(&json);
+  MERIDIAN_CHECK(ReportWriter(with_blanks, &sink).Write(report).ok());
+  return json;
 }
 
 }  // namespace
@@ -120,6 +173,10 @@ std::string ReportToJson(const Message& report) { return ToJson(report, /*with_b
 
 std::string ReportToCompactJson(const Message& report) {
   return ToJson(report, /*with_blanks=*/false);
+}
+
+absl::Status WriteReportJson(const Message& report, ByteSink* sink) {
+  return ReportWriter(/*with_blanks=*/true, sink).Write(report);
 }
 
 absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report) {

@@ -14,16 +14,22 @@ class Message;
 
 namespace meridian {
 
+class ByteSink;
+
 // One object, indented, newline at the end: fields in snake_case, zeros and empty lists printed,
-// unset `optional` fields absent, int64 as strings, maps sorted by key. Strings that are not UTF-8
-// have the bad bytes replaced, so that a report about a broken file can still be printed.
+// unset `optional` fields absent, maps sorted by key. 64-bit integers are numbers up to 2^53 and
+// strings beyond, where a reader that holds numbers as doubles would change them. Strings that are
+// not UTF-8 have the bad bytes replaced, so that a report about a broken file can still be printed.
 std::string ReportToJson(const google::protobuf::Message& report);
 
-// The same without blanks between: for programs.
+// Writes the same in pieces, for reports of millions of rows.
+absl::Status WriteReportJson(const google::protobuf::Message& report, ByteSink* sink);
+
+// The same as ReportToJson without blanks between: for programs.
 std::string ReportToCompactJson(const google::protobuf::Message& report);
 
-// Reads what ReportToJson wrote into *report. InvalidArgument with the reason, a printable piece of a
-// line, for anything else.
+// Reads what ReportToJson wrote into *report; integers may be numbers or strings. InvalidArgument
+// with the reason, a printable piece of a line, for anything else.
 absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report);
 
 }  // namespace meridian

@@ -1,10 +1,17 @@
 #include "xla_profiler/base/json/report_json.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/testing/report_test.pb.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -13,7 +20,7 @@ using ::testing::HasSubstr;
 
 TEST(ReportToJsonTest, PrintsZerosAndEmptyListsButNoUnsetOptionals) {
   EXPECT_EQ(ReportToJson(ReportForTest()), R"({
- "offset_ns": "0",
+ "offset_ns": 0,
  "is_valid": false,
  "drift_ppm": 0,
  "host_name": "",
@@ -66,10 +73,61 @@ TEST(ReportToJsonTest, PrintsWhatIsSet) {
  },
  "digest": "/w==",
  "rank": 3,
- "offset_at_ns": "0",
+ "offset_at_ns": 0,
  "note": ""
 }
 )");
+}
+
+// A reader that holds numbers as doubles cannot tell 2^53 + 1 from 2^53.
+TEST(ReportToJsonTest, WholeNumbersAreNumbersUpToTwoToThe53AndTextBeyond) {
+  constexpr int64_t kLast = int64_t{1} << 53;
+  const auto offset = [](int64_t offset_ns) {
+    ReportForTest report;
+    report.set_offset_ns(offset_ns);
+    (*report.mutable_breakdown())["a"] = offset_ns;
+    const std::string json = ReportToCompactJson(report);
+    ReportForTest read;
+    EXPECT_TRUE(ReportFromJson(json, &read).ok());
+    EXPECT_EQ(read.offset_ns(), offset_ns);
+    EXPECT_EQ(read.breakdown().at("a"), offset_ns);
+    return json.substr(0, json.find(','));
+  };
+  EXPECT_EQ(offset(0), "{\"offset_ns\":0");
+  EXPECT_EQ(offset(-1), "{\"offset_ns\":-1");
+  EXPECT_EQ(offset(kLast), "{\"offset_ns\":9007199254740992");
+  EXPECT_EQ(offset(-kLast), "{\"offset_ns\":-9007199254740992");
+  EXPECT_EQ(offset(kLast + 1), "{\"offset_ns\":\"9007199254740993\"");
+  EXPECT_EQ(offset(-kLast - 1), "{\"offset_ns\":\"-9007199254740993\"");
+  EXPECT_EQ(offset(std::numeric_limits<int64_t>::min()), "{\"offset_ns\":\"-9223372036854775808\"");
+}
+
+TEST(ReportFromJsonTest, ReadsWholeNumbersAsNumbersAndAsText) {
+  ReportForTest report;
+  ASSERT_TRUE(ReportFromJson(R"({"offset_ns": "12", "breakdown": {"a": "3", "b": 4}, "rank": "5",
+                                 "offset_at_ns": 6})",
+                             &report)
+                  .ok());
+  EXPECT_EQ(report.offset_ns(), 12);
+  EXPECT_EQ(report.breakdown().at("a"), 3);
+  EXPECT_EQ(report.breakdown().at("b"), 4);
+  EXPECT_EQ(report.rank(), 5);
+  EXPECT_EQ(report.offset_at_ns(), 6);
+}
+
+TEST(ReportToJsonTest, PrintsNumbersWithTheDigitsThatReadBack) {
+  const auto drift = [](double drift_ppm) {
+    ReportForTest report;
+    report.set_drift_ppm(drift_ppm);
+    const std::string json = ReportToCompactJson(report);
+    const size_t begin = json.find("drift_ppm\":") + 11;
+    return json.substr(begin, json.find(',', begin) - begin);
+  };
+  EXPECT_EQ(drift(100000), "100000");
+  EXPECT_EQ(drift(0.1), "0.1");
+  EXPECT_EQ(drift(0.1 + 0.2), "0.30000000000000004");
+  EXPECT_EQ(drift(1e300), "1e+300");
+  EXPECT_EQ(drift(std::numeric_limits<double>::infinity()), "\"Infinity\"");
 }
 
 TEST(ReportToJsonTest, SortsMapsSoThatEqualReportsPrintEqually) {
@@ -78,15 +136,52 @@ TEST(ReportToJsonTest, SortsMapsSoThatEqualReportsPrintEqually) {
     (*report.mutable_breakdown())[key] = 1;
   }
   EXPECT_THAT(ReportToJson(report), HasSubstr(R"( "breakdown": {
-  "a": "1",
-  "b": "1",
-  "c": "1",
-  "d": "1",
-  "e": "1",
-  "f": "1",
-  "g": "1",
-  "h": "1"
+  "a": 1,
+  "b": 1,
+  "c": 1,
+  "d": 1,
+  "e": 1,
+  "f": 1,
+  "g": 1,
+  "h": 1
  },)"));
+}
+
+// The manifest of 2,000 messages under way at once took 3.1 GB for a text of 107 MB.
+TEST(WriteReportJsonTest, ALongReportIsWrittenInPieces) {
+  class Pieces : public StringSink {
+   public:
+    using StringSink::StringSink;
+    absl::Status Append(absl::string_view data) override {
+      largest = std::max(largest, data.size());
+      return StringSink::Append(data);
+    }
+    size_t largest = 0;
+  };
+  ReportForTest report;
+  for (int i = 0; i < 100'000; ++i) report.add_rows()->set_uncertainty_ns(i);
+  std::string json;
+  Pieces pieces(&json);
+  ASSERT_OK(WriteReportJson(report, &pieces));
+  EXPECT_EQ(json, ReportToJson(report));
+  EXPECT_GT(json.size(), 4'000'000);
+  EXPECT_LT(pieces.largest, 70'000);
+}
+
+TEST(WriteReportJsonTest, AFailureIsTold) {
+  class Full : public ByteSink {
+   public:
+    absl::Status Append(absl::string_view) override {
+      ++appends;
+      return absl::ResourceExhaustedError("disk full");
+    }
+    int appends = 0;
+  };
+  ReportForTest report;
+  for (int i = 0; i < 100'000; ++i) report.add_rows()->set_uncertainty_ns(i);
+  Full full;
+  EXPECT_THAT(WriteReportJson(report, &full), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(full.appends, 1);
 }
 
 TEST(ReportToJsonTest, ReplacesBytesThatAreNotUtf8Everywhere) {
@@ -106,7 +201,7 @@ TEST(ReportToJsonTest, ReplacesBytesThatAreNotUtf8Everywhere) {
   EXPECT_THAT(json, HasSubstr("\"trace_paths\": [\n  \"ok\",\n  \"\uFFFD\"\n ]"));
   EXPECT_THAT(json, HasSubstr("\"rows\": [\n  {\n   \"op_name\": \"\uFFFD\"\n  }\n ]"));
   EXPECT_THAT(json, HasSubstr("\"worst_row\": {\n  \"op_name\": \"\uFFFD\"\n }"));
-  EXPECT_THAT(json, HasSubstr("\"k\uFFFD\": \"1\""));
+  EXPECT_THAT(json, HasSubstr("\"k\uFFFD\": 1"));
   EXPECT_EQ(report.host_name(),
             "a\xFF"
             "b");
