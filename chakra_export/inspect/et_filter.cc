@@ -24,11 +24,34 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 
-constexpr size_t kMaxReplacements = 100000000;
+// What waited for a removed node waits for all that it waited for: thousands of nodes before it and
+// after it would become millions of dependencies.
+constexpr size_t kMaxReplacements = 1'000'000;
+constexpr size_t kMaxReplacementsPerDependency = 16;
+
+// Counts the dependencies that take the place of a trace's own.
+class ReplacementLimit {
+ public:
+  void AddDependencies(size_t count) { limit_ += kMaxReplacementsPerDependency * count; }
+
+  absl::Status Count(size_t replacements) {
+    total_ += replacements;
+    if (total_ <= limit_) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("so much waits for the nodes that go that over ", limit_,
+                     " dependencies would take their place; keep some of them"));
+  }
+
+ private:
+  size_t limit_ = kMaxReplacements;
+  size_t total_ = 0;
+};
 
 // Which kept nodes stand for each node of a rank that is removed.
 class Replacements {
  public:
+  explicit Replacements(ReplacementLimit* limit) : limit_(*limit) {}
+
   // Takes down a removed node with all that it waits for.
   void AddRemoved(const Node& node) {
     Removed& removed = removed_[node.id()];
@@ -99,12 +122,7 @@ class Replacements {
     }
     std::sort(kept.begin(), kept.end());
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    total_ += kept.size();
-    if (total_ > kMaxReplacements) {
-      return absl::InvalidArgumentError(
-          "so much waits for the nodes that go that over a hundred million dependencies would "
-          "have to be replaced; keep some of them");
-    }
+    RETURN_IF_ERROR(limit_.Count(kept.size()));
     node->waits_for = std::move(kept);
     node->state = State::kResolved;
     return absl::OkStatus();
@@ -112,7 +130,7 @@ class Replacements {
 
   absl::flat_hash_map<uint64_t, Removed> removed_;
   std::vector<uint64_t> order_;
-  size_t total_ = 0;
+  ReplacementLimit& limit_;
   uint64_t failed_node_ = 0;
 };
 
@@ -126,6 +144,7 @@ class FileFilter {
     RETURN_IF_ERROR(reader->ForEachNode([this](const Node& node) {
       ids_.Add(node.id());
       keeps_.push_back(options_.keep(node));
+      limit_.AddDependencies(node.data_deps_size() + node.ctrl_deps_size());
       if (!keeps_.back()) replacements_.AddRemoved(node);
       return absl::OkStatus();
     }));
@@ -147,7 +166,7 @@ class FileFilter {
         continue;
       }
       report_->set_nodes(report_->nodes() + 1);
-      RETURN_IF_ERROR(ReplaceDependencies(&node));
+      RETURN_IF_ERROR(ReplaceDependencies(reader, &node));
       RETURN_IF_ERROR(writer->Add(node));
     }
     return absl::OkStatus();
@@ -170,7 +189,7 @@ class FileFilter {
   // True for a dependency that stays as it is.
   bool Stays(uint64_t id) { return !replacements_.IsRemoved(id) && ids_.Find(id).has_value(); }
 
-  absl::Status ReplaceDependencies(Node* node) {
+  absl::Status ReplaceDependencies(EtReader* reader, Node* node) {
     const auto stays = [this](uint64_t id) { return Stays(id); };
     if (std::all_of(node->data_deps().begin(), node->data_deps().end(), stays) &&
         std::all_of(node->ctrl_deps().begin(), node->ctrl_deps().end(), stays)) {
@@ -189,6 +208,8 @@ class FileFilter {
     Dependencies control;
     for (const uint64_t id : node->ctrl_deps()) Add(id, EdgeKind::kControl, &control);
 
+    const absl::Status counted = limit_.Count(data.size() + control.size());
+    if (!counted.ok()) return reader->NodeErrorAt(*ids_.Find(node->id()), counted.message());
     node->clear_data_deps();
     std::vector<EdgeKinds> new_kinds;
     for (const auto& [id, set] : data) {
@@ -213,7 +234,8 @@ class FileFilter {
   ChakraRewriteReport* report_;
   NodeIdIndex ids_;
   std::vector<bool> keeps_;
-  Replacements replacements_;
+  ReplacementLimit limit_;
+  Replacements replacements_{&limit_};
 };
 
 }  // namespace

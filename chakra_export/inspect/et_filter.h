@@ -32,8 +32,8 @@ struct EtFilterOptions : EtReaderOptions {
 // files are those of a prefix (see EtWorkloadWriter::Commit). A dependency that takes the place of
 // others has their kinds and stays a data or a control dependency; nodes and fields are otherwise
 // as they were. The report lacks the name of the output. InvalidArgument, and nothing is written,
-// for ids that occur twice, removed nodes that wait for each other, when there would be over a
-// hundred million dependencies on removed nodes to replace, and when no node is to be kept.
+// for ids that occur twice, removed nodes that wait for each other, when over a million dependencies,
+// and over 16 times those of a trace, would take the place of others, and when no node is to be kept.
 absl::StatusOr<ChakraRewriteReport> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
                                                   const EtFilterOptions& options,
                                                   const std::string& output_prefix);

@@ -24,6 +24,7 @@ namespace meridian {
 namespace {
 
 using ::ChakraProtoMsg::Node;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
@@ -164,6 +165,33 @@ std::map<uint64_t, std::set<uint64_t>> OrderOfKept(const std::vector<Node>& node
     }
   }
   return order;
+}
+
+// 2,000 nodes wait for one that waits for 2,000: without it, four million dependencies.
+TEST(EtFilterTest, AFilteredTraceIsNotMuchLargerThanTheTrace) {
+  const auto hub = [](uint64_t around) {
+    std::vector<Node> nodes;
+    std::vector<uint64_t> before;
+    for (uint64_t id = 1; id <= around; ++id) {
+      nodes.push_back(CompNode(id, 1));
+      before.push_back(id);
+    }
+    nodes.push_back(CompNode(around + 1, 1, before));
+    for (uint64_t id = around + 2; id < 2 * around + 2; ++id) {
+      nodes.push_back(CompNode(id, 1, {around + 1}));
+    }
+    return nodes;
+  };
+  const auto without = [](uint64_t removed) {
+    EtFilterOptions options;
+    options.keep = [removed](const Node& node) { return node.id() != removed; };
+    return options;
+  };
+  EXPECT_THAT(Filter(hub(2'000), without(2'001)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("over 1064000 dependencies"), HasSubstr("a.0.et"))));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Node> nodes, Filter(hub(500), without(501)));
+  EXPECT_EQ(nodes.back().data_deps_size(), 500);
 }
 
 TEST(EtFilterTest, TheOrderOfWhatIsKeptStays) {
