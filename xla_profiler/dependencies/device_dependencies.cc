@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -19,7 +20,12 @@
 namespace meridian {
 namespace {
 
-// The work of one stream in the order in which it was enqueued.
+// Waits for a device look at all its streams. What all of them together may look at, besides so many
+// streams for each event: a trace that has more names the last work of the device alone.
+constexpr size_t kMaxStreamLookups = 1'000'000;
+constexpr size_t kMaxStreamLookupsPerEvent = 32;
+
+// The work of one stream, or of a whole device, in the order in which it was enqueued.
 class Stream {
  public:
   struct Work {
@@ -27,10 +33,11 @@ class Stream {
     int64_t enqueued_ps = 0;
   };
 
-  Stream(const EventTable& table, const Track& track, std::vector<Work> work)
-      : device_id_(track.device_id), work_(std::move(work)) {
-    int64_t number = 0;
-    if (absl::SimpleAtoi(track.thread, &number)) number_ = number;
+  Stream(const EventTable& table, std::optional<int64_t> device_id, absl::string_view number,
+         std::vector<Work> work)
+      : device_id_(device_id), work_(std::move(work)) {
+    int64_t parsed = 0;
+    if (absl::SimpleAtoi(number, &parsed)) number_ = parsed;
     std::stable_sort(work_.begin(), work_.end(),
                      [](const Work& a, const Work& b) { return a.enqueued_ps < b.enqueued_ps; });
     last_ended_.reserve(work_.size());
@@ -43,6 +50,7 @@ class Stream {
 
   std::optional<int64_t> device_id() const { return device_id_; }
   std::optional<int64_t> number() const { return number_; }
+  const std::vector<Work>& work() const { return work_; }
 
   // Returns the last to end of the work enqueued by then.
   std::optional<EventRow> LastWork(int64_t time_ps) const {
@@ -73,7 +81,10 @@ class Stream {
 
 class Finder {
  public:
-  explicit Finder(const EventTable& table) : table_(table), calls_(table) {}
+  explicit Finder(const EventTable& table)
+      : table_(table),
+        calls_(table),
+        lookups_left_(kMaxStreamLookups + kMaxStreamLookupsPerEvent * table.size()) {}
 
   DeviceDependencies Find(absl::Span<const SyncCall> sync_calls) {
     AddStreams();
@@ -96,7 +107,12 @@ class Finder {
       if (work.empty()) continue;
       result_.num_work += work.size();
       AddStreamOrder(work);
-      streams_.emplace_back(table_, track, AddLaunches(work));
+      streams_.emplace_back(table_, track.device_id, track.thread, AddLaunches(work));
+      const Stream& stream = streams_.back();
+      streams_of_device_[stream.device_id()].push_back(streams_.size() - 1);
+      if (stream.number().has_value()) {
+        stream_by_number_.try_emplace({stream.device_id(), *stream.number()}, streams_.size() - 1);
+      }
     }
   }
 
@@ -151,11 +167,7 @@ class Finder {
   }
 
   void FindOnlyDevice() {
-    if (streams_.empty()) return;
-    const std::optional<int64_t> first = streams_.front().device_id();
-    if (absl::c_all_of(streams_, [&](const Stream& s) { return s.device_id() == first; })) {
-      only_device_id_ = first;
-    }
+    if (streams_of_device_.size() == 1) only_device_id_ = streams_of_device_.begin()->first;
   }
 
   void AddSync(const SyncCall& sync) {
@@ -180,10 +192,19 @@ class Finder {
       Unresolved(sync.kind, UnresolvedReason::kDeviceUnknown);
       return;
     }
+    const int64_t time_ps = table_.start_ps(*sync.call);
+    const std::vector<size_t>& streams = streams_of_device_[device_id];
+    if (streams.size() > lookups_left_) {
+      const std::optional<EventRow> work = WholeDevice(device_id, streams).LastWork(time_ps);
+      Unresolved(sync.kind, work.has_value() ? UnresolvedReason::kTooManyStreams
+                                             : UnresolvedReason::kNoWorkBefore);
+      if (work.has_value()) AddHostWait(*work, *sync.call, sync.kind);
+      return;
+    }
+    lookups_left_ -= streams.size();
     bool has_work = false;
-    for (const Stream& stream : streams_) {
-      if (stream.device_id() != device_id) continue;
-      const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
+    for (const size_t stream : streams) {
+      const std::optional<EventRow> work = streams_[stream].LastWork(time_ps);
       if (!work.has_value()) continue;
       has_work = true;
       // What the thread has waited for once, it need not again.
@@ -194,6 +215,18 @@ class Finder {
       AddHostWait(*work, *sync.call, sync.kind);
     }
     if (!has_work) Unresolved(sync.kind, UnresolvedReason::kNoWorkBefore);
+  }
+
+  const Stream& WholeDevice(std::optional<int64_t> device_id, const std::vector<size_t>& streams) {
+    const auto known = whole_devices_.find(device_id);
+    if (known != whole_devices_.end()) return known->second;
+    std::vector<Stream::Work> all;
+    for (const size_t stream : streams) {
+      const std::vector<Stream::Work>& work = streams_[stream].work();
+      all.insert(all.end(), work.begin(), work.end());
+    }
+    return whole_devices_.try_emplace(device_id, table_, device_id, "", std::move(all))
+        .first->second;
   }
 
   // Returns the last work of the stream before the call or, of events, before their record. Counts
@@ -217,11 +250,10 @@ class Finder {
     const std::optional<int64_t> device_id = DeviceOf(sync);
     if (!device_id.has_value()) return Unresolved(sync.kind, UnresolvedReason::kDeviceUnknown);
     if (!number.has_value()) return Unresolved(sync.kind, UnresolvedReason::kStreamUnknown);
-    const auto stream = absl::c_find_if(streams_, [&](const Stream& stream) {
-      return stream.device_id() == device_id && stream.number() == number;
-    });
-    const std::optional<EventRow> work =
-        stream == streams_.end() ? std::nullopt : ((*stream).*find)(time_ps);
+    const auto stream = stream_by_number_.find({device_id, *number});
+    const std::optional<EventRow> work = stream == stream_by_number_.end()
+                                             ? std::nullopt
+                                             : (streams_[stream->second].*find)(time_ps);
     if (!work.has_value()) return Unresolved(sync.kind, reason);
     return work;
   }
@@ -251,6 +283,12 @@ class Finder {
   const EventTable& table_;
   const CallIndex calls_;
   std::vector<Stream> streams_;
+  // Positions in streams_, by device; and of the first of a number, by device and number.
+  std::map<std::optional<int64_t>, std::vector<size_t>> streams_of_device_;
+  absl::flat_hash_map<std::pair<std::optional<int64_t>, int64_t>, size_t> stream_by_number_;
+  // The work of all streams of a device, where a wait had to take them together.
+  std::map<std::optional<int64_t>, Stream> whole_devices_;
+  size_t lookups_left_;
   // The device of all streams, when there is but one.
   std::optional<int64_t> only_device_id_;
   DeviceDependencies result_;
@@ -274,7 +312,7 @@ absl::string_view UnresolvedReasonName(UnresolvedReason reason) {
   // In the order of the enum.
   static constexpr absl::string_view kNames[] = {
       "no call",        "device unknown", "stream unknown", "record unknown",
-      "no work before", "no work after",  "against time"};
+      "no work before", "no work after",  "against time",   "too many streams to name each"};
   static_assert(std::size(kNames) == kNumUnresolvedReasons);
   return kNames[static_cast<int>(reason)];
 }

@@ -10,7 +10,8 @@
 //   event sync     last work before the record    cudaEventSynchronize     end .. end
 //   stream sync    the stream's last work         cudaStreamSynchronize    end .. end
 //   device sync    each stream's last work that   cudaDeviceSynchronize    end .. end
-//                  the thread had not waited for
+//                  the thread had not waited for;
+//                  of too many, the device's last
 //   blocking copy  the copy                       cudaMemcpy               end .. end
 //   inferred wait  work that had just ended       work (inferred_waits.h)  end .. start
 //   call start     work or a call                 a thread's next call     end .. start
@@ -58,13 +59,14 @@ enum class UnresolvedReason : uint8_t {
   kNoCall,         // the host's call is not in the profile
   kDeviceUnknown,  // the call does not tell its device, and there are several
   kStreamUnknown,
-  kRecordUnknown,  // the call does not tell which record it waits for, or that is not in the
-                   // profile
-  kNoWorkBefore,   // nothing to wait for
-  kNoWorkAfter,    // nothing that waits
-  kAgainstTime,    // the edge would run backwards: the call did not wait (as a query, or a copy
-                   // within a device), or the clocks disagree
-  kLast = kAgainstTime,
+  kRecordUnknown,   // the call does not tell which record it waits for, or that is not in the
+                    // profile
+  kNoWorkBefore,    // nothing to wait for
+  kNoWorkAfter,     // nothing that waits
+  kAgainstTime,     // the edge would run backwards: the call did not wait (as a query, or a copy
+                    // within a device), or the clocks disagree
+  kTooManyStreams,  // a wait for a device of so many streams that only its last work is named
+  kLast = kTooManyStreams,
 };
 inline constexpr int kNumUnresolvedReasons = static_cast<int>(UnresolvedReason::kLast) + 1;
 
