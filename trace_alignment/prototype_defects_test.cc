@@ -303,7 +303,7 @@ OffsetSample SampleOf(const ProbeSolution& solution, int64_t node_id) {
 TEST(PrototypeDefectsTest, D8_EdgesLeadBothWays) {
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution,
                        SolveProbes({Edge(1, 0, -700'000), Edge(2, 1, 300'000)}, 0));
-  EXPECT_THAT(solution.unreachable, IsEmpty());
+  EXPECT_THAT(solution.unreachable_rounds, IsEmpty());
   EXPECT_EQ(SampleOf(solution, 1).offset_ps, 700'000);
   EXPECT_EQ(SampleOf(solution, 2).offset_ps, 400'000);
 }

@@ -526,7 +526,9 @@ class CombinePipeline {
       inputs_.nodes.push_back({node.id, node.clock, node.snapshots, node.session.profile_stop_ns});
     }
     inputs_.reference_node = ReferenceNode();
-    if (!request_.files.probes.empty()) {
+    const bool may_use_probes = request_.alignment.method == AlignmentMethod::kAuto ||
+                                request_.alignment.method == AlignmentMethod::kProbes;
+    if (may_use_probes && !request_.files.probes.empty()) {
       ASSIGN_OR_RETURN(ProbeOffsets probes,
                        LoadProbeOffsets(file_system_, request_.files.probes, inputs_.reference_node,
                                         request_.alignment.max_drift_ppm));

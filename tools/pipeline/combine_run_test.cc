@@ -361,6 +361,18 @@ TEST_F(CombineRunTest, MethodsWithoutTheirMeasurementsAreRefused) {
   EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--probes")));
 }
 
+TEST_F(CombineRunTest, MethodsThatUseNoProbesDoNotReadThem) {
+  WriteRun(SyntheticCluster(SkewedCluster()), {});
+  request_.files.probes = {directory_.Write("run/probes.jsonl", "this is no probe\n")};
+  for (const AlignmentMethod method : {AlignmentMethod::kNone, AlignmentMethod::kCollectives}) {
+    request_.alignment.method = method;
+    request_.validate = method != AlignmentMethod::kNone;
+    EXPECT_OK(Combine());
+  }
+  request_.alignment.method = AlignmentMethod::kAuto;
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("probes.jsonl:1")));
+}
+
 TEST_F(CombineRunTest, CombinedAndAlignedProfilesAreNotCombinedAgain) {
   ClusterOptions options = SkewedCluster();
   options.max_tracer_drift_ppb = 0;

@@ -1,7 +1,6 @@
 #include "trace_alignment/probes/probe_offsets.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -97,9 +96,7 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
   if (!windows.empty()) {
     for (OffsetSample& sample : solution.samples) sample.uncertainty_ns.reset();
   }
-  std::map<int64_t, int64_t> unreachable;
-  for (const ProbeSolution::Unreachable& node : solution.unreachable) ++unreachable[node.node_id];
-  for (const auto& [node, rounds] : unreachable) {
+  for (const auto& [node, rounds] : solution.unreachable_rounds) {
     notes.push_back(absl::StrCat("node ", node, " is not connected to node ", reference_node,
                                  " by probes in ", rounds, " round(s)"));
   }

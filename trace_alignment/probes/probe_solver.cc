@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/btree_set.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "trace_alignment/probes/difference_fit.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/normal_equations.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -24,74 +23,6 @@ constexpr double kPpmOfRate = 1e6;
 
 // The reference is node 0 of a round; its values are 0 by definition.
 constexpr int kReference = 0;
-
-// An edge between nodes that are reached, by their position in the round.
-struct Link {
-  int src = 0;
-  int dst = 0;
-  double weight = 0;
-};
-
-// Values of nodes from measured differences between them:
-// minimises the sum over links of weight * (x_dst - x_src - difference)^2 with x_reference = 0.
-class DifferenceFit {
- public:
-  DifferenceFit(const std::vector<Link>& links, int num_nodes)
-      : links_(links),
-        unknowns_(num_nodes - 1),
-        factor_(Laplacian(links, unknowns_), static_cast<size_t>(unknowns_)) {}
-
-  std::vector<double> Solve(const std::vector<double>& differences) const {
-    std::vector<double> right(unknowns_, 0.0);
-    for (size_t i = 0; i < links_.size(); ++i) {
-      const double pull = links_[i].weight * differences[i];
-      if (links_[i].dst != kReference) right[links_[i].dst - 1] += pull;
-      if (links_[i].src != kReference) right[links_[i].src - 1] -= pull;
-    }
-    return WithReference(factor_.Solve(std::move(right)));
-  }
-
-  // Returns the nodes' standard errors for these residuals, or nothing when there are no loops to
-  // judge by.
-  std::vector<double> StandardErrors(const std::vector<double>& residuals) const {
-    const int freedom = static_cast<int>(links_.size()) - unknowns_;
-    if (freedom <= 0) return {};
-    double square_sum = 0;
-    for (size_t i = 0; i < links_.size(); ++i) {
-      square_sum += links_[i].weight * residuals[i] * residuals[i];
-    }
-    std::vector<double> errors(unknowns_);
-    for (int i = 0; i < unknowns_; ++i) {
-      errors[i] = std::sqrt(square_sum / freedom * factor_.InverseDiagonal(i));
-    }
-    return WithReference(std::move(errors));
-  }
-
- private:
-  static std::vector<double> Laplacian(const std::vector<Link>& links, int n) {
-    std::vector<double> matrix(static_cast<size_t>(n) * n, 0.0);
-    const auto add = [&](int i, int j, double weight) {
-      if (i == kReference || j == kReference) return;
-      matrix[static_cast<size_t>(i - 1) * n + (j - 1)] += weight;
-    };
-    for (const Link& link : links) {
-      add(link.src, link.src, link.weight);
-      add(link.dst, link.dst, link.weight);
-      add(link.src, link.dst, -link.weight);
-      add(link.dst, link.src, -link.weight);
-    }
-    return matrix;
-  }
-
-  static std::vector<double> WithReference(std::vector<double> values) {
-    values.insert(values.begin(), 0.0);
-    return values;
-  }
-
-  const std::vector<Link>& links_;
-  int unknowns_;
-  CholeskyFactor factor_;
-};
 
 // One round: the edges, and the nodes that they connect to the reference.
 class Round {
@@ -119,7 +50,7 @@ class Round {
       residuals_ps[i] =
           excess_ps_[i] - (corrections_ps[links_[i].dst] - corrections_ps[links_[i].src]);
     }
-    const std::vector<double> uncertainties_ps = Uncertainties(fit, residuals_ps);
+    const std::vector<double> uncertainties_ps = CertifiedErrors(residuals_ps);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       OffsetSample sample;
       sample.node_id = nodes_[i];
@@ -202,7 +133,7 @@ class Round {
     for (const ProbeEdge* edge : edges_) {
       const auto src = position_.find(edge->src);
       if (src == position_.end()) continue;
-      const Link link = {src->second, position_.at(edge->dst), edge->weight};
+      const DifferenceFit::Link link = {src->second, position_.at(edge->dst), edge->weight};
       ASSIGN_OR_RETURN(const int64_t dst_ps, DstTime(*edge, times_ps_[link.src]));
       links_.push_back(link);
       excess_ps_.push_back(static_cast<double>(absl::int128(dst_ps) - times_ps_[link.dst]));
@@ -218,21 +149,13 @@ class Round {
     return absl::OkStatus();
   }
 
-  // Returns how far each node's offset can be off, by position in nodes_; empty when unknown.
-  std::vector<double> Uncertainties(const DifferenceFit& fit,
-                                    const std::vector<double>& residuals_ps) const {
-    const bool bounded = std::all_of(bounds_ps_.begin(), bounds_ps_.end(),
-                                     [](double bound_ps) { return std::isfinite(bound_ps); });
-    if (bounded) return CertifiedErrors(residuals_ps);
-    std::vector<double> errors_ps = fit.StandardErrors(residuals_ps);
-    for (double& error_ps : errors_ps) error_ps *= 2;
-    return errors_ps;
-  }
-
   // With z = truth - solution, each link says |z_dst - z_src - residual| <= bound: shortest paths
   // from the reference bound z from above, and with the signs turned from below. Empty when the
-  // bounds contradict each other.
+  // bounds contradict each other, or some link has none.
   std::vector<double> CertifiedErrors(const std::vector<double>& residuals_ps) const {
+    for (const double bound_ps : bounds_ps_) {
+      if (!std::isfinite(bound_ps)) return {};
+    }
     std::vector<double> errors_ps(nodes_.size(), 0.0);
     for (const double sign : {1.0, -1.0}) {
       std::vector<double> above_ps(nodes_.size(), std::numeric_limits<double>::infinity());
@@ -269,7 +192,7 @@ class Round {
   // Positions in nodes_, by node id.
   absl::btree_map<int64_t, int> position_;
   // The edges between reached nodes.
-  std::vector<Link> links_;
+  std::vector<DifferenceFit::Link> links_;
   // For each of links_: by how much its offset at M exceeds what times_ps_ say, the logarithm of
   // its rate, and the largest error of its offset at M (infinity when unknown).
   std::vector<double> excess_ps_;
@@ -281,25 +204,26 @@ class Round {
 
 absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
                                           int64_t reference_node) {
-  absl::btree_set<int64_t> all_nodes;
   absl::btree_map<int64_t, std::vector<const ProbeEdge*>> rounds;
   for (const ProbeEdge& edge : edges) {
     MERIDIAN_CHECK(edge.weight > 0 && std::abs(edge.rate) < 1);
-    all_nodes.insert(edge.src);
-    all_nodes.insert(edge.dst);
     rounds[edge.round_id].push_back(&edge);
   }
   ProbeSolution solution;
   for (auto& [round_id, round_edges] : rounds) {
-    const size_t first_sample = solution.samples.size();
     RETURN_IF_ERROR(Annotate(Round(std::move(round_edges), reference_node).Solve(&solution.samples),
                              absl::StrCat("probes of round ", round_id)));
-    absl::btree_set<int64_t> missing = all_nodes;
-    missing.erase(reference_node);
-    for (size_t i = first_sample; i < solution.samples.size(); ++i) {
-      missing.erase(solution.samples[i].node_id);
+  }
+  const int64_t all_rounds = static_cast<int64_t>(rounds.size());
+  for (const ProbeEdge& edge : edges) {
+    for (const int64_t node_id : {edge.src, edge.dst}) {
+      if (node_id != reference_node) solution.unreachable_rounds[node_id] = all_rounds;
     }
-    for (int64_t node_id : missing) solution.unreachable.push_back({round_id, node_id});
+  }
+  for (const OffsetSample& sample : solution.samples) {
+    const auto rounds_left = solution.unreachable_rounds.find(sample.node_id);
+    if (rounds_left == solution.unreachable_rounds.end()) continue;
+    if (--rounds_left->second == 0) solution.unreachable_rounds.erase(rounds_left);
   }
   return solution;
 }

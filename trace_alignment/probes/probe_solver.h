@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "trace_alignment/clocks/offset_samples.h"
 
@@ -47,17 +48,13 @@ struct ProbeEdge {
 };
 
 struct ProbeSolution {
-  struct Unreachable {
-    int64_t round_id = 0;
-    int64_t node_id = 0;
-  };
-
   // One per round and node that edges connect to the reference in it, the reference itself
-  // included. Drift is relative to the reference. The uncertainty follows from the edges' bounds
-  // when all edges around have some; else it is two standard errors, known when there are loops.
+  // included. Drift is relative to the reference. The uncertainty follows from the edges' bounds;
+  // it is unknown when some edge of the round has none.
   std::vector<OffsetSample> samples;
-  // Nodes of some round that were not connected to the reference in this one.
-  std::vector<Unreachable> unreachable;
+  // In how many rounds a node was not connected to the reference, by node id; nodes that always
+  // were are not in it.
+  absl::btree_map<int64_t, int64_t> unreachable_rounds;
 };
 
 // OutOfRange when clocks are more than 106 days apart.

@@ -1,0 +1,95 @@
+#include "trace_alignment/probes/difference_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+using Link = DifferenceFit::Link;
+
+// What is left of the equations of each node but the first, over what the links pull at it.
+double WorstImbalance(const std::vector<Link>& links, const std::vector<double>& differences,
+                      const std::vector<double>& values) {
+  std::vector<double> sums(values.size()), pulls(values.size());
+  for (size_t i = 0; i < links.size(); ++i) {
+    const auto& [src, dst, weight] = links[i];
+    const double pull = weight * (differences[i] - (values[dst] - values[src]));
+    sums[dst] += pull;
+    sums[src] -= pull;
+    for (const int node : {src, dst}) pulls[node] += weight * (1 + std::abs(values[node]));
+  }
+  double worst = 0;
+  for (size_t i = 1; i < sums.size(); ++i) worst = std::max(worst, std::abs(sums[i] / pulls[i]));
+  return worst;
+}
+
+TEST(DifferenceFitTest, SharesWhatALoopIsMissingByWeight) {
+  // 30 are missing around the loop and go as 1/weight: 12, 12 and 6.
+  const DifferenceFit fit({{0, 1, 1}, {1, 2, 1}, {0, 2, 2}}, 3);
+  EXPECT_THAT(fit.Solve({100, 100, 230}),
+              ElementsAre(0, DoubleNear(112, 1e-9), DoubleNear(224, 1e-9)));
+  EXPECT_THAT(fit.Solve({0, 0, 0}), ElementsAre(0, 0, 0));
+}
+
+// Probe windows cost the cube of the nodes when the equations were a full matrix.
+TEST(DifferenceFitTest, StepsDoNotGrowWithTreesAndRings) {
+  for (const int nodes : {100, 10'000}) {
+    std::vector<Link> links;
+    std::vector<double> differences;
+    for (int i = 1; i < nodes; ++i) {
+      links.push_back({i, (i * 7) % i, 1.0 + i % 5});
+      differences.push_back(i % 13);
+    }
+    int steps = 0;
+    std::vector<double> values = DifferenceFit(links, nodes).Solve(differences, &steps);
+    EXPECT_LE(WorstImbalance(links, differences, values), 1e-12);
+    EXPECT_LE(steps, 2);
+
+    links.clear();
+    differences.clear();
+    for (int i = 0; i < nodes; ++i) {
+      links.push_back({i, (i + 1) % nodes, 1.0 + i % 5});
+      differences.push_back(i % 13);
+    }
+    steps = 0;
+    values = DifferenceFit(links, nodes).Solve(differences, &steps);
+    EXPECT_LE(WorstImbalance(links, differences, values), 1e-12);
+    EXPECT_LE(steps, 5);
+  }
+}
+
+// Every node with four others; weights as far apart as counts of probes can be.
+TEST(DifferenceFitTest, StepsGrowSlowerThanNodesWhateverTheWeights) {
+  std::mt19937_64 random(5);
+  for (const double largest_exponent : {0.0, 3.0, 18.0}) {
+    for (const int nodes : {500, 4'000}) {
+      std::vector<Link> links;
+      std::vector<double> differences;
+      std::uniform_real_distribution<double> exponent(0, largest_exponent);
+      for (int i = 1; i < nodes; ++i) {
+        for (int k = 0; k < 4; ++k) {
+          const int other = static_cast<int>(random() % i);
+          links.push_back({other, i, std::pow(10.0, exponent(random))});
+          differences.push_back(static_cast<double>(random() % 1000));
+        }
+      }
+      int steps = 0;
+      const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences, &steps);
+      EXPECT_LE(WorstImbalance(links, differences, values), 1e-9);
+      EXPECT_LE(steps, 12 * std::sqrt(nodes)) << nodes << " " << largest_exponent;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meridian
