@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -97,6 +99,21 @@ TEST(OutputFilesTest, TwoOutputsAreNotOneFile) {
   const TemporaryDirectory directory;
   EXPECT_THAT(CheckOutputPaths({}, {directory.PathOf("a"), directory.path() + "/./a"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("two outputs")));
+}
+
+// Each output was once compared with each input: --output_dir of 1,024 nodes made 3.3 million system
+// calls. These would be over a billion.
+TEST(OutputFilesTest, ManyOutputsAreNotComparedPairByPair) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> inputs, outputs;
+  for (int i = 0; i < 20'000; ++i) {
+    inputs.push_back(directory.PathOf(absl::StrCat("in/node", i)));
+    outputs.push_back(directory.PathOf(absl::StrCat("out/node", i)));
+  }
+  EXPECT_OK(CheckOutputPaths(inputs, outputs));
+  outputs.push_back(inputs[7]);
+  EXPECT_THAT(CheckOutputPaths(inputs, outputs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in/node7 is an input")));
 }
 
 }  // namespace
