@@ -325,8 +325,9 @@ absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
 absl::Status WriteManifest(const SnapshotManifest& manifest, const std::string& path) {
   const bool binary = absl::EndsWith(absl::StripSuffix(path, ".gz"), ".pb");
   OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.WriteText(
-      "manifest", path, binary ? manifest.SerializeAsString() : ReportToJson(manifest)));
+  RETURN_IF_ERROR(outputs.Write("manifest", path, [&](ByteSink& sink) {
+    return binary ? sink.Append(manifest.SerializeAsString()) : WriteReportJson(manifest, &sink);
+  }));
   return outputs.Commit();
 }
 
