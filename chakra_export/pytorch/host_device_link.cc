@@ -2,66 +2,23 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "xla_profiler/collectives/common_subsequence.h"
+#include "chakra_export/pytorch/thread_match.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {
 
-using Pairs = std::vector<std::pair<size_t, size_t>>;
-
-// The calls of one thread in order: the numbers of their names, and the calls themselves.
+// The threads of a trace: what each called, in order, as numbers of names and as the calls
+// themselves.
 template <typename Call>
-struct CallSequence {
-  std::vector<uint64_t> names;
-  std::vector<Call> calls;
+struct CallSequences {
+  std::vector<CalledNames> names;
+  std::vector<std::vector<Call>> calls;
 };
-
-// Returns where `part` first stands in `whole` as it is; nullopt when it does not. Linear (Knuth,
-// Morris and Pratt).
-std::optional<size_t> FindPart(const std::vector<uint64_t>& whole,
-                               const std::vector<uint64_t>& part) {
-  // The length of the longest proper prefix of part that ends at each position.
-  std::vector<size_t> border(part.size(), 0);
-  for (size_t i = 1, length = 0; i < part.size(); ++i) {
-    while (length > 0 && part[i] != part[length]) length = border[length - 1];
-    if (part[i] == part[length]) ++length;
-    border[i] = length;
-  }
-  for (size_t i = 0, length = 0; i < whole.size(); ++i) {
-    while (length > 0 && whole[i] != part[length]) length = border[length - 1];
-    if (whole[i] == part[length]) ++length;
-    if (length == part.size()) return i + 1 - length;
-  }
-  return std::nullopt;
-}
-
-// A common subsequence may take a second to find. Traces with more pairs of threads than this are
-// searched for whole sequences only.
-constexpr size_t kMaxSubsequenceSearches = 256;
-
-// Returns which elements are the same call, positions ascending in both.
-Pairs Align(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b,
-            bool search_subsequence) {
-  if (a.empty() || b.empty()) return {};
-  const bool a_is_whole = a.size() >= b.size();
-  const std::vector<uint64_t>& part = a_is_whole ? b : a;
-  const std::optional<size_t> found = FindPart(a_is_whole ? a : b, part);
-  if (!found.has_value()) {
-    return search_subsequence ? CommonSubsequence(a, b).value_or(Pairs()) : Pairs();
-  }
-  Pairs pairs;
-  for (size_t i = 0; i < part.size(); ++i) {
-    pairs.emplace_back(a_is_whole ? *found + i : i, a_is_whole ? i : *found + i);
-  }
-  return pairs;
-}
 
 // True for events that host traces have operators for.
 bool IsHostOpCategory(EventCategory category) {
@@ -148,33 +105,21 @@ class Linker {
 
   void LinkByNames() {
     Clear(LinkMethod::kOpNames);
-    const std::map<int64_t, CallSequence<HostOpIndex>> threads = HostThreads();
-    const std::map<TrackId, CallSequence<EventRow>> tracks = Tracks();
-    const bool are_few = threads.size() * tracks.size() <= kMaxSubsequenceSearches;
-    // Every thread with every track; the pair that shares most is settled first.
-    std::vector<std::tuple<int64_t, TrackId, Pairs>> candidates;
-    for (const auto& [thread, host_calls] : threads) {
-      for (const auto& [track, events] : tracks) {
-        Pairs pairs = Align(host_calls.names, events.names, are_few);
-        if (!pairs.empty()) candidates.emplace_back(thread, track, std::move(pairs));
+    const CallSequences<HostOpIndex> threads = HostThreads();
+    const CallSequences<EventRow> tracks = Tracks();
+    const bool are_too_many = threads.calls.size() * tracks.calls.size() > kMaxThreadPairs;
+    if (!are_too_many) {
+      for (const ThreadMatch& match : MatchThreads(threads.names, tracks.names)) {
+        for (const auto& [a, b] : match.calls) {
+          AddLink(threads.calls[match.a][a], tracks.calls[match.b][b]);
+        }
       }
     }
-    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-      return std::get<Pairs>(a).size() > std::get<Pairs>(b).size();
-    });
-    std::set<int64_t> threads_done;
-    std::set<TrackId> tracks_done;
-    for (const auto& [thread, track, pairs] : candidates) {
-      if (threads_done.count(thread) > 0 || tracks_done.count(track) > 0) continue;
-      threads_done.insert(thread);
-      tracks_done.insert(track);
-      for (const auto& [a, b] : pairs) {
-        AddLink(threads.at(thread).calls[a], tracks.at(track).calls[b]);
-      }
-    }
+    const char* reason = are_too_many ? "too many threads to compare what they called"
+                                      : "no thread of the host trace called it here";
     for (const EventRow row : rows_) {
       if (link_.op_of_row[row] == kNoHostOp) {
-        ++link_.unlinked_rows["no thread of the host trace called it here"];
+        ++link_.unlinked_rows[reason];
       }
     }
   }
@@ -184,29 +129,35 @@ class Linker {
   }
 
   // Ids grow from call to call, so their order is that of the calls.
-  std::map<int64_t, CallSequence<HostOpIndex>> HostThreads() {
-    std::map<int64_t, CallSequence<HostOpIndex>> threads;
+  CallSequences<HostOpIndex> HostThreads() {
+    std::map<int64_t, std::vector<HostOpIndex>> threads;
     for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
-      if (host_.IsStructural(op)) continue;
-      CallSequence<HostOpIndex>& thread = threads[host_.ops()[op].thread];
-      thread.names.push_back(NameNumber(host_.name(op)));
-      thread.calls.push_back(op);
+      if (!host_.IsStructural(op)) threads[host_.ops()[op].thread].push_back(op);
     }
-    return threads;
+    CallSequences<HostOpIndex> sequences;
+    for (auto& [id, calls] : threads) {
+      CalledNames& names = sequences.names.emplace_back();
+      for (const HostOpIndex op : calls) names.push_back(NameNumber(host_.name(op)));
+      sequences.calls.push_back(std::move(calls));
+    }
+    return sequences;
   }
 
   // The profiler lists the events of a thread as they began, which tells more than their times:
   // many begin in the same microsecond.
-  std::map<TrackId, CallSequence<EventRow>> Tracks() {
-    std::map<TrackId, CallSequence<EventRow>> tracks;
-    for (const EventRow row : rows_) tracks[table_.track_id(row)].calls.push_back(row);
-    for (auto& [id, track] : tracks) {
-      std::stable_sort(track.calls.begin(), track.calls.end(), [this](EventRow a, EventRow b) {
+  CallSequences<EventRow> Tracks() {
+    std::map<TrackId, std::vector<EventRow>> tracks;
+    for (const EventRow row : rows_) tracks[table_.track_id(row)].push_back(row);
+    CallSequences<EventRow> sequences;
+    for (auto& [id, calls] : tracks) {
+      std::stable_sort(calls.begin(), calls.end(), [this](EventRow a, EventRow b) {
         return table_.start_ps(a) < table_.start_ps(b);
       });
-      for (const EventRow row : track.calls) track.names.push_back(NameNumber(table_.name(row)));
+      CalledNames& names = sequences.names.emplace_back();
+      for (const EventRow row : calls) names.push_back(NameNumber(table_.name(row)));
+      sequences.calls.push_back(std::move(calls));
     }
-    return tracks;
+    return sequences;
   }
 
   void CountUnlinked() {

@@ -34,14 +34,15 @@ class Frontier {
 
 template <typename T>
 std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(const std::vector<T>& a,
-                                                                        const std::vector<T>& b) {
+                                                                        const std::vector<T>& b,
+                                                                        int64_t max_edits) {
   const int64_t n = static_cast<int64_t>(a.size());
   const int64_t m = static_cast<int64_t>(b.size());
   // frontiers[e]: with e edits.
   std::vector<Frontier> frontiers;
   for (bool done = false; !done;) {
     const int64_t edits = static_cast<int64_t>(frontiers.size());
-    if (edits > kMaxSubsequenceEdits) return std::nullopt;
+    if (edits > max_edits) return std::nullopt;
     Frontier frontier(edits);
     for (int64_t k = -edits; k <= edits && !done; k += 2) {
       int64_t x = edits == 0 ? 0 : frontiers.back().StepTo(k);
@@ -73,8 +74,8 @@ std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(const st
 }
 
 template std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
-    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b);
+    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b, int64_t max_edits);
 template std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
-    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b);
+    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b, int64_t max_edits);
 
 }  // namespace meridian

@@ -10,16 +10,16 @@
 
 namespace meridian {
 
+inline constexpr int64_t kMaxSubsequenceEdits = 5000;
+
 // Returns a longest common subsequence of a and b as pairs of positions, ascending in both. Takes
 // time and memory in proportion to (size of a and b) x (how many elements are not common), as diff
 // does (E. Myers, 1986): profiles of one run differ at their ends only. Nullopt for sequences that
-// differ in more than kMaxSubsequenceEdits elements.
+// differ in more than max_edits elements.
 // Elements are uint64_t or absl::uint128.
 template <typename T>
-std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(const std::vector<T>& a,
-                                                                        const std::vector<T>& b);
-
-inline constexpr int64_t kMaxSubsequenceEdits = 5000;
+std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
+    const std::vector<T>& a, const std::vector<T>& b, int64_t max_edits = kMaxSubsequenceEdits);
 
 }  // namespace meridian
 
