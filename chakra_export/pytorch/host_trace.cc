@@ -183,12 +183,11 @@ class HostTraceReader {
           RETURN_IF_ERROR(cutter.status());
           RETURN_IF_ERROR(ReadNode(node));
         }
-      } else if (key == "schema") {
-        trace_.schema_ = JsonValue(cutter.CutValue()).AsString().value_or("");
-      } else if (key == "pid") {
-        trace_.process_id_ = JsonValue(cutter.CutValue()).AsInt64();
       } else {
-        cutter.CutValue();
+        const JsonValue value(cutter.CutValue());
+        if (key == "schema") trace_.schema_ = value.AsString().value_or("");
+        if (key == "pid") trace_.process_id_ = value.AsInt64();
+        if (cutter.status().ok()) trace_.header_.emplace_back(key, value);
       }
     }
     if (cutter.status().ok() && !cutter.AtEnd()) cutter.Fail("text after the end of the document");

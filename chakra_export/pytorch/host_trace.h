@@ -14,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -75,6 +76,9 @@ class HostTrace {
  public:
   const std::string& schema() const { return schema_; }
   std::optional<int64_t> process_id() const { return process_id_; }
+  // What the document says besides its nodes (schema, pid, time, start_ts, finish_ts): keys and
+  // values as written, in order.
+  const std::vector<std::pair<absl::string_view, JsonValue>>& header() const { return header_; }
 
   // In the order of ids, which is that of the calls.
   const std::vector<HostOp>& ops() const { return ops_; }
@@ -96,6 +100,7 @@ class HostTrace {
   absl::string_view text_;
   std::string schema_;
   std::optional<int64_t> process_id_;
+  std::vector<std::pair<absl::string_view, JsonValue>> header_;
   std::vector<HostOp> ops_;
   StringPool names_;
   std::string process_groups_;

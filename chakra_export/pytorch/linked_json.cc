@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
@@ -32,14 +33,16 @@ class Writer {
         timeline_(timeline),
         communication_(communication),
         sink_(*sink),
-        parent_key_(host.schema() == "1.0.1" ? "parent" : "ctrl_deps") {}
+        is_flat_(host.schema() == "1.0.1") {}
 
   absl::Status Write() {
     NumberDeviceWork();
     CollectWaits();
     json_.BeginObject();
-    json_.Member("schema", host_.schema());
-    if (host_.process_id().has_value()) json_.Member("pid", *host_.process_id());
+    for (const auto& [key, value] : host_.header()) {
+      json_.Key(key);
+      json_.Raw(value.text());
+    }
     json_.Key("nodes");
     json_.BeginArray(JsonLayout::kLines);
     for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
@@ -150,19 +153,52 @@ class Writer {
     json_.Member("id", device_ids_[node]);
     json_.Member("name", table_.name(work.row));
     const bool has_op = work.launching_op != kNoHostOp;
-    if (has_op || !host_.ops().empty()) {
-      json_.Member(parent_key_, host_.ops()[has_op ? work.launching_op : 0].id);
+    const bool has_parent = has_op || !host_.ops().empty();
+    json_.Member(is_flat_ ? "parent" : "ctrl_deps",
+                 has_parent ? host_.ops()[has_op ? work.launching_op : 0].id : 0);
+    if (has_op) {
+      CopyMembers(host_.Json(work.launching_op));
+    } else if (!is_flat_) {
+      AppendNoTensorsAndAttributes();
     }
-    if (has_op) CopyMembers(host_.Json(work.launching_op));
     json_.Member("cat", CategoryText(table_.category(work.row)));
     json_.Member("ph", "X");
-    json_.Member("stream", table_.track(work.track).thread);
+    json_.Member("stream", StreamNumber(work.track));
     AppendTimes(node, work.duration_ps);
     const auto communication = communication_.nodes.find(node);
     if (communication != communication_.nodes.end()) {
       json_.Member("pg_name", communication->second[0].process_group);
     }
     json_.EndObject();
+  }
+
+  // Readers of this format take the stream for a number, and the name of the track is one unless
+  // the profile's writer is not PyTorch.
+  int64_t StreamNumber(TrackId track) const {
+    int64_t number = 0;
+    return absl::SimpleAtoi(table_.track(track).thread, &number) ? number : track;
+  }
+
+  // What PyTorch writes of an operator without arguments that nobody called, for work whose
+  // operator is not known: readers of this format expect every node to have these members.
+  void AppendNoTensorsAndAttributes() {
+    for (const absl::string_view key : {"inputs", "outputs"}) {
+      json_.Key(key);
+      json_.Raw(R"({"values": [], "shapes": [], "types": []})");
+    }
+    json_.Key("attrs");
+    json_.BeginArray();
+    for (const absl::string_view name :
+         {"rf_id", "fw_parent", "seq_id", "scope", "tid", "fw_tid"}) {
+      const bool is_sequence = name == "seq_id";
+      json_.BeginObject();
+      json_.Member("name", name);
+      json_.Member("type", is_sequence ? "int64" : "uint64");
+      json_.Member("value", is_sequence ? -1 : 0);
+      json_.EndObject();
+    }
+    json_.Raw(R"({"name": "op_schema", "type": "string", "value": ""})");
+    json_.EndArray();
   }
 
   void CopyMembers(JsonValue op) {
@@ -181,7 +217,8 @@ class Writer {
   const RankTimeline& timeline_;
   const RankCommunication& communication_;
   ByteSink& sink_;
-  const absl::string_view parent_key_;
+  // The oldest layout: members of inputs, outputs and attrs stand in the node itself.
+  const bool is_flat_;
   std::vector<uint64_t> device_ids_;
   // What the thread of a host node waited for, by host node.
   absl::flat_hash_map<TimelineIndex, std::vector<TimelineIndex>> waits_;

@@ -7,9 +7,9 @@
 //   inter_thread_dep, sync_dep         ids of the operator of another thread, and of the device
 //                                      work, that the thread had waited for
 //
-// and the device work as further nodes (cat, ph, stream, pg_name, inputs and outputs of the
-// operator that launched it, which is what they depend on). Ids of operators stay as they are;
-// those of device work follow.
+// and the device work as further nodes (cat, ph, stream, pg_name; inputs, outputs and attributes of
+// the operator that launched it, which is what they depend on). Ids of operators stay as they are;
+// those of device work follow. It is what chakra_trace_link writes, and chakra_converter reads it.
 #ifndef CHAKRA_EXPORT_PYTORCH_LINKED_JSON_H_
 #define CHAKRA_EXPORT_PYTORCH_LINKED_JSON_H_
 

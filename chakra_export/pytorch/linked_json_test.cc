@@ -71,7 +71,7 @@ TEST(LinkedJsonTest, OperatorsHaveTimesAndDeviceWorkFollows) {
   EXPECT_EQ(std::string_view(kernel["name"]), "add<float>");
   EXPECT_EQ(uint64_t(kernel["ctrl_deps"]), 3u);
   EXPECT_EQ(std::string_view(kernel["cat"]), "kernel");
-  EXPECT_EQ(std::string_view(kernel["stream"]), "7");
+  EXPECT_EQ(int64_t(kernel["stream"]), 7);
   EXPECT_EQ(double(kernel["inclusive_dur"]), 30);
   EXPECT_EQ(double(kernel["exclusive_dur"]), 30);
   EXPECT_THAT(document.Text(4), HasSubstr(R"("values":[[1005,5,0,256,4,"cuda:0"]])"));
@@ -153,7 +153,48 @@ TEST(LinkedJsonTest, ATraceWithoutOperatorsIsJsonAllTheSame) {
   const TorchRank rank(HostTraceText(), KinetoText().Kernel("k", 7, 50, 30, 9));
   const Document document(Linked(rank));
   EXPECT_EQ(std::string_view(document.Node(1)["name"]), "k");
-  EXPECT_THAT(document.Text(1), Not(HasSubstr("ctrl_deps")));
+  EXPECT_EQ(uint64_t(document.Node(1)["ctrl_deps"]), 0u);
+}
+
+// What PyTorchConverter.parse_json_trace and PyTorchNode of chakra 1.0.0 ask of the document and of
+// every node, in the types that the protobuf fields they go to have.
+TEST(LinkedJsonTest, HasTheMembersThatChakraConverterNeeds) {
+  const std::string attributes = R"([{"name": "rf_id", "type": "uint64", "value": 0},)"
+                                 R"({"name": "fw_parent", "type": "uint64", "value": 0},)"
+                                 R"({"name": "seq_id", "type": "int64", "value": -1},)"
+                                 R"({"name": "scope", "type": "uint64", "value": 0},)"
+                                 R"({"name": "tid", "type": "uint64", "value": 0},)"
+                                 R"({"name": "fw_tid", "type": "uint64", "value": 0},)"
+                                 R"({"name": "op_schema", "type": "string", "value": ""}])";
+  const TorchRank rank(HostTraceText().Op(2, 1, "op"), KinetoText()
+                                                           .Op("op", 1, 0, 10, 2)
+                                                           .Call("cudaLaunchKernel", 1, 2, 5, 9)
+                                                           .Kernel("launched", 7, 10, 5, 9)
+                                                           .Kernel("of nobody", 8, 50, 30, 10));
+  const std::string json = Linked(rank);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element document = parser.parse(json);
+  EXPECT_EQ(std::string_view(document["schema"]), "1.1.1-chakra.0.0.4");
+  EXPECT_EQ(uint64_t(document["pid"]), 7u);
+  EXPECT_EQ(std::string_view(document["time"]), "2026-11-15 00:16:23");
+  EXPECT_EQ(uint64_t(document["start_ts"]), 1u);
+  EXPECT_EQ(uint64_t(document["finish_ts"]), 2u);
+  for (const simdjson::dom::element node : document["nodes"].get_array()) {
+    EXPECT_TRUE(node["id"].is_uint64() || node["id"].is_int64());
+    EXPECT_TRUE(node["name"].is_string());
+    EXPECT_TRUE(node["ctrl_deps"].is_int64());
+    for (const char* tensors : {"inputs", "outputs"}) {
+      for (const char* member : {"values", "shapes", "types"}) {
+        EXPECT_TRUE(node[tensors][member].is_array()) << tensors << " " << member;
+      }
+    }
+    EXPECT_TRUE(node["attrs"].is_array());
+  }
+  const Document linked(json);
+  EXPECT_EQ(int64_t(linked.Node(3)["stream"]), 7);
+  EXPECT_EQ(simdjson::minify(linked.Node(3)["attrs"]), simdjson::minify(linked.Node(2)["attrs"]));
+  EXPECT_EQ(int64_t(linked.Node(4)["stream"]), 8);
+  EXPECT_EQ(simdjson::minify(linked.Node(4)["attrs"]), simdjson::minify(parser.parse(attributes)));
 }
 
 }  // namespace

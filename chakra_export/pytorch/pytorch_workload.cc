@@ -11,6 +11,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -32,6 +34,7 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/utf8.h"
 #include "xla_profiler/kineto/event_table_json.h"
@@ -49,6 +52,57 @@ constexpr absl::string_view kNumberAttributes[] = {"fw_parent", "seq_id", "scope
 
 // Times of this and 106 days more still fit into 64 bits of nanoseconds.
 constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
+
+// Appends a text as Python's repr() shows it: in single quotes unless only those are in it.
+void AppendPythonString(absl::string_view text, std::string* out) {
+  const bool has_single = absl::StrContains(text, '\'');
+  const char quote = has_single && !absl::StrContains(text, '"') ? '"' : '\'';
+  out->push_back(quote);
+  for (const char c : text) {
+    if (c == quote || c == '\\') {
+      absl::StrAppend(out, "\\", absl::string_view(&c, 1));
+    } else if (absl::ascii_iscntrl(c)) {
+      const absl::string_view usual = c == '\n'   ? "\\n"
+                                      : c == '\r' ? "\\r"
+                                      : c == '\t' ? "\\t"
+                                                  : "";
+      absl::StrAppend(out, usual);
+      if (usual.empty()) absl::StrAppend(out, "\\x", absl::Hex(c, absl::kZeroPad2));
+    } else {
+      out->push_back(c);
+    }
+  }
+  out->push_back(quote);
+}
+
+// Returns JSON as Python's str() shows what it holds, ['a', None, True] of ["a",null,true], which is
+// what IOInfo's fields are.
+std::string PythonLiteral(absl::string_view json) {
+  std::string literal;
+  while (!json.empty()) {
+    size_t length = 1;
+    if (json[0] == '"') {
+      while (length < json.size() && json[length] != '"') length += json[length] == '\\' ? 2 : 1;
+      const absl::string_view quoted = json.substr(0, length + 1);
+      AppendPythonString(ParseJsonString(quoted).value_or(std::string(quoted)), &literal);
+      length = quoted.size();
+    } else if (absl::ascii_isalpha(json[0])) {
+      while (length < json.size() && absl::ascii_isalpha(json[length])) ++length;
+      const absl::string_view word = json.substr(0, length);
+      absl::StrAppend(&literal, word == "true"       ? "True"
+                                : word == "false"    ? "False"
+                                : word == "null"     ? "None"
+                                : word == "NaN"      ? "nan"
+                                : word == "Infinity" ? "inf"
+                                                     : word);
+    } else if (!absl::ascii_isspace(json[0])) {
+      literal.push_back(json[0]);
+      if (json[0] == ',' || json[0] == ':') literal.push_back(' ');
+    }
+    json.remove_prefix(length);
+  }
+  return literal;
+}
 
 // One rank's traces. The files stay mapped, since the trace and the table point into them.
 struct RankTraces {
@@ -229,10 +283,10 @@ class Decorator {
   static void SetTensors(const HostOpTensors& tensors, bool with_values,
                          ChakraProtoMsg::IOInfo* info) {
     if (with_values && IsWorthKeeping(tensors.values)) {
-      info->set_values(std::string(tensors.values.text()));
+      info->set_values(PythonLiteral(tensors.values.text()));
     }
-    if (IsWorthKeeping(tensors.shapes)) info->set_shapes(std::string(tensors.shapes.text()));
-    if (IsWorthKeeping(tensors.types)) info->set_types(std::string(tensors.types.text()));
+    if (IsWorthKeeping(tensors.shapes)) info->set_shapes(PythonLiteral(tensors.shapes.text()));
+    if (IsWorthKeeping(tensors.types)) info->set_types(PythonLiteral(tensors.types.text()));
   }
 
   // Empty lists are most of them; text that is not UTF-8 no message may hold.

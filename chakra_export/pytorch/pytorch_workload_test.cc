@@ -1,5 +1,6 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <random>
@@ -182,9 +183,35 @@ TEST_F(PytorchWorkloadTest, KeepsTheHostInTheFullFlavor) {
   EXPECT_EQ(nodes[1].name(), "aten::mul");
   EXPECT_THAT(GetIntAttribute(nodes[1].attr(), kRecordFunctionIdAttribute),
               IsOkAndHolds(::testing::Optional(2)));
-  EXPECT_THAT(nodes[1].outputs().values(), HasSubstr("[1005, 5, 0, 256, 4, \"cuda:0\"]"));
+  EXPECT_THAT(nodes[1].outputs().values(), HasSubstr("[1005, 5, 0, 256, 4, 'cuda:0']"));
   EXPECT_GT(nodes[1].start_time_micros(), 1'000'000'000'000'000u);
   EXPECT_EQ(report.edges().at("launch"), 6);
+}
+
+// The schema has str() of Python's lists in these fields, not JSON.
+TEST_F(PytorchWorkloadTest, TensorsAndOtherValuesAreWrittenAsPythonShowsThem) {
+  host_.push_back(directory_.Write(
+      "et_0.json",
+      HostTraceText()
+          .Op(2, 1, "op", 1,
+              R"([[1,2,"cuda:0"],true,false,null,-1.5e-05,NaN,"it's","a\"'","\u00e9\n\u0001\\",[]])")
+          .Text()));
+  device_.push_back(directory_.Write("kineto_0.json", KinetoText()
+                                                          .Op("op", 1, 0, 10, 2)
+                                                          .Call("cudaLaunchKernel", 1, 2, 5, 9)
+                                                          .Kernel("k", 7, 20, 5, 9)
+                                                          .Text()));
+  PytorchWorkloadOptions options;
+  options.flavor = EtFlavor::kFull;
+  ASSERT_OK(Convert(options));
+  const std::vector<ChakraProtoMsg::Node> nodes = ReadNodes(directory_.PathOf("w.0.et"));
+  const auto op = std::find_if(nodes.begin(), nodes.end(), [](const ChakraProtoMsg::Node& node) {
+    return node.name() == "op";
+  });
+  ASSERT_NE(op, nodes.end());
+  EXPECT_EQ(
+      op->inputs().values(),
+      R"([[1, 2, 'cuda:0'], True, False, None, -1.5e-05, nan, "it's", 'a"\'', 'é\n\x01\\', []])");
 }
 
 TEST_F(PytorchWorkloadTest, ReadsGzip) {
