@@ -27,6 +27,11 @@ namespace {
 // A longer gap between kernels is taken for a dependency that the trace does not show.
 constexpr int64_t kMaxKernelGapPs = int64_t{1500} * 1000000;
 
+// A wait for the device has an edge from each of its streams. What all of them may have, besides so
+// many for each event.
+constexpr size_t kMaxDeviceWaits = 1'000'000;
+constexpr size_t kMaxDeviceWaitsPerEvent = 32;
+
 // What the graph has to know of a name; it is found once for each.
 struct NameTraits {
   // The call takes CUDA's lock.
@@ -305,14 +310,27 @@ class Builder {
 
   // Adds edges along streams, and between device and host.
   absl::Status AddDeviceEdges() {
+    size_t waits_left = kMaxDeviceWaits + kMaxDeviceWaitsPerEvent * graph_.events.size();
     for (GraphEventId event : DeviceRowsInOrder()) {
-      if (CategoryText(event) == "cuda_sync") {
-        AddSync(event);
-      } else {
+      if (CategoryText(event) != "cuda_sync") {
         RETURN_IF_ERROR(AddWork(event));
+        continue;
       }
+      if (Name(event) == "Context Sync") {
+        if (last_work_.size() > waits_left) return TooManyWaits();
+        waits_left -= last_work_.size();
+      }
+      AddSync(event);
     }
     return absl::OkStatus();
+  }
+
+  static absl::Status TooManyWaits() {
+    return absl::InvalidArgumentError(
+        absl::StrCat("waits for the device (Context Sync) have more edges from its many streams "
+                     "than ",
+                     kMaxDeviceWaits, " and ", kMaxDeviceWaitsPerEvent,
+                     " for each event; try without --hta_compatible"));
   }
 
   std::vector<GraphEventId> DeviceRowsInOrder() const {

@@ -172,6 +172,25 @@ TEST(HtaGraphTest, SynchronizingCallsWaitForTheLastWork) {
   EXPECT_THAT(edges, Contains("/b /cudaDeviceSynchronize sync_dependency 0"));
 }
 
+// An edge for each wait and stream: 1,300 of both are 1.69 million, where 5,200 events allow for
+// 1.17 million.
+TEST(HtaGraphTest, WaitsForManyStreamsDoNotMultiply) {
+  constexpr int kCount = 1'300;
+  KinetoTrace trace = NewTrace();
+  trace.Op("op", 0, 10 * kCount);
+  for (int i = 0; i < kCount; ++i) {
+    trace.Call("cudaLaunchKernel", 2 * i, 1, i + 1);
+    trace.Kernel("k", 2 * i + 1, 1, i + 7, i + 1);
+  }
+  for (int i = 0; i < kCount; ++i) {
+    const int start = 3 * kCount + 2 * i;
+    trace.Call("cudaDeviceSynchronize", start, 1, kCount + i + 1);
+    trace.Sync("Context Sync", start, 1, -1, kCount + i + 1);
+  }
+  EXPECT_THAT(Build(trace), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     HasSubstr("try without --hta_compatible")));
+}
+
 TEST(HtaGraphTest, EventSyncsWaitForWhatWasRecorded) {
   KinetoTrace trace = NewTrace();
   trace.Call("cudaLaunchKernel", 0, 1, 1);
