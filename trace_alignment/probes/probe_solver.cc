@@ -130,10 +130,18 @@ class Round {
   // Takes the edges between reached nodes to M, and notes by how much each exceeds the first
   // estimate: small numbers, which doubles are right for.
   absl::Status MakeLinks() {
+    // From the reference outward, so that one pass of CertifiedErrors gets far.
+    std::vector<std::pair<int, const ProbeEdge*>> outward;
     for (const ProbeEdge* edge : edges_) {
       const auto src = position_.find(edge->src);
       if (src == position_.end()) continue;
-      const DifferenceFit::Link link = {src->second, position_.at(edge->dst), edge->weight};
+      outward.emplace_back(std::min(src->second, position_.at(edge->dst)), edge);
+    }
+    std::stable_sort(outward.begin(), outward.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [position, edge] : outward) {
+      const DifferenceFit::Link link = {position_.at(edge->src), position_.at(edge->dst),
+                                        edge->weight};
       ASSIGN_OR_RETURN(const int64_t dst_ps, DstTime(*edge, times_ps_[link.src]));
       links_.push_back(link);
       excess_ps_.push_back(static_cast<double>(absl::int128(dst_ps) - times_ps_[link.dst]));
@@ -162,7 +170,7 @@ class Round {
       above_ps[kReference] = 0;
       bool changed = true;
       for (size_t pass = 0; changed; ++pass) {
-        if (pass > nodes_.size()) return {};
+        if (pass > nodes_.size() || above_ps[kReference] < 0) return {};
         changed = false;
         const auto relax = [&](int from, int to, double length_ps) {
           // Rounding must not look like a contradiction.

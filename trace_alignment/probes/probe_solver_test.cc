@@ -162,6 +162,20 @@ TEST(ProbeSolverTest, AddsUpTheBoundsAlongTheBestPath) {
   EXPECT_EQ(SampleOf(broken, 1)->uncertainty_ns, std::nullopt);
 }
 
+// Each pass over the edges went one node further where ids descend along the chain.
+TEST(ProbeSolverTest, BoundsOfALongChainAreFoundInOnePass) {
+  constexpr int kNodes = 200'000;
+  std::vector<ProbeEdge> edges;
+  for (int i = 1; i < kNodes; ++i) {
+    edges.push_back(Edge(kNodes - i, i == 1 ? 0 : kNodes - i + 1, 10));
+    edges.back().bounds = ProbeEdge::Bounds{2000, 0};
+  }
+  ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes(edges, 0));
+  ASSERT_EQ(solution.samples.size(), kNodes);
+  EXPECT_NEAR(*SampleOf(solution, kNodes - 100)->uncertainty_ns, 200, 1e-3);
+  EXPECT_NEAR(*SampleOf(solution, 1)->uncertainty_ns, 2.0 * (kNodes - 1), 1e-3);
+}
+
 TEST(ProbeSolverTest, BoundsWidenAwayFromTheMeasurement) {
   ProbeEdge first = Edge(0, 1, 0);
   first.bounds = ProbeEdge::Bounds{1000, 1e-6};
