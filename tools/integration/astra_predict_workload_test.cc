@@ -91,6 +91,23 @@ class AstraPredictWorkloadTest : public ::testing::Test {
   const TemporaryDirectory directory_;
 };
 
+// Stacks larger than the address space: no thread can be made.
+TEST_F(AstraPredictWorkloadTest, WithoutThreadsItGoesOnInsteadOfAborting) {
+  const std::string prefix = ExportExample();
+  const std::vector<std::string> arguments = {"--et=" + prefix, "--threads=8",
+                                              "--network=" + Network("Ring", 4)};
+  const CommandResult usual = RunCommandLine("tools/astra_predict", arguments);
+  EXPECT_EQ(usual.exit_code, 0) << usual.standard_error;
+  std::vector<std::string> limited = {"-c", "ulimit -S -s 1000000000000 && exec \"$@\"", "sh",
+                                      "tools/astra_predict"};
+  limited.insert(limited.end(), arguments.begin(), arguments.end());
+  const CommandResult alone = RunCommandLine("/bin/sh", limited);
+  EXPECT_EQ(alone.exit_code, 0) << alone.standard_error;
+  // Above it stands what it cost.
+  const size_t answer = usual.standard_output.find("critical path ");
+  EXPECT_THAT(alone.standard_output, HasSubstr(usual.standard_output.substr(answer)));
+}
+
 TEST_F(AstraPredictWorkloadTest, ARealRunTakesNoLessThanWithItsEdgesAlone) {
   const std::string prefix = ExportExample();
   const PredictionReport alone = Predict(prefix, Network("Ring", 4), {"--mode=isolated"});

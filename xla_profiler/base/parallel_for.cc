@@ -1,6 +1,7 @@
 #include "xla_profiler/base/parallel_for.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,7 +40,11 @@ absl::Status ParallelFor(size_t count, int threads, absl::FunctionRef<absl::Stat
   };
   std::vector<std::thread> helpers;
   const size_t wanted = std::min(count, static_cast<size_t>(std::max(1, threads)));
-  for (size_t i = 1; i < wanted; ++i) helpers.emplace_back(run_thread);
+  try {
+    while (helpers.size() + 1 < wanted) helpers.emplace_back(run_thread);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are do the work.
+  }
   run_thread();
   for (std::thread& helper : helpers) helper.join();
   return status;

@@ -15,8 +15,8 @@ namespace meridian {
 // Returns the number of threads that the machine runs at once, at least 1.
 int MachineThreads();
 
-// Calls work(0) to work(count - 1) on up to `threads` threads, the caller's among them. Returns the
-// error of the smallest number that failed; after an error nothing new is begun. `progress` is told
+// Calls work(0) to work(count - 1) on up to `threads` threads, the caller's among them, or fewer
+// when the system gives no more. Returns the error of the smallest number that failed; after an error nothing new is begun. `progress` is told
 // how many pieces are done, by one thread at a time.
 absl::Status ParallelFor(size_t count, int threads, absl::FunctionRef<absl::Status(size_t)> work,
                          absl::FunctionRef<void(uint64_t)> progress);

@@ -1,5 +1,7 @@
 #include "xla_profiler/base/parallel_for.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <vector>
 
@@ -63,6 +65,28 @@ TEST(ParallelForTest, TheErrorOfTheSmallestNumberWinsEvenWhenItIsLate) {
                 StatusIs(absl::StatusCode::kInvalidArgument, "number 3"));
     EXPECT_LE(calls, 3 + threads);
   }
+}
+
+// Threads whose stack is larger than the address space cannot be made.
+TEST(ParallelForTest, WithoutThreadsTheCallerDoesAllInsteadOfAborting) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_getattr_default_np(&attributes), 0);
+  size_t stack_bytes = 0;
+  pthread_attr_getstacksize(&attributes, &stack_bytes);
+  pthread_attr_setstacksize(&attributes, size_t{1} << 60);
+  ASSERT_EQ(pthread_setattr_default_np(&attributes), 0);
+  std::vector<int> calls(100, 0);
+  EXPECT_OK(ParallelFor(
+      calls.size(), 8,
+      [&](size_t i) {
+        ++calls[i];
+        return absl::OkStatus();
+      },
+      Ignore));
+  EXPECT_THAT(calls, Each(1));
+  pthread_attr_setstacksize(&attributes, stack_bytes);
+  EXPECT_EQ(pthread_setattr_default_np(&attributes), 0);
+  pthread_attr_destroy(&attributes);
 }
 
 TEST(ParallelForTest, NothingToDoIsDone) {

@@ -25,8 +25,12 @@ struct GzipSink::Stream {
 
 GzipSink::GzipSink(ByteSink* compressed)
     : compressed_(compressed), stream_(std::make_unique<Stream>()) {
-  MERIDIAN_CHECK(deflateInit2(&stream_->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits,
-                              kDefaultMemoryLevel, Z_DEFAULT_STRATEGY) == Z_OK);
+  const int result = deflateInit2(&stream_->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits,
+                                  kDefaultMemoryLevel, Z_DEFAULT_STRATEGY);
+  MERIDIAN_CHECK(result == Z_OK || result == Z_MEM_ERROR);
+  if (result == Z_MEM_ERROR) {
+    status_ = absl::ResourceExhaustedError("out of memory, there is none to compress with");
+  }
 }
 
 GzipSink::~GzipSink() { deflateEnd(&stream_->z); }
@@ -43,6 +47,7 @@ absl::Status GzipSink::Append(absl::string_view data) {
 absl::Status GzipSink::Finish() { return Deflate("", Z_FINISH); }
 
 absl::Status GzipSink::Deflate(absl::string_view data, int flush) {
+  RETURN_IF_ERROR(status_);
   z_stream& z = stream_->z;
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
   z.avail_in = static_cast<uInt>(data.size());

@@ -68,6 +68,8 @@ class GzipSink : public ByteSink {
 
   ByteSink* compressed_;
   std::unique_ptr<Stream> stream_;
+  // Not OK when there was no memory for the compressor.
+  absl::Status status_;
 };
 
 }  // namespace meridian

@@ -1,5 +1,9 @@
 #include "xla_profiler/base/files/byte_sink.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -71,6 +75,34 @@ TEST(GzipSinkTest, ErrorsOfTheOtherSinkComeBack) {
   EXPECT_THAT(appended.ok() ? gzip.Finish() : appended,
               StatusIs(absl::StatusCode::kDataLoss, "broken"));
 }
+
+#ifndef NDEBUG_SANITIZER  // Their allocators end the program themselves.
+// Leaves the process no more memory than the sink itself takes: the compressor's own 256 KiB are
+// missing.
+void TakeTheMemoryThatACompressorNeeds() {
+  // Volatile: the compiler may drop what is only allocated and freed.
+  void* volatile for_the_sink = std::malloc(80 << 10);
+  const rlimit nothing_new = {0, 0};
+  setrlimit(RLIMIT_AS, &nothing_new);
+  while (std::malloc(32 << 10) != nullptr) {
+  }
+  std::free(for_the_sink);
+}
+
+TEST(GzipSinkTest, WithoutMemoryForTheCompressorItFailsInsteadOfAborting) {
+  EXPECT_EXIT(
+      {
+        DiscardingSink sink;
+        TakeTheMemoryThatACompressorNeeds();
+        GzipSink gzip(&sink);
+        const absl::Status appended = gzip.Append("x");
+        const absl::Status finished = gzip.Finish();
+        const bool failed = absl::IsResourceExhausted(appended) && finished == appended;
+        _exit(failed ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace meridian

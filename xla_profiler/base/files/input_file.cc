@@ -26,7 +26,7 @@ class GzipReader {
       : compressed_size_(compressed.size()),
         rest_(compressed),
         buffer_(std::make_unique<char[]>(kInflatedBytes)) {
-    MERIDIAN_CHECK(inflateInit2(&stream_, kGunzipWindowBits) == Z_OK);
+    start_result_ = inflateInit2(&stream_, kGunzipWindowBits);
   }
   ~GzipReader() { inflateEnd(&stream_); }
   GzipReader(const GzipReader&) = delete;
@@ -34,6 +34,7 @@ class GzipReader {
 
   // Returns the next bytes, valid until the next call; empty at the end of the last member.
   absl::StatusOr<absl::string_view> Read() {
+    if (start_result_ != Z_OK) return absl::ResourceExhaustedError("out of memory");
     while (true) {
       if (member_ended_) {
         if (AtEnd()) return absl::string_view();
@@ -88,6 +89,8 @@ class GzipReader {
   // What zlib has not consumed yet.
   absl::string_view rest_;
   bool member_ended_ = false;
+  // What zlib said when the stream was made; all that can go wrong there is the memory.
+  int start_result_;
   z_stream stream_ = {};
   std::unique_ptr<char[]> buffer_;
 };
