@@ -102,11 +102,29 @@ class Run {
   std::string name_;
 };
 
-void ExitWithMessage(absl::string_view message) {
-  // Only what is safe in a signal handler.
+// Writes to standard error, without what would steer a terminal, by what is safe in a signal
+// handler only.
+void WriteError(const char* text) {
+  for (; *text != '\0'; ++text) {
+    const auto byte = static_cast<unsigned char>(*text);
+    const bool is_printed = (byte >= ' ' && byte != 0x7f) || byte == '\n';
+    (void)!write(STDERR_FILENO, is_printed ? text : "?", 1);
+  }
+}
+
+void ExitWithMessage(const char* context, const char* message) {
   RemoveUnfinishedFiles();
-  (void)!write(STDERR_FILENO, message.data(), message.size());
+  const char* const name = program_invocation_short_name;
+  for (const char* text : {name, ": ", context, message, "\n"}) WriteError(text);
   _exit(kExitEnvironment);
+}
+
+// For SIGBUS, which mapped files raise when somebody cuts them short.
+void ExitNamingTheFile(int, siginfo_t* info, void*) {
+  const char* name = MappedFileAt(info->si_addr);
+  ExitWithMessage(name == nullptr ? "a file" : name,
+                  ": was cut short while it was read, or its disk failed; start again when it is "
+                  "whole");
 }
 
 // Ends as if the signal had not been caught, which is what whoever sent it wants to see.
@@ -118,21 +136,40 @@ void EndBySignal(int number) {
 
 // Has an interrupted command clean up, unless it was started to go on (nohup).
 void CleanUpWhenInterrupted() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int number : kEndingSignals) {
     struct sigaction before;
     sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) std::signal(number, EndBySignal);
+    if (before.sa_handler == SIG_DFL) std::signal(number, EndBySignal);
   }
 }
 
 // Turns the ends that no status can describe into messages and the environment's exit code.
 void InstallLastResorts() {
-  std::set_new_handler([] { ExitWithMessage("out of memory\n"); });
-  // Mapped files raise it when somebody cuts them short.
-  std::signal(SIGBUS,
-              [](int) { ExitWithMessage("an input file was cut short while it was read\n"); });
+  std::set_new_handler([] { ExitWithMessage("", "out of memory"); });
+  struct sigaction action = {};
+  action.sa_sigaction = ExitNamingTheFile;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, nullptr);
   // A file-size limit then is an error of write(2) like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
+}
+
+// Messages quote what they found in inputs, which may be a name of any length.
+constexpr size_t kMessageHead = 700;
+constexpr size_t kMessageTail = 300;
+
+// Returns the message as it is printed: it must not steer the terminal, and of a very long one the
+// beginning says where, the end what to do.
+std::string PrintedMessage(absl::string_view message) {
+  const std::string text = Printable(message);
+  if (text.size() <= kMessageHead + kMessageTail) return text;
+  const auto is_within_character = [&](size_t i) { return (text[i] & 0xC0) == 0x80; };
+  size_t head = kMessageHead;
+  while (is_within_character(head)) --head;
+  size_t tail = text.size() - kMessageTail;
+  while (tail < text.size() && is_within_character(tail)) ++tail;
+  return absl::StrCat(text.substr(0, head), " [...] ", text.substr(tail));
 }
 
 }  // namespace
@@ -143,9 +180,8 @@ int RunCommand(const Command& command, int argc, char** argv, absl::string_view 
   Run run(command, std::vector<std::string>(argv + 1, argv + argc), argv[0], build);
   const absl::StatusOr<int> code = run.Execute();
   if (!code.ok()) {
-    // Messages quote the input, which must not steer the terminal.
     std::fprintf(stderr, "%s: %s\n", run.name().c_str(),
-                 Printable(code.status().message()).c_str());
+                 PrintedMessage(code.status().message()).c_str());
   }
   // The body has ended its children first.
   if (InterruptSignal() != 0) EndBySignal(InterruptSignal());

@@ -24,7 +24,7 @@ namespace meridian {
 // Finds the command that the arguments name, if it consists of several, parses its flags (and
 // --json, which every command has), answers --help and --version, runs the body and returns the
 // exit code: the body's own, or that of its error, which is printed on standard error as "name:
-// message". Arguments that are no flags are refused. Interrupted, hung up or told to end, the
+// message". Arguments that are no flags are refused. When a signal from outside ends it, the
 // process ends its children, removes what it has not finished writing and ends by that signal.
 // `build` says what the program was built from; --version prints it behind the version.
 int RunCommand(const Command& command, int argc, char** argv, absl::string_view build = "");

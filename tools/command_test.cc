@@ -18,6 +18,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -25,10 +26,14 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 struct CommandOutput {
   int exit_code = 0;
@@ -163,14 +168,33 @@ TEST_P(CommandTest, ACommandThatNotedTheSignalSaysWhyAndEndsByIt) {
 TEST_P(CommandTest, ASignalThatIsIgnoredStaysIgnored) {
   InterruptedCommand command(directory_.PathOf("out"));
   command.Start([] {
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) std::signal(number, SIG_IGN);
+    for (const int number : kEndingSignals) std::signal(number, SIG_IGN);
   });
   command.Signal(GetParam());
   EXPECT_TRUE(command.Echoes());
   EXPECT_THAT(Files(), SizeIs(1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Signals, CommandTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+INSTANTIATE_TEST_SUITE_P(Signals, CommandTest, ::testing::ValuesIn(kEndingSignals));
+
+TEST(LastResortTest, AnInputThatIsCutShortWhileItIsReadIsNamed) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("input.pb", std::string(100000, 'x'));
+  const auto run = [&] {
+    char name[] = "reader";
+    char* arguments[] = {name, nullptr};
+    const auto body = [&]() -> absl::StatusOr<int> {
+      ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
+                       AtomicFileWriter::Create(FileSystem::Posix(), directory.PathOf("out")));
+      ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(FileSystem::Posix(), path));
+      if (truncate(path.c_str(), 10) != 0) return absl::InternalError("truncate");
+      return input.bytes()[50000] == 'x' ? 0 : 1;
+    };
+    return RunCommand({name, "Reads.", {}, {}, body}, 1, arguments);
+  };
+  EXPECT_EXIT(_exit(run()), ::testing::ExitedWithCode(3), "input.pb: was cut short");
+  EXPECT_THAT(directory.List(), ElementsAre("input.pb"));
+}
 
 // Runs a program of two commands, of which one has a flag, with these arguments.
 CommandOutput RunProgram(std::vector<std::string> arguments) {
@@ -217,6 +241,20 @@ TEST(ProgramTest, SaysWhichVersionItIs) {
               Printed(0, absl::StrCat("meridian ", Version(), " (commit abc)\n"), ""));
   EXPECT_EQ(RunProgram({"measure", "--version"}).standard_output,
             RunProgram({"--version"}).standard_output);
+}
+
+TEST(ProgramTest, AMessageThatQuotesALongValueKeepsItsBeginningAndItsEnd) {
+  const std::string message =
+      RunProgram({"measure", absl::StrCat("--size=", std::string(70000, 'y'))}).standard_error;
+  EXPECT_LT(message.size(), 1100);
+  EXPECT_THAT(message,
+              AllOf(StartsWith("measure: --size="), HasSubstr("yyy [...] yyy"), EndsWith("\n")));
+  // Characters of two bytes stay whole, wherever they are cut.
+  for (std::string value : {"y", "yy"}) {
+    for (int i = 0; i < 5000; ++i) value += "\xC3\xA9";
+    EXPECT_THAT(RunProgram({"measure", "--size=" + value}).standard_error,
+                AllOf(HasSubstr("\xC3\xA9 [...] \xC3\xA9"), Not(HasSubstr("?"))));
+  }
 }
 
 TEST(ProgramTest, MistakesNameTheCommand) {

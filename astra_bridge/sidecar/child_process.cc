@@ -39,20 +39,17 @@ constexpr absl::Duration kLongestNap = absl::Milliseconds(20);
 // At most so many programs run at once.
 constexpr int kMaxChildGroups = 256;
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-constexpr int kSignalCount = std::size(kSignals);
-
 // Leaders of the registered groups, 0 for free places, and what signals did before. The handler
 // looks at nothing else: atomics, and actions that do not change while it is installed.
 std::atomic<pid_t> groups[kMaxChildGroups];
-struct sigaction actions_before[kSignalCount];
+struct sigaction actions_before[std::size(kEndingSignals)];
 
 ABSL_CONST_INIT absl::Mutex mutex(absl::kConstInit);
 int registered_groups = 0;
 
 struct sigaction* ActionBefore(int signal) {
   int index = 0;
-  while (kSignals[index] != signal) ++index;
+  while (kEndingSignals[index] != signal) ++index;
   return &actions_before[index];
 }
 
@@ -72,7 +69,7 @@ void KillGroups(int signal) {
 }
 
 void InstallHandlers() {
-  for (int signal : kSignals) {
+  for (int signal : kEndingSignals) {
     sigaction(signal, nullptr, ActionBefore(signal));
     // Who started this process wants it to live on.
     if (ActionBefore(signal)->sa_handler == SIG_IGN) continue;
@@ -85,7 +82,7 @@ void InstallHandlers() {
 }
 
 void RemoveHandlers() {
-  for (int signal : kSignals) sigaction(signal, ActionBefore(signal), nullptr);
+  for (int signal : kEndingSignals) sigaction(signal, ActionBefore(signal), nullptr);
 }
 
 // Holds these signals back from this thread as long as it lives: between the birth of a child
@@ -95,7 +92,7 @@ class SignalsHeldBack {
   SignalsHeldBack() {
     sigset_t held;
     sigemptyset(&held);
-    for (int signal : kSignals) sigaddset(&held, signal);
+    for (int signal : kEndingSignals) sigaddset(&held, signal);
     pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -106,7 +103,7 @@ class SignalsHeldBack {
   // of this process would do in the child what only this process may do, such as remove its
   // unfinished files. Async-signal-safe.
   void LetThroughInChild() const {
-    for (int signal : kSignals) {
+    for (int signal : kEndingSignals) {
       struct sigaction action;
       sigaction(signal, nullptr, &action);
       if (action.sa_handler == SIG_IGN) continue;
@@ -122,7 +119,7 @@ class SignalsHeldBack {
 };
 
 // A process group that must not outlive this process, as long as the object lives. While there are
-// any, SIGINT, SIGTERM and SIGHUP kill them instead of this process, which finds out by
+// any, signals that would end this process (kEndingSignals) kill them instead, and it finds out by
 // InterruptSignal, cleans up and ends; without any, these signals do what they did before.
 class ChildGroup {
  public:

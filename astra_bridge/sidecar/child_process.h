@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program to its end, without a shell, and makes sure that nothing of it is left: it and
 // whatever it starts form a process group, which is killed when the time is over, when it has
-// written too much, when it ends itself but leaves others behind, when this process gets SIGINT,
-// SIGTERM or SIGHUP. When this process is killed itself, the program dies with it.
+// written too much, when it ends itself but leaves others behind, when this process gets a signal
+// that would end it (kEndingSignals). When this process is killed itself, the program dies with it.
 #ifndef ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_
 #define ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_
 
@@ -48,9 +48,9 @@ struct ChildProcessResult {
 };
 
 // Runs the command; its standard input is empty. Unavailable when it cannot be started (no such
-// program, no permission) or the limit on open files is too low; Cancelled when SIGINT, SIGTERM
-// or SIGHUP came, which is then noted (unfinished_files.h). Safe to call from several threads at
-// once.
+// program, no permission) or the limit on open files is too low; Cancelled when one of
+// kEndingSignals came, which is then noted (unfinished_files.h). Safe to call from several threads
+// at once.
 absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& options);
 
 }  // namespace meridian

@@ -19,6 +19,7 @@
 #include "astra_bridge/sidecar/testing/script.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -218,7 +219,7 @@ class InterruptTest : public ChildProcessTest {
 };
 
 TEST_F(InterruptTest, SignalsEndTheGroupAndAreReported) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : kEndingSignals) {
     const int status = WaitStatusAfter(signal);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 42);
@@ -306,7 +307,7 @@ TEST_P(EarlySignalTest, StaysIgnoredInTheChild) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Signals, EarlySignalTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+INSTANTIATE_TEST_SUITE_P(Signals, EarlySignalTest, ::testing::ValuesIn(kEndingSignals));
 
 }  // namespace
 }  // namespace meridian

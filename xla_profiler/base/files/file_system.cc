@@ -14,9 +14,11 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/signal_registry.h"
 
 namespace meridian {
 namespace {
@@ -87,20 +89,29 @@ class PosixWritableFile : public WritableFile {
   std::string name_;
 };
 
+// Bytes of a file at their place in memory, and the file's name.
+struct NamedBytes {
+  absl::string_view bytes;
+  std::string name;
+};
+
+ABSL_CONST_INIT SignalRegistry<NamedBytes> mapped_files;
+
 class PosixMappedRegion : public MappedRegion {
  public:
-  PosixMappedRegion(void* data, size_t size) : data_(data), size_(size) {}
+  PosixMappedRegion(const void* data, size_t size, std::string name)
+      : mapped_{{static_cast<const char*>(data), size}, std::move(name)},
+        entry_(mapped_files.Add(&mapped_)) {}
   ~PosixMappedRegion() override {
-    if (size_ > 0) munmap(data_, size_);
+    mapped_files.Remove(entry_);
+    if (!mapped_.bytes.empty()) munmap(const_cast<char*>(mapped_.bytes.data()), bytes().size());
   }
 
-  absl::string_view bytes() const override {
-    return absl::string_view(static_cast<const char*>(data_), size_);
-  }
+  absl::string_view bytes() const override { return mapped_.bytes; }
 
  private:
-  void* data_;
-  size_t size_;
+  const NamedBytes mapped_;
+  SignalRegistry<NamedBytes>::Entry* const entry_;
 };
 
 absl::StatusOr<std::unique_ptr<MappedRegion>> MapDescriptor(int fd, const std::string& name) {
@@ -110,11 +121,12 @@ absl::StatusOr<std::unique_ptr<MappedRegion>> MapDescriptor(int fd, const std::s
     return absl::InvalidArgumentError(absl::StrCat(name, ": not a regular file"));
   }
   const size_t size = info.st_size;
-  if (size == 0) return std::make_unique<PosixMappedRegion>(nullptr, 0);  // mmap refuses 0 bytes
+  if (size == 0)
+    return std::make_unique<PosixMappedRegion>(nullptr, 0, name);  // mmap refuses 0 bytes
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return ErrnoToStatus(errno, name);
   madvise(data, size, MADV_SEQUENTIAL);
-  return std::make_unique<PosixMappedRegion>(data, size);
+  return std::make_unique<PosixMappedRegion>(data, size, name);
 }
 
 int OpenAndUnlinkTemporary(const std::string& directory) {
@@ -225,6 +237,17 @@ class PosixFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+const char* MappedFileAt(const void* address) {
+  const char* name = nullptr;
+  mapped_files.VisitAndEnd([&](const NamedBytes& mapped) {
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(mapped.bytes.data());
+    if (reinterpret_cast<std::uintptr_t>(address) - begin < mapped.bytes.size()) {
+      name = mapped.name.c_str();
+    }
+  });
+  return name;
+}
 
 FileSystem& FileSystem::Posix() {
   static FileSystem& posix = *new PosixFileSystem;

@@ -38,6 +38,10 @@ class MappedRegion {
   virtual absl::string_view bytes() const = 0;
 };
 
+// Returns the name of the mapped file whose bytes the address lies in, or null. For the handler of
+// SIGBUS, which ends the process: reading bytes raises it that are not in the file any more.
+const char* MappedFileAt(const void* address);
+
 enum class FileKind { kRegular, kDirectory, kOther };
 
 // Files by their paths, which all errors name.

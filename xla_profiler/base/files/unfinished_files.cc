@@ -8,26 +8,16 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/base/attributes.h"
+
 namespace meridian {
 namespace {
 
-constexpr int kSlots = 4096;
 // Deeper folders stay; the stack of a handler is finite.
 constexpr int kMaxDepth = 16;
 constexpr int kAttempts = 8;
 
-// Null where nothing is registered. A handler may run between any two instructions: only atomics
-// without locks, and of static storage, will do.
-std::atomic<const char*> registered_paths[kSlots];
-std::atomic<bool> is_ending{false};
-static_assert(std::atomic<const char*>::is_always_lock_free);
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// A handler that sees a path in its slot has set is_ending before. So a thread that clears the slot
-// and does not see it may free the path: no handler reads it any more.
-void WaitIfEnding() {
-  while (is_ending.load()) pause();
-}
+ABSL_CONST_INIT SignalRegistry<char> registered_paths;
 
 bool IsFolder(const char* path) {
   const size_t size = std::strlen(path);
@@ -73,31 +63,20 @@ void RemoveFolder(const char* path) {
 
 }  // namespace
 
-UnfinishedFile::UnfinishedFile(std::string path) : path_(std::move(path)) {
-  for (int slot = 0; slot < kSlots && slot_ < 0; ++slot) {
-    const char* free = nullptr;
-    if (registered_paths[slot].compare_exchange_strong(free, path_.c_str())) slot_ = slot;
-  }
-  WaitIfEnding();
-}
+UnfinishedFile::UnfinishedFile(std::string path)
+    : path_(std::move(path)), entry_(registered_paths.Add(path_.c_str())) {}
 
-UnfinishedFile::~UnfinishedFile() {
-  if (slot_ < 0) return;
-  registered_paths[slot_].store(nullptr);
-  WaitIfEnding();
-}
+UnfinishedFile::~UnfinishedFile() { registered_paths.Remove(entry_); }
 
 void RemoveUnfinishedFiles() {
-  is_ending.store(true);
-  for (const std::atomic<const char*>& registered : registered_paths) {
-    const char* path = registered.load();
-    if (path == nullptr) continue;
+  registered_paths.VisitAndEnd([](const char& first) {
+    const char* path = &first;
     if (IsFolder(path)) {
       RemoveFolder(path);
     } else {
       unlink(path);
     }
-  }
+  });
 }
 
 }  // namespace meridian

@@ -6,14 +6,22 @@
 #define XLA_PROFILER_BASE_FILES_UNFINISHED_FILES_H_
 
 #include <atomic>
+#include <csignal>
 #include <string>
+
+#include "xla_profiler/base/files/signal_registry.h"
 
 namespace meridian {
 
+// The signals from outside that end a process unless it does something about them. (SIGXFSZ is
+// none: commands ignore it, and the write fails.)
+inline constexpr int kEndingSignals[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2,
+                                         SIGPIPE, SIGALRM, SIGTERM,   SIGXCPU, SIGVTALRM,
+                                         SIGPROF, SIGPOLL, SIGSTKFLT, SIGPWR};
+
 // Registers a file while it lives, or, when the path ends in a slash, a folder with all that is in
 // it. Begin before the file is made, and end when it has been removed or given its final name. The
-// name must be one that nobody else has. Of more than 4,096 at a time the others are not
-// registered.
+// name must be one that nobody else has.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(std::string path);
@@ -25,8 +33,7 @@ class UnfinishedFile {
 
  private:
   const std::string path_;
-  // Its place in the registry; negative when that was full.
-  int slot_ = -1;
+  SignalRegistry<char>::Entry* const entry_;
 };
 
 // Removes what is registered and there; links are not followed. Safe in a signal handler. The

@@ -66,17 +66,17 @@ TEST(UnfinishedFilesTest, WithoutASlashAFolderStays) {
   EXPECT_TRUE(Exists(kept));
 }
 
-TEST(UnfinishedFilesTest, SlotsAreUsedAgainAndTooManyAreNoError) {
+TEST(UnfinishedFilesTest, MoreThan4096AreRemovedTooAndPlacesAreUsedAgain) {
   const TemporaryDirectory directory;
   const std::string late = directory.Write(".late.tmp", "half");
   const std::string beyond = directory.Write(".beyond.tmp", "half");
   EXPECT_EXIT(
       {
         std::vector<std::unique_ptr<UnfinishedFile>> files;
-        for (int i = 0; i < 4096; ++i) {
+        for (int i = 0; i < 10000; ++i) {
           files.push_back(std::make_unique<UnfinishedFile>(directory.PathOf(std::to_string(i))));
         }
-        const UnfinishedFile not_registered(beyond);
+        const UnfinishedFile last(beyond);
         files[1000] = nullptr;
         files[1000] = std::make_unique<UnfinishedFile>(late);
         RemoveUnfinishedFiles();
@@ -84,7 +84,7 @@ TEST(UnfinishedFilesTest, SlotsAreUsedAgainAndTooManyAreNoError) {
       },
       ::testing::ExitedWithCode(0), "");
   EXPECT_FALSE(Exists(late));
-  EXPECT_TRUE(Exists(beyond));
+  EXPECT_FALSE(Exists(beyond));
 }
 
 TEST(InterruptTest, TheSignalStays) {
