@@ -175,12 +175,6 @@ absl::StatusOr<TraceAnalysis> Restore() {
   return analysis;
 }
 
-absl::StatusOr<std::vector<WhatIfEdit>> ParseEdits(absl::string_view text,
-                                                   absl::string_view source) {
-  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(text);
-  return edits.ok() ? std::move(edits) : Annotate(edits.status(), source);
-}
-
 // The file of --what_if=@FILE, or "".
 std::string EditsPath() {
   const std::string what_if = FLAGS_what_if.value();
@@ -188,13 +182,21 @@ std::string EditsPath() {
   return absl::ConsumePrefix(&path, "@") ? UserPath(std::string(path)) : "";
 }
 
+// What errors of the edits name.
+std::string EditsSource() { return EditsPath().empty() ? "--what_if" : EditsPath(); }
+
+absl::StatusOr<std::vector<WhatIfEdit>> ParseEdits(absl::string_view text) {
+  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(text);
+  return edits.ok() ? std::move(edits) : Annotate(edits.status(), EditsSource());
+}
+
 // Before the trace is read, which takes longest.
 absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   const std::string what_if = FLAGS_what_if.value();
   if (what_if.empty()) return std::vector<WhatIfEdit>();
-  if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if, "--what_if");
+  if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if);
   ASSIGN_OR_RETURN(const InputFile file, Open(EditsPath()));
-  return ParseEdits(file.bytes(), file.path());
+  return ParseEdits(file.bytes());
 }
 
 // Puts the edited schedule and its path in the place of the measured one; without edits all stays
@@ -206,7 +208,7 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
   if (edits.empty() && !suggests) return measured;
   absl::StatusOr<WhatIfResult> result =
       RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
-  if (!result.ok()) return Annotate(result.status(), "--what_if");
+  if (!result.ok()) return Annotate(result.status(), EditsSource());
   PathReport report =
       edits.empty() ? measured : ReportPath(analysis->source, result->schedule.graph, result->path);
   AddWhatIf(edits, *result, measured, &report);
@@ -339,7 +341,9 @@ absl::StatusOr<int> FindPath() {
                                            : HasJob() ? AnalyzeRanks(job)
                                                       : Analyze());
   absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
-  if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
+  if (!path.ok()) {
+    return Annotate(path.status(), restores ? UserPath(FLAGS_restore) : analysis.source.trace);
+  }
   ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
   RETURN_IF_ERROR(WriteFiles(analysis, *path));
   return PrintReport(report, FormatPathReport);

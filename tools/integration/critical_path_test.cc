@@ -4,9 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "critical_path/graph/graph_source.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/graph/path_graph_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/kineto/testing/kineto_trace.h"
 #include "xla_profiler/testing/shared_data.h"
@@ -142,6 +146,18 @@ TEST(CriticalPathCommandTest, RestoresWhatItSaved) {
                 .exit_code,
             2);
   EXPECT_THAT(directory.List(), Not(Contains("o2.json")));
+}
+
+TEST(CriticalPathCommandTest, ARestoredGraphWithoutAPathIsNamedNotItsTrace) {
+  const TemporaryDirectory directory;
+  GraphSource source;
+  source.trace = "long_gone.json";
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, SerializeGraph(source, PathGraph()));
+  const std::string file = directory.Write("graph.mcp", bytes);
+  const CommandResult result = FindPath({"--restore=" + file});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error,
+              AllOf(StartsWith("critical_path: " + file + ": "), Not(HasSubstr("long_gone.json"))));
 }
 
 TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {

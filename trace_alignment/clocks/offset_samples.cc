@@ -276,9 +276,12 @@ absl::StatusOr<ClockMap> OffsetSamples::OffsetMap(int64_t node_id, const RunCloc
   if (samples.empty()) return NoSamples(node_id);
   std::vector<ClockKnot> knots;
   for (const OffsetSample& sample : samples) {
-    ClockKnot& knot = knots.emplace_back();
-    ASSIGN_OR_RETURN(knot.from_ps, clock.ToRunPs(sample.midpoint_ref_ns, sample.offset_ps));
-    ASSIGN_OR_RETURN(knot.to_ps, clock.ToRunPs(sample.midpoint_ref_ns, 0));
+    const absl::StatusOr<int64_t> from_ps = clock.ToRunPs(sample.midpoint_ref_ns, sample.offset_ps);
+    const absl::StatusOr<int64_t> to_ps = clock.ToRunPs(sample.midpoint_ref_ns, 0);
+    for (const auto& time_ps : {from_ps, to_ps}) {
+      if (!time_ps.ok()) return Annotate(time_ps.status(), name_);
+    }
+    knots.push_back({*from_ps, *to_ps});
   }
   if (slope == Slope::kDriftPpm) {
     ASSIGN_OR_RETURN(knots, KnotsOnLines(samples, knots));

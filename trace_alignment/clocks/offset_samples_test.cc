@@ -76,6 +76,13 @@ TEST(OffsetSamplesTest, TakesTheOwnWindowOnlyWithoutReferenceRows) {
   EXPECT_EQ(with_reference.rows_not_used().without_reference, 1);
 }
 
+TEST(OffsetSamplesTest, OffsetsFarFromTheRunNameTheirFile) {
+  ASSERT_OK_AND_ASSIGN(const OffsetSamples offsets,
+                       Parse(GoodRow(0, 0, 0, "0") + GoodRow(0, 1, 0, "5000")));
+  EXPECT_THAT(offsets.OffsetMap(1, RunClock(0)),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("o.jsonl: Unix time ")));
+}
+
 TEST(OffsetSamplesTest, SubtractsTheOffset) {
   // D1: a node that is 5 us ahead reads 5 us more than the reference at the same instant.
   ASSERT_OK_AND_ASSIGN(const OffsetSamples offsets,

@@ -120,6 +120,7 @@ absl::StatusOr<SnapshotPairs> Finish(RawPairs raw, const SnapshotPairsOptions& o
         absl::StrCat(raw.name, ": no snapshot pairs; expected e.g. ", kPairExample));
   }
   SnapshotPairs snapshots;
+  snapshots.name = raw.name;
   snapshots.node_id = raw.node_id;
   ASSIGN_OR_RETURN(const ClockAnchors anchors, ResolveAnchors(raw, options));
   RETURN_IF_ERROR(MakeUnixTime(anchors, &raw));
@@ -342,9 +343,12 @@ absl::StatusOr<ClockMap> TracerToHostMap(const SnapshotPairs& snapshots, const R
   std::vector<ClockKnot> knots;
   knots.reserve(snapshots.pairs.size());
   for (const SnapshotPair& pair : snapshots.pairs) {
-    ASSIGN_OR_RETURN(const int64_t from_ps, clock.ToRunPs(pair.tracer_ns, 0));
-    ASSIGN_OR_RETURN(const int64_t to_ps, clock.ToRunPs(pair.sys_ns, 0));
-    knots.push_back({from_ps, to_ps});
+    const absl::StatusOr<int64_t> from_ps = clock.ToRunPs(pair.tracer_ns, 0);
+    const absl::StatusOr<int64_t> to_ps = clock.ToRunPs(pair.sys_ns, 0);
+    for (const auto& time_ps : {from_ps, to_ps}) {
+      if (!time_ps.ok()) return Annotate(time_ps.status(), snapshots.name);
+    }
+    knots.push_back({*from_ps, *to_ps});
   }
   return ClockMap::Create(std::move(knots));
 }

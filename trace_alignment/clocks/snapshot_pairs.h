@@ -62,6 +62,8 @@ struct SnapshotPair {
 struct SnapshotPairs {
   // At least one; from pair to pair both clocks increase.
   std::vector<SnapshotPair> pairs;
+  // The file that they are from, for errors.
+  std::string name;
   // The node that the file's header names; absent when it names none.
   std::optional<int64_t> node_id;
   // How many pairs were left out because the file repeats them.

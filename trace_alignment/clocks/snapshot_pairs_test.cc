@@ -260,6 +260,12 @@ TEST(SnapshotPairsTest, AProfileIsNoSnapshotPairsMessage) {
       StatusIs(kInvalid, HasSubstr("neither JSONL nor a SnapshotPairs message")));
 }
 
+TEST(SnapshotPairsTest, PairsFarFromTheRunNameTheirFile) {
+  ASSERT_OK_AND_ASSIGN(const SnapshotPairs snapshots, Parse("{\"sys_ns\":0,\"tracer_ns\":10}"));
+  EXPECT_THAT(TracerToHostMap(snapshots, RunClock(0)),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("a.jsonl: Unix time ")));
+}
+
 TEST(SnapshotPairsTest, MapsTracerTimeToHostTime) {
   ASSERT_OK_AND_ASSIGN(const SnapshotPairs snapshots,
                        Parse("{\"sys_ns\":0,\"tracer_ns\":10}\n{\"sys_ns\":100,\"tracer_ns\":90}"));

@@ -217,7 +217,9 @@ class CollectiveTableBuilder {
       if (events >= kNone) {
         return absl::ResourceExhaustedError("the profiles hold more than 2^32 collectives");
       }
-      ASSIGN_OR_RETURN(const int64_t shift_ps, run_clock.ToRunPs(profile.base_ns, 0));
+      const absl::StatusOr<int64_t> base_ps = run_clock.ToRunPs(profile.base_ns, 0);
+      if (!base_ps.ok()) return Annotate(base_ps.status(), profile.trace);
+      const int64_t shift_ps = *base_ps;
       shifts_ps_.push_back(shift_ps);
       std::vector<uint32_t>& assigned = assigned_.emplace_back(profile.events.size());
       for (size_t i = 0; i < assigned.size(); ++i) {

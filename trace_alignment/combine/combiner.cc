@@ -264,7 +264,8 @@ class Combiner {
 
   absl::StatusOr<std::vector<AlignmentStats>> Run() {
     RETURN_IF_ERROR(CheckNodeIds());
-    RETURN_IF_ERROR(ForEachNode([this](size_t n) { return Index(n); }));
+    RETURN_IF_ERROR(
+        ForEachNode([this](size_t n) { return Annotate(Index(n), nodes_[n].reader->name()); }));
     MakeEditors();
     RETURN_IF_ERROR(WriteEnvironment());
     RETURN_IF_ERROR(WritePrograms());

@@ -122,15 +122,15 @@ class RunAligner {
 
   absl::Status FindStarts() {
     for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
-      ASSIGN_OR_RETURN(const int64_t start_ps,
-                       run_clock_.ToRunPs(inputs_.nodes[n].clock.start_ns(), 0));
-      if (std::abs(start_ps) > kMaxRunTimePs) {
+      const absl::StatusOr<int64_t> start_ps =
+          run_clock_.ToRunPs(inputs_.nodes[n].clock.start_ns(), 0);
+      if (!start_ps.ok() || std::abs(*start_ps) > kMaxRunTimePs) {
         return absl::InvalidArgumentError(
             absl::StrCat(run_.profiles[n].trace,
                          ": its session began more than 40 hours after another's; are all profiles "
                          "of one run?"));
       }
-      starts_ps_.push_back(start_ps);
+      starts_ps_.push_back(*start_ps);
     }
     return absl::OkStatus();
   }

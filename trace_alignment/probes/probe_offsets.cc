@@ -91,7 +91,9 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
         absl::StrCat(absl::StrJoin(files, ", "), ": no usable probe",
                      notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, "; "), ")")));
   }
-  ASSIGN_OR_RETURN(ProbeSolution solution, SolveProbes(edges, reference_node));
+  absl::StatusOr<ProbeSolution> solved = SolveProbes(edges, reference_node);
+  if (!solved.ok()) return Annotate(solved.status(), absl::StrJoin(files, ", "));
+  ProbeSolution solution = *std::move(solved);
   // Fitted windows do not show a link's asymmetry; only raw probes bound the error.
   if (!windows.empty()) {
     for (OffsetSample& sample : solution.samples) sample.uncertainty_ns.reset();

@@ -1,8 +1,10 @@
 #include "xla_profiler/base/errors.h"
 
 #include <cerrno>
+#include <string>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
@@ -55,8 +57,9 @@ int ExitCode(const absl::Status& status) {
 }
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
+  const std::string prefix = absl::StrCat(context, ": ");
+  if (status.ok() || absl::StartsWith(status.message(), prefix)) return status;
+  return absl::Status(status.code(), absl::StrCat(prefix, status.message()));
 }
 
 absl::Status ErrnoToStatus(int error_number, absl::string_view context) {

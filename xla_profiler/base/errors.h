@@ -57,7 +57,7 @@ inline constexpr int kExitEnvironment = 3;
 // Returns kExitDone for OK, else kExitBadInput or kExitEnvironment as listed above.
 int ExitCode(const absl::Status& status);
 
-// Returns the status with "context: " in front of its message; OK stays OK.
+// Returns the status with "context: " in front of its message, unless that is there; OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 // Returns the status of a failed system call, e.g. "out/a.pb: No space left on device". A missing
