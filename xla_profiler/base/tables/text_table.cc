@@ -151,7 +151,12 @@ std::string Printable(absl::string_view text) {
 }
 
 std::string CsvField(absl::string_view text) {
-  return absl::StrCat("\"", absl::StrReplaceAll(Printable(text), {{"\"", "\"\""}}), "\"");
+  const std::string printable = Printable(text);
+  double number;
+  const bool is_formula = !printable.empty() && absl::StrContains("=+-@", printable[0]) &&
+                          !absl::SimpleAtod(printable, &number);
+  return absl::StrCat(is_formula ? "\"'" : "\"", absl::StrReplaceAll(printable, {{"\"", "\"\""}}),
+                      "\"");
 }
 
 std::string FormatMillis(int64_t ps, int decimals) { return FormatTime(ps, 9, decimals); }

@@ -99,6 +99,19 @@ TEST(CsvFieldTest, QuotesWhatSpreadsheetsTrip) {
   EXPECT_EQ(CsvField("two\nlines"), "\"two?lines\"");
 }
 
+TEST(CsvFieldTest, AFormulaIsATextForSpreadsheets) {
+  EXPECT_EQ(CsvField("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
+  EXPECT_EQ(CsvField("+cmd|'/c calc'!A0"), "\"'+cmd|'/c calc'!A0\"");
+  EXPECT_EQ(CsvField("-2+3"), "\"'-2+3\"");
+  EXPECT_EQ(CsvField("@SUM(A1)"), "\"'@SUM(A1)\"");
+  // Spreadsheets skip these before a formula.
+  EXPECT_EQ(CsvField("\t=1+1"), "\"?=1+1\"");
+  EXPECT_EQ(CsvField("\r=1+1"), "\"?=1+1\"");
+  EXPECT_EQ(CsvField("-1.5"), "\"-1.5\"");
+  EXPECT_EQ(CsvField("+2e9"), "\"+2e9\"");
+  EXPECT_EQ(CsvField("a=b"), "\"a=b\"");
+}
+
 TEST(TimeTextTest, RoundsToTheDecimalsAskedFor) {
   EXPECT_EQ(FormatMillis(12345678901), "12.346");
   EXPECT_EQ(FormatMillis(12345678901, 6), "12.345679");
