@@ -86,7 +86,13 @@ struct Job {
   std::string json;
 };
 
-// Forgets the outputs of stages that are not to run.
+struct StageOutput {
+  std::string stage;
+  absl::string_view flag;
+  std::string* path;
+};
+
+// Forgets the outputs of stages that are not to run, and says so.
 absl::Status SelectStages(const std::string& list, Job* job) {
   if (list.empty()) return absl::OkStatus();
   const absl::flat_hash_set<std::string> known = {"align", "combine", "export", "report"};
@@ -101,18 +107,30 @@ absl::Status SelectStages(const std::string& list, Job* job) {
     return absl::InvalidArgumentError(
         "--stages: export shows the combined file; give combine, too");
   }
-  if (!wanted.contains("combine")) {
-    job->request.output.clear();
-    job->request.output_dir.clear();
+  const StageOutput outputs[] = {{"combine", "output", &job->request.output},
+                                 {"combine", "output_dir", &job->request.output_dir},
+                                 {"export", "trace_json", &job->request.trace_json},
+                                 {"export", "perfetto", &job->request.perfetto},
+                                 {"report", "report", &job->html},
+                                 {"report", "report_json", &job->json}};
+  std::vector<std::string> left_out;
+  bool writes = false;
+  for (const StageOutput& output : outputs) {
+    if (output.path->empty()) continue;
+    writes = writes || wanted.contains(output.stage);
+    if (wanted.contains(output.stage)) continue;
+    output.path->clear();
+    left_out.push_back(absl::StrCat("--", output.flag, " is written by the stage ", output.stage));
   }
-  if (!wanted.contains("export")) {
-    job->request.trace_json.clear();
-    job->request.perfetto.clear();
+  if (left_out.empty()) return absl::OkStatus();
+  const std::string reason =
+      absl::StrCat(absl::StrJoin(left_out, ", "), ", which --stages=", list, " leaves out");
+  // Some stages with all their outputs is what the flag is for; none at all is a mistake.
+  if (!writes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reason, ": nothing would be written; name the stage, too"));
   }
-  if (!wanted.contains("report")) {
-    job->html.clear();
-    job->json.clear();
-  }
+  std::fprintf(stderr, "combine: note: %s\n", reason.c_str());
   return absl::OkStatus();
 }
 
@@ -241,9 +259,6 @@ absl::StatusOr<ChainRequest> ChainFlags() {
   if (FLAGS_run_dir.given()) {
     const absl::StatusOr<JobTraces> traces = FindJobTraces(files, UserPath(FLAGS_run_dir));
     if (traces.ok()) request.host_traces = traces->host_traces;
-    if (request.combine.files.name.empty()) {
-      request.combine.files.name = FLAGS_run_dir.value();
-    }
   }
   if (!FLAGS_sweep.given()) return request;
   for (absl::string_view item : absl::StrSplit(FLAGS_sweep.value(), ',', absl::SkipEmpty())) {

@@ -231,6 +231,31 @@ TEST(CombineTest, StagesCanBeLeftOut) {
                "--report=" + directory.PathOf("r.html"), "--stages=align,report"});
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(directory.List(), ElementsAre("r.html"));
+  EXPECT_THAT(result.standard_error,
+              HasSubstr("note: --output is written by the stage combine, which "
+                        "--stages=align,report leaves out"));
+}
+
+TEST(CombineTest, StagesThatWriteNoneOfTheOutputsAreRefused) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({std::string("--run_dir=") + kSkewed, "--output=" + directory.PathOf("c.xplane.pb"),
+               "--stages=align"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("--output is written by the stage combine"));
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+TEST(CombineTest, ARunThatIsTheFolderItselfHasAFolderOfItsName) {
+  const TemporaryDirectory directory;
+  const std::string run = std::string(kSkewed) + "/../jax_tp_cuda4_skewed/.";
+  const CommandResult result =
+      Combine({"--run_dir=" + run, "--output_dir=" + directory.PathOf("out"),
+               "--report_json=" + directory.PathOf("r.json")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> runs,
+                       FileSystem::Posix().List(directory.PathOf("out/plugins/profile")));
+  EXPECT_THAT(runs, ElementsAre("jax_tp_cuda4_skewed"));
 }
 
 struct BadUsage {

@@ -721,6 +721,8 @@ class CombinePipeline {
       FileSink sink(*unnamed_);
       return combine(sink);
     }
+    // Viewers need not show what nobody writes, however many devices there are.
+    options.naming = PlaneNaming::kNodePrefix;
     DiscardingSink nowhere;
     return combine(nowhere);
   }

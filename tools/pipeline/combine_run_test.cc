@@ -241,6 +241,19 @@ TEST_F(CombineRunTest, WithoutOutputsItOnlySays) {
   EXPECT_EQ(report.happens_before().checked_on(), "computed");
 }
 
+TEST_F(CombineRunTest, SixHundredDevicesAreRefusedOnlyWhereAViewerWouldShowThem) {
+  ClusterOptions options;
+  options.nodes = 6;
+  options.devices_per_node = 100;
+  options.steps = 2;
+  const SyntheticCluster cluster(options);
+  WriteRun(cluster, {});
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("499 devices, which viewers cannot show")));
+  request_.output.clear();
+  EXPECT_OK(Combine());
+}
+
 TEST_F(CombineRunTest, OffsetsOfTheWrongSignAreDiagnosed) {
   const SyntheticCluster cluster(SkewedCluster());
   ClusterFilesOptions files;

@@ -1,9 +1,11 @@
 #include "tools/pipeline/run_files.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -150,6 +152,13 @@ absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
   return found.empty() ? std::string() : found[0];
 }
 
+// Returns what the folder is called: the last of ".", "run/" and "run/sub/.." is none.
+std::string NameOfFolder(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 }  // namespace
 
 std::vector<std::string> ProfileSuffixes() {
@@ -193,7 +202,7 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
                                       const RunFilesOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<std::string> folders, FindRunFolders(file_system, run_dir));
   RunFiles run;
-  run.name = folders[0].substr(folders[0].rfind('/') + 1);
+  run.name = NameOfFolder(folders[0]);
   if (folders.size() > 1) {
     run.notes.push_back(absl::StrCat("the profiles of ", folders.size(), " folders below ", run_dir,
                                      " are taken for one run, since no host is in two of them"));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +51,20 @@ TEST_F(RunFilesTest, FindsEverythingInTheFolderInNaturalOrder) {
   EXPECT_EQ(files.offsets, Path("run/round_offsets.jsonl"));
   EXPECT_THAT(files.probes, ElementsAre(Path("run/probe_windows_node0.jsonl")));
   EXPECT_EQ(files.name, "run");
+}
+
+TEST_F(RunFilesTest, DotsAndSlashesAreNoNamesOfRuns) {
+  Add("run/rank0.xplane.pb");
+  Add("run/sub/notes.txt");
+  for (const char* folder : {"run/", "run/.", "run//", "run/sub/..", "run/sub/../"}) {
+    ASSERT_OK_AND_ASSIGN(const RunFiles files, FindRunFiles(FileSystem::Posix(), Path(folder)));
+    EXPECT_EQ(files.name, "run") << folder;
+  }
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(Path("run"));
+  ASSERT_OK_AND_ASSIGN(const RunFiles files, FindRunFiles(FileSystem::Posix(), "."));
+  EXPECT_EQ(files.name, "run");
+  std::filesystem::current_path(before);
 }
 
 TEST_F(RunFilesTest, FindsTheOneRunOfALogFolder) {
