@@ -2,15 +2,26 @@
 
 #include <sqlite3.h>
 
+#include <cstdio>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
-// How long statements wait for locks of others.
-constexpr int kBusyTimeoutMs = 30'000;
+// How long locks of others are waited for: 30 s; after a second people are told.
+constexpr absl::Duration kLockNap = absl::Milliseconds(10);
+constexpr int kNapsUntilToldOf = 100;
+constexpr int kMaxNaps = 3000;
+
+int WaitWhileBusy(void* database, int n) {
+  return WaitForLock(sqlite3_db_filename(static_cast<sqlite3*>(database), "main"), n) ? 1 : 0;
+}
 
 absl::Status ToStatus(sqlite3* database, int code) {
   if (code == SQLITE_OK) return absl::OkStatus();
@@ -19,6 +30,8 @@ absl::Status ToStatus(sqlite3* database, int code) {
       absl::StrCat(file == nullptr ? "" : file, ": ", sqlite3_errmsg(database));
   if (code == SQLITE_READONLY_DBMOVED) return absl::AbortedError(message);
   switch (code & 0xFF) {
+    // All statements are ours and right: the tables are not.
+    case SQLITE_ERROR:
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return absl::DataLossError(message);
@@ -43,6 +56,15 @@ std::string ImmutableUri(const std::string& path) {
 }
 
 }  // namespace
+
+bool WaitForLock(const char* file, int n) {
+  if (n == kNapsUntilToldOf) {
+    std::fprintf(stderr, "note: waiting for another process that uses %s\n",
+                 Printable(file).c_str());
+  }
+  absl::SleepFor(kLockNap);
+  return n < kMaxNaps;
+}
 
 void SqliteStatement::Finalizer::operator()(sqlite3_stmt* statement) const {
   sqlite3_finalize(statement);
@@ -93,7 +115,7 @@ absl::StatusOr<SqliteDatabase> SqliteDatabase::Open(const std::string& path, Acc
     return absl::UnavailableError(absl::StrCat(path, ": ", sqlite3_errmsg(handle)));
   }
   sqlite3_extended_result_codes(handle, 1);
-  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+  sqlite3_busy_handler(handle, WaitWhileBusy, handle);
   return database;
 }
 

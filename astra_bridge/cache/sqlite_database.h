@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SQLite with this project's statuses:
 //
-//   DataLoss           the file is damaged or no database
+//   DataLoss           the file is damaged, no database, or has other tables than a statement names
 //   Aborted            the file was moved away under the connection: open it again
 //   ResourceExhausted  the disk is full
 //   Unavailable        everything else, such as a lock that somebody held for too long
@@ -52,6 +52,10 @@ class SqliteStatement {
   sqlite3* database_;
   std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
 };
+
+// Waits a moment for a lock of the file that another process holds, for the n-th time, from 0. Says
+// on standard error that it waits when that takes a second. False when it has taken long enough.
+bool WaitForLock(const char* file, int n);
 
 // One connection. Not thread safe.
 class SqliteDatabase {

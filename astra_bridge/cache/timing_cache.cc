@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -64,6 +65,10 @@ absl::Status PrepareSchema(const std::string& path, SqliteDatabase* database) {
   if (version != kVersion) {
     return absl::DataLossError(absl::StrCat(path, ": layout ", version, ", not ", kVersion));
   }
+  ASSIGN_OR_RETURN(const int64_t foreign,
+                   database->QueryInt64(absl::StrCat(
+                       "SELECT count(*) FROM sqlite_schema WHERE sql IS NOT '", kSchema, "'")));
+  if (foreign > 0) return absl::DataLossError(absl::StrCat(path, ": its tables are not ours"));
   return absl::OkStatus();
 }
 
@@ -80,9 +85,15 @@ absl::StatusOr<int> TakeOpeningLock(const std::string& path) {
   const std::string lock_path = absl::StrCat(path, ".lock");
   const int descriptor = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) return ErrnoToStatus(errno, lock_path);
-  while (flock(descriptor, LOCK_EX) != 0) {
-    if (errno == EINTR) continue;
-    const absl::Status status = ErrnoToStatus(errno, lock_path);
+  for (int n = 0; flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++n) {
+    const bool is_held = errno == EWOULDBLOCK;
+    if (errno == EINTR || (is_held && WaitForLock(lock_path.c_str(), n))) continue;
+    const absl::Status status =
+        is_held ? absl::UnavailableError(absl::StrCat(
+                      lock_path,
+                      ": another process has held it for 30 s; end that, or do without "
+                      "the cache"))
+                : ErrnoToStatus(errno, lock_path);
     close(descriptor);
     return status;
   }
@@ -212,12 +223,20 @@ absl::StatusOr<std::optional<std::vector<double>>> TimingCache::Read(absl::strin
   ASSIGN_OR_RETURN(const bool exists, find.Step());
   if (!exists) return std::nullopt;
   const absl::string_view bytes = find.Blob(0);
-  if (bytes.size() != count * sizeof(double) || find.Int64(1) != Checksum(key, bytes)) {
+  const auto damaged = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ++stats_.damaged_rows;
     Warn(absl::StrCat(path_, ": rows of the cache are damaged and not used"));
     return std::nullopt;
+  };
+  if (bytes.size() != count * sizeof(double) || find.Int64(1) != Checksum(key, bytes)) {
+    return damaged();
   }
-  return Decode(bytes);
+  std::vector<double> times = Decode(bytes);
+  for (const double ns : times) {
+    // Whoever can write the file can write a checksum, too.
+    if (!std::isfinite(ns) || ns < 0) return damaged();
+  }
+  return times;
 }
 
 void TimingCache::Store(absl::string_view key, absl::Span<const double> ns) {

@@ -35,7 +35,7 @@ struct TimingCacheStats {
   int64_t hits = 0;
   int64_t misses = 0;
   int64_t stored = 0;
-  // Rows that did not match their checksum; they count as misses.
+  // Rows that do not match their checksum or hold what is no time; they count as misses.
   int64_t damaged_rows = 0;
   // How often the file was begun anew.
   int64_t rebuilds = 0;

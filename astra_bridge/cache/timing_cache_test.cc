@@ -1,17 +1,25 @@
 #include "astra_bridge/cache/timing_cache.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "astra_bridge/cache/sqlite_database.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,6 +30,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -156,6 +165,81 @@ TEST_F(TimingCacheTest, AChangedRowIsAMiss) {
   EXPECT_THAT(cache->warnings(), ElementsAre(HasSubstr("rows of the cache are damaged")));
   cache->Store(Key(1), {4});
   EXPECT_THAT(cache->Find(Key(1), 1), Optional(ElementsAre(4)));
+}
+
+TEST_F(TimingCacheTest, WhatIsNoTimeIsNotBelievedThoughItsChecksumFits) {
+  const double kNan = std::numeric_limits<double>::quiet_NaN();
+  const double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double ns : {kNan, kInfinity, -kInfinity, -1.0}) {
+    Open(kReadWrite)->Store("a", {5, ns});
+    const std::unique_ptr<TimingCache> cache = Open(kReadOnly);
+    EXPECT_EQ(cache->Find("a", 2), std::nullopt) << ns;
+    EXPECT_EQ(cache->stats().damaged_rows, 1);
+  }
+}
+
+TEST_F(TimingCacheTest, ADamagedSchemaIsMovedAsideAndBegunAnew) {
+  for (const std::string damage :
+       {"DROP TABLE estimates; CREATE TABLE other (x)",
+        "ALTER TABLE estimates RENAME COLUMN ns TO nx",
+        "CREATE TRIGGER t AFTER INSERT ON estimates BEGIN DELETE FROM estimates; END",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE estimates (key'",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 99"}) {
+    Fill(1);
+    {
+      ASSERT_OK_AND_ASSIGN(SqliteDatabase database,
+                           SqliteDatabase::Open(path_, SqliteDatabase::Access::kReadWrite));
+      ASSERT_OK(database.Execute(damage));
+    }
+    EXPECT_EQ(Open(kReadOnly)->Find(Key(0), 1), std::nullopt) << damage;
+    const std::unique_ptr<TimingCache> cache = Open(kReadWrite);
+    EXPECT_EQ(cache->Find(Key(0), 1), std::nullopt) << damage;
+    cache->Store("a", {7});
+    EXPECT_THAT(cache->Find("a", 1), Optional(ElementsAre(7))) << damage;
+    EXPECT_EQ(cache->stats().rebuilds, 1) << damage;
+    EXPECT_THAT(directory_.List(), Contains("timing.sqlite.damaged"));
+  }
+}
+
+// Somebody who holds what another needs, for a little longer than people wait without a word.
+class HeldLock {
+ public:
+  explicit HeldLock(std::function<void()> let_go)
+      : thread_([let_go = std::move(let_go)] {
+          absl::SleepFor(absl::Milliseconds(1300));
+          let_go();
+        }) {}
+  ~HeldLock() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+TEST_F(TimingCacheTest, SaysThatItWaitsForALock) {
+  const int lock = open(absl::StrCat(path_, ".lock").c_str(), O_RDWR | O_CREAT, 0644);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  ::testing::internal::CaptureStderr();
+  {
+    const HeldLock held([lock] { close(lock); });
+    Open(kReadWrite);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            absl::StrCat("note: waiting for another process that uses ", path_, ".lock\n"));
+}
+
+TEST_F(TimingCacheTest, SaysThatItWaitsForAWriter) {
+  const std::unique_ptr<TimingCache> cache = Open(kReadWrite);
+  ASSERT_OK_AND_ASSIGN(SqliteDatabase other,
+                       SqliteDatabase::Open(path_, SqliteDatabase::Access::kReadWrite));
+  ASSERT_OK(other.Execute("BEGIN IMMEDIATE"));
+  ::testing::internal::CaptureStderr();
+  {
+    const HeldLock held([&other] { EXPECT_OK(other.Execute("COMMIT")); });
+    cache->Store("a", {7});
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            absl::StrCat("note: waiting for another process that uses ", path_, "\n"));
+  EXPECT_EQ(cache->stats().stored, 1);
 }
 
 TEST_F(TimingCacheTest, AnotherNumberOfTimesIsAMiss) {
