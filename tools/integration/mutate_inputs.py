@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damages real inputs at random and runs the commands on them.
+
+Whatever an input holds, a command ends by itself with an exit code from 0 to 3, within its time and
+memory, says in one line why it refuses the input, and leaves its outputs either all new or all as they
+were, without temporary files. PAIRS lists which command is tried on which input:
+
+  mutate_inputs.py --count=10000                 all pairs
+  mutate_inputs.py --only=combine                pairs whose command or input has this in its name
+  mutate_inputs.py --only='combine offsets' --seed=7 --count=1 --first=123    one mutation again
+
+An input that a command fails on is saved with the command line that shows it.
+"""
+import argparse
+import collections
+import gzip
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
+# More real traces, where they lie beside the checkout (which Bazel's files are links to).
+SHARED = pathlib.Path(os.path.realpath(__file__)).parents[3] / "shared"
+START_NS = 1794701451406144825  # When examples/jax_cuda2 was recorded.
+
+# Command, the name of the input, the input that is damaged, the arguments. In these, {input} is the
+# damaged file, {made} the folder of prepare(), {out} a folder for outputs and {examples} that of the examples. {input}/ is the folder of a run of which one file is damaged, and
+# {input_prefix} the prefix of its files. Outputs with a suffix are files, which are there before.
+Pair = collections.namedtuple("Pair", "command input source arguments")
+CUDA2 = "{examples}/jax_cuda2/rank1.xplane.pb"
+TP = "{examples}/jax_tp_cuda4_skewed/rank2.xplane.pb.gz"
+KINETO = "{examples}/torch_pipeline4/kineto_1.json.gz"
+TORCH_ET = "{examples}/torch_pipeline4/et_1.json.gz"
+ET = "{made}/et/run.1.et"
+PAIRS = [
+    Pair("xspace_inspect", "xspace", CUDA2, "--trace={input} --json"),
+    Pair("xspace_inspect", "xspace.gz", TP, "--trace={input}"),
+    Pair("xprof_trace_align", "xspace", CUDA2,
+         "--trace={input} --offsets={made}/offsets.jsonl --node_id=1 --output={out}/aligned.pb"),
+    Pair("xprof_trace_align", "offsets", "{made}/offsets.jsonl",
+         "--trace={examples}/jax_cuda2/rank1.xplane.pb --offsets={input} --node_id=1 --output={out}/aligned.pb"),
+    Pair("xprof_trace_align", "snapshots", "{made}/snapshots.jsonl",
+         "--trace={examples}/jax_cuda2/rank1.xplane.pb --snapshot_pairs={input} --output={out}/aligned.pb"),
+    Pair("combine", "xspace", CUDA2,
+         "--run_dir={input}/ --output={out}/c.xplane.pb --trace_json={out}/c.json --perfetto={out}/c.perfetto"
+         " --report={out}/r.html --report_json={out}/r.json"),
+    Pair("combine", "xspace.gz", TP, "--run_dir={input}/ --output={out}/c.xplane.pb --validate"),
+    Pair("combine", "kineto", KINETO, "--run_dir={input}/ --output={out}/c.json --perfetto={out}/c.perfetto"),
+    Pair("combine", "offsets", "{made}/offsets.jsonl",
+         "--traces={examples}/jax_cuda2 --offsets={input} --output={out}/c.xplane.pb"),
+    Pair("combine", "snapshots", "{made}/snapshots.jsonl",
+         "--traces={examples}/jax_cuda2 --snapshots={made}/snapshots.jsonl,{input} --output={out}/c.xplane.pb"),
+    Pair("combine", "probe windows", "{made}/probe_windows_node0.jsonl",
+         "--traces={examples}/jax_cuda2 --probes={input} --method=probes --output={out}/c.xplane.pb"),
+    Pair("validate_collectives", "xspace", CUDA2, "--run_dir={input}/ --csv={out}/v.csv"),
+    Pair("validate_collectives", "kineto", KINETO, "--run_dir={input}/ --csv={out}/v.csv"),
+    Pair("chakra_export", "xspace", CUDA2, "--run_dir={input}/ --output={out}/et/run"),
+    Pair("chakra_export", "xspace.gz", TP, "--run_dir={input}/ --allow_violations --output={out}/et/run"),
+    Pair("chakra_link", "pytorch et", TORCH_ET, "--run_dir={input}/ --output={out}/et/run"),
+    Pair("chakra_link", "kineto", KINETO, "--run_dir={input}/ --output={out}/et/run"),
+    Pair("chakra_inspect", "et", ET, "--et={input} --stats --check"),
+    Pair("chakra_inspect", "et to json", ET, "--et={input} --to_json --output={out}/et.json"),
+    Pair("chakra_inspect", "comm groups", "{made}/gen/t.comm_groups.json",
+         "--et={made}/gen/t --comm_groups={input} --check"),
+    Pair("critical_path", "kineto", KINETO,
+         "--trace={input} --csv={out}/p.csv --save={out}/g.mcp --overlay={out}/o.json --queue_lengths={out}/q.csv"),
+    Pair("critical_path", "xspace", CUDA2, "--run_dir={input}/ --csv={out}/p.csv --blame_csv={out}/b.csv"),
+    Pair("critical_path", "saved graph", "{made}/graph.mcp",
+         "--restore={input} --csv={out}/p.csv --overlay={out}/o.json"),
+    Pair("critical_path", "what-if edits", "{made}/edits.txt",
+         "--restore={made}/graph.mcp --what_if=@{input} --csv={out}/p.csv"),
+    Pair("trace_columns", "kineto", KINETO, "--trace={input} --output_dir={out}/columns"),
+    Pair("trace_columns", "xspace", CUDA2, "--trace={input} --output_dir={out}/columns"),
+    Pair("astra_calibrate", "xspace", CUDA2, "--run_dir={input}/ --calibration={out}/machine"),
+    Pair("astra_validate", "xspace", CUDA2,
+         "--run_dir={input}/ --network={made}/ring2.yml --csv={out}/v.csv"),
+    Pair("astra_validate", "calibration", "{made}/machine/calibration.json",
+         "--run_dir={examples}/sweep_cpu4 --calibration={input}/ --csv={out}/v.csv"),
+    Pair("astra_simulate", "et", "{made}/gen/t.1.et",
+         "--workload={input_prefix} --network={made}/ring4.yml --trace_json={out}/t.json --csv={out}/s.csv"),
+    Pair("astra_simulate", "network", "{made}/ring4.yml",
+         "--workload={made}/gen/t --network={input} --node_times --link_use --json"),
+    Pair("astra_simulate", "system", "{made}/system.json",
+         "--workload={made}/gen/t --network={made}/ring4.yml --system={input}"),
+    Pair("astra_simulate", "corrections", "{made}/machine/corrections.json",
+         "--workload={made}/gen/t --network={made}/ring4.yml --corrections={input}"),
+    Pair("astra_simulate", "comm groups", "{made}/gen/t.comm_groups.json",
+         "--workload={made}/gen/t --network={made}/ring4.yml --comm_groups={input}"),
+    Pair("astra_predict", "et", "{made}/gen/t.1.et", "--et={input_prefix} --network={made}/ring4.yml --threads=2"),
+    Pair("astra_predict", "edges", "{made}/edges.jsonl",
+         "--edges={input} --network={made}/ring4.yml --mode=snapshot --json"),
+    Pair("astra_predict", "config", "{made}/timing.yml", "--edges={made}/edges.jsonl --config={input}"),
+    Pair("astra_predict", "cache", "{made}/cache/timing.sqlite",
+         "--edges={made}/edges.jsonl --network={made}/ring4.yml --engine=embedded --cache=readwrite"
+         " --cache_dir={input}/"),
+    Pair("workload_model", "et", ET, "fit --et={input_prefix} --size=1 --output={out}/m.json"),
+    Pair("workload_model", "xspace.gz", "{examples}/jax_tp_cuda4/rank2.xplane.pb.gz", "scale --traces={input}/ --ranks=8 --output={out}/w/run"),
+    Pair("workload_model", "mpip trace", "{made}/mpip/a_8-8-1-17-0.txt",
+         "fit --traces={input}/ --output={out}/m.json"),
+    Pair("workload_model", "model", "{made}/model.json", "generate --model={input} --nodes=2 --size=1"
+         " --output={out}/w/run"),
+    Pair("xspace_inspect", "scan xspace", "{shared}/traces/scan_cuda4/rank1.xplane.pb.gz", "--trace={input}"),
+    Pair("combine", "scan xspace", "{shared}/traces/scan_cuda4/rank1.xplane.pb.gz",
+         "--run_dir={input}/ --output={out}/c.xplane.pb"),
+    Pair("combine", "fsdp kineto", "{shared}/traces/fsdp_nccl4/kineto_1.json.gz",
+         "--run_dir={input}/ --output={out}/c.json"),
+    Pair("critical_path", "fsdp kineto", "{shared}/traces/fsdp_nccl4/kineto_1.json.gz",
+         "--trace={input} --csv={out}/p.csv"),
+    Pair("chakra_link", "fsdp et", "{shared}/traces/fsdp_nccl4/et_1.json.gz",
+         "--run_dir={input}/ --output={out}/et/run"),
+    Pair("astra_calibrate", "sweep", "{shared}/traces/sweep_cuda2/rank1.xplane.pb.gz",
+         "--traces={input}/ --calibration={out}/machine"),
+]
+
+TEXT_VALUES = [b"-1", b"0", b"1e308", b"1e-320", b"NaN", b"null", b"true", b"{}", b"[]", b'""', b"2147483648",
+               b"4294967296", b"-9223372036854775808", b"9223372036854775807", b"18446744073709551616",
+               b"=1+1", b"../../x", b"\xff\xfe", b"\x00", b"[[[[[[[[[[[[[[[[", b"{" * 300, b"9" * 400, b"A" * 70000]
+BYTE_VALUES = [b"\x00", b"\x7f", b"\x80", b"\xff", b"\xff" * 9 + b"\x01", b"\xff\xff\xff\xff\x0f", b"\x08", b"\x12",
+               b"\x1f\x8b", b"\x00" * 64]
+NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+
+
+def mutate(data, rng):
+    """Returns the bytes with one to eight random changes."""
+    data = bytearray(data)
+    is_text = not any(byte < 9 for byte in data[:2000])
+    for _ in range(rng.choice([1, 1, 1, 2, 4, 8])):
+        if not data:
+            return bytes(data)
+        at = rng.randrange(len(data))
+        length = min(len(data) - at, rng.choice([1, 1, 2, 4, 16, 256, 4096]))
+        kind = rng.randrange(9 if is_text else 7)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[at] = rng.randrange(256)
+        elif kind == 2:
+            del data[at:at + length]
+        elif kind == 3:  # Said twice, here or elsewhere.
+            to = rng.choice([at, rng.randrange(len(data))])
+            data[to:to] = data[at:at + length]
+        elif kind == 4:
+            value = rng.choice(TEXT_VALUES if is_text else BYTE_VALUES)
+            data[at:at + rng.choice([0, len(value)])] = value
+        elif kind == 5:
+            data[at:at + length] = rng.randbytes(length)
+        elif kind == 6:
+            if rng.random() < 0.3:
+                del data[at:]
+            else:
+                other = rng.randrange(len(data))
+                data[at:at + length] = data[other:other + length]
+        elif kind == 7:  # The next number is another one.
+            found = NUMBER.search(data, at)
+            if found:
+                data[found.start():found.end()] = rng.choice(TEXT_VALUES)
+        else:  # A line moves, or goes.
+            lines = bytes(data).split(b"\n")
+            line = lines.pop(rng.randrange(len(lines)))
+            if rng.random() < 0.5:
+                lines.insert(rng.randrange(len(lines) + 1), line)
+            data = bytearray(b"\n".join(lines))
+    return bytes(data)
+
+
+def graph_checksum(body):
+    """Returns that of critical_path/graph/path_graph_file.h."""
+    total = 0xCBF29CE484222325
+    for number in [len(body)] + [int.from_bytes(body[at:at + 8], "little") for at in range(0, len(body), 8)]:
+        total = (total ^ number) * 0x9E3779B97F4A7C15 % 2 ** 64
+        total ^= total >> 32
+    return total
+
+
+def damaged(data, rng):
+    """Most files that are compressed or have a checksum are damaged inside, where bytes mean something."""
+    if rng.random() < 0.8:
+        if data[:2] == b"\x1f\x8b":
+            return gzip.compress(mutate(gzip.decompress(data), rng), 1)
+        if data[:8] == b"MCPGRAPH":
+            body = mutate(data[28:], rng)
+            return data[:12] + len(body).to_bytes(8, "little") + graph_checksum(body).to_bytes(8, "little") + body
+    return mutate(data, rng)
+
+
+def prepare(program, made, examples):
+    """Makes the inputs that are no examples."""
+    def run(*arguments):
+        subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for folder in ("cache", "mpip"):
+        (made / folder).mkdir(parents=True)
+    run("chakra_export", f"--traces={examples}/jax_cuda2", f"--output={made}/et/run")
+    run("chakra_generate", "--pattern=transformer", "--tp=2", "--dp=2", "--layers=2", f"--output={made}/gen/t")
+    run("critical_path", f"--trace={examples}/torch_pipeline4/kineto_0.json.gz", f"--save={made}/graph.mcp")
+    run("astra_calibrate", f"--traces={examples}/sweep_cpu4", f"--calibration={made}/machine")
+    shutil.copy(made / "machine" / "system.json", made)
+    for ranks in (2, 4):
+        (made / f"ring{ranks}.yml").write_text(
+            f"topology: [ Ring ]\nnpus_count: [ {ranks} ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n")
+    (made / "edges.jsonl").write_text("".join(
+        f'{{"edge_id":"e{i}","op_kind":"{kind}","size_bytes":{4096 << i},"participants":[0,1,2,3]}}\n'
+        for i, kind in enumerate(["AR", "AG", "RS", "A2A"])) +
+        '{"edge_id":"p","op_kind":"P2P","size_bytes":1048576,"src_rank":0,"dst_rank":1}\n')
+    (made / "timing.yml").write_text(
+        "network_backend:\n  model: embedded\n"
+        "  astra: {backend: analytical, mode: snapshot, collectives: {all-gather: ring}}\n"
+        f"topologies:\n  default: {made}/ring4.yml\nrank_to_device: {{0: 0, 1: 1, 2: 2, 3: 3}}\n"
+        "groups: {dp: [0, 1, 2, 3]}\n")
+    run("astra_predict", f"--edges={made}/edges.jsonl", f"--network={made}/ring4.yml", "--engine=embedded",
+        "--cache=readwrite", f"--cache_dir={made}/cache")
+    (made / "edits.txt").write_text(
+        'scale category=kernel 0.5\nset name="cudaLaunchKernel" 0us\nremove name=~"aten::(t|view)$"\n'
+        'scale all x2\n')
+    second = 1000000000
+    (made / "offsets.jsonl").write_text("".join(
+        f'{{"round_id":{i},"window_id":{i},"window_start_ns":{START_NS + i * second},"window_end_ns":'
+        f'{START_NS + (i + 1) * second},"node_id":{node},"offset_ns":{node * (1500.25 + i)},"drift_ppm":0.5,'
+        f'"residual":2.5,"reachable":true,"converged":true}}\n' for i in range(-2, 3) for node in (0, 1)))
+    (made / "snapshots.jsonl").write_text(
+        f'{{"meta":true,"start_walltime_ns":{START_NS},"start_gpu_ns":{START_NS},"absolute":true}}\n' + "".join(
+        f'{{"sys_ns":{START_NS + i * second},"tracer_ns":{START_NS + i * second + 250 + i}}}\n' for i in range(-2, 4)))
+    (made / "probe_windows_node0.jsonl").write_text("".join(
+        f'{{"window_start_ns":{START_NS + i * second},"window_end_ns":{START_NS + (i + 1) * second},"round_id":{i},'
+        f'"node_id":0,"edges":[{{"dst":1,"alpha":0.0000001,"beta":-1234{i},"pairs":40,"lost":2}}]}}\n'
+        for i in range(5)))
+    for nodes in (4, 8, 16):
+        for size in (16, 17, 18):
+            times = " ".join(str(20 + 1e-4 * 2 ** size / nodes) for _ in range(30))
+            (made / "mpip" / f"a_{nodes}-{nodes}-1-{size}-0.txt").write_text(
+                f"0 1 1 TRACE 1672854814708423.0\n1 2 1 TRACE {times}\n")
+    run("workload_model", "fit", f"--traces={examples}/jax_cuda2", "--size=1", f"--output={made}/model.json")
+
+
+class Trial:
+    """A damaged input and the command line that reads it."""
+
+    def __init__(self, pair, folder, made, examples):
+        self.pair = pair
+        self.folder = folder
+        self.out = folder / "out"
+        self.tmp = folder / "tmp"
+        self.source = pathlib.Path(pair.source.format(made=made, examples=examples, shared=SHARED))
+        # The files beside it belong to the same run, as the prefix or the folder names them.
+        self.input = folder / "in" / self.source.name
+        wants_folder, wants_prefix = "{input}/" in pair.arguments, "{input_prefix}" in pair.arguments
+        self.input.parent.mkdir(parents=True)
+        if wants_folder or wants_prefix:
+            prefix = self.source.name.split(".")[0]
+            for other in self.source.parent.iterdir():
+                if other.is_file() and (wants_folder or other.name.split(".")[0] == prefix):
+                    shutil.copy(other, self.input.parent)
+        text = pair.arguments.replace("{input}/", str(self.input.parent))
+        self.arguments = [argument.format(input=self.input, input_prefix=self.input.parent / self.input.name.split(".")[0],
+                                          made=made, examples=examples, out=self.out) for argument in text.split()]
+        self.outputs = [pathlib.Path(argument.split("=", 1)[1]) for argument in self.arguments
+                        if f"={self.out}/" in argument]
+        self.files = [path for path in self.outputs if path.suffix]
+        self.data = self.source.read_bytes()
+        self.beside = {path.name: path.read_bytes() for path in self.input.parent.iterdir()}
+
+    def set_up(self, data):
+        for folder in (self.out, self.tmp, self.input.parent):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        for path in self.files:
+            path.write_bytes(b"old")
+        for name, contents in self.beside.items():
+            (self.input.parent / name).write_bytes(contents)
+        self.input.write_bytes(data)
+
+    def leftovers(self, code):
+        """Returns what is wrong with the files that the command left."""
+        if any(self.tmp.iterdir()):
+            return f"left {next(self.tmp.iterdir()).name} in TMPDIR"
+        found = [path for path in self.out.rglob("*") if path.is_file()]
+        temporary = [path for path in found if path.name.startswith(".") or path.name.endswith(".tmp")]
+        if temporary:
+            return f"left {temporary[0].name}"
+        if code < 2:
+            kept = [path.name for path in self.files if path.read_bytes() == b"old"]
+            return f"did not write {kept}" if kept and code == 0 else None
+        new = [path.name for path in found if path not in self.files or path.read_bytes() != b"old"]
+        return f"wrote {new} though it failed" if new else None
+
+
+def run_limited(command, trial, options):
+    """Returns exit code (negative for a signal), CPU seconds, MiB and the text on standard error."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (options.memory_mib << 20,) * 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (options.timeout_s, options.timeout_s + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    environment = dict(os.environ, TMPDIR=str(trial.tmp), HOME=str(trial.folder), XDG_CACHE_HOME=str(trial.folder))
+    with open(trial.folder / "stderr", "w+b") as error:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error,
+                                   preexec_fn=limit, env=environment, cwd=trial.folder)
+        # One that neither works nor ends is found out by the clock.
+        deadline = time.monotonic() + 20 * options.timeout_s
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                process.send_signal(signal.SIGKILL)
+            time.sleep(0.002)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        error.seek(0)
+        text = error.read(1 << 20).decode(errors="replace")
+    return process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text
+
+
+def complaint(code, text, trial):
+    """Returns what is wrong about how the command ended, or None."""
+    if code < 0:
+        hung = code in (-signal.SIGXCPU, -signal.SIGKILL)
+        return "took too long" if hung else f"ended by signal {-code}"
+    if code > 3:
+        return f"exit code {code}"
+    if code >= 2 and not text.strip():
+        return "refused it without a word"
+    if max(map(len, text.splitlines()), default=0) > 2000:
+        return "a message of more than 2,000 characters"
+    if code == 3 and "out of memory" in text:
+        return "out of memory"
+    return trial.leftovers(code)
+
+
+def try_pair(pair, options, made, work):
+    """Returns the pair's row of the table, and how often the command failed."""
+    folder = work / "trial"
+    shutil.rmtree(folder, ignore_errors=True)
+    trial = Trial(pair, folder, made, options.examples)
+    command = [str(options.program), pair.command, *trial.arguments]
+    trial.set_up(trial.data)
+    code, _, _, text = run_limited(command, trial, options)
+    if code not in (0, 1):
+        print(f"{pair.command}, {pair.input}: does not even take the input as it is: {text}")
+        return None, 1
+    exits = collections.Counter()
+    worst_cpu = worst_memory = failures = 0
+    for number in range(options.first, options.first + options.count):
+        # Each mutation has a seed of its own, so that it can be made again without the others.
+        data = damaged(trial.data, random.Random(f"{options.seed} {pair.command} {pair.input} {number}"))
+        trial.set_up(data)
+        code, cpu, memory, text = run_limited(command, trial, options)
+        exits[code] += 1
+        worst_cpu, worst_memory = max(worst_cpu, cpu), max(worst_memory, memory)
+        problem = complaint(code, text, trial)
+        if problem is None:
+            continue
+        failures += 1
+        options.save.mkdir(parents=True, exist_ok=True)
+        saved = options.save / f"{pair.command}-{pair.input.replace(' ', '_')}-{options.seed}-{number}-{trial.input.name}"
+        saved.write_bytes(data)
+        print(f"{pair.command}, {pair.input}, --seed={options.seed} --first={number}: {problem}; saved {saved}\n"
+              f"  {' '.join(command)}\n  {text.strip()[:300]}", flush=True)
+    accepted = exits[0] + exits[1]
+    return [pair.command, pair.input, options.count, exits[2], exits[3], accepted, f"{worst_cpu:.2f}",
+            f"{worst_memory:.0f}"], failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "tools" / "meridian")
+    parser.add_argument("--examples", type=pathlib.Path, default=ROOT / "examples")
+    parser.add_argument("--count", type=int, default=10000, help="mutations of each input for each command")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first mutation")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="a part of 'command input'")
+    parser.add_argument("--timeout_s", type=int, default=20, help="CPU seconds")
+    parser.add_argument("--memory_mib", type=int, default=4096, help="of address space")
+    here = os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR") or os.environ.get("BUILD_WORKING_DIRECTORY") or "."
+    parser.add_argument("--save", type=pathlib.Path, default=pathlib.Path(here) / "mutations",
+                        help="where inputs go that a command failed on")
+    options = parser.parse_args()
+    for name in ("program", "examples", "save"):
+        setattr(options, name, pathlib.Path(os.path.abspath(getattr(options, name))))
+    rows = [["command", "input", "tried", "refused", "exit 3", "accepted", "CPU s", "MiB"]]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        made = work / "made"
+        prepare(options.program, made, options.examples)
+        for pair in PAIRS:
+            if options.only not in f"{pair.command} {pair.input}":
+                continue
+            if "{shared}" in pair.source and not SHARED.is_dir():
+                print(f"skipped: {pair.command}, {pair.input}: ../shared not found")
+                continue
+            row, failed = try_pair(pair, options, made, work)
+            failures += failed
+            if row:
+                rows.append(row)
+    widths = [max(len(str(row[column])) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print(f"{sum(row[2] for row in rows[1:])} inputs tried, {failures} failures")
+    return 1 if failures or len(rows) == 1 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
