@@ -212,6 +212,7 @@ struct ChildSetup {
   std::vector<char*> argv;
   const char* working_directory;
   pid_t parent;
+  int64_t max_file_bytes;
   int output;
   int error;
   int failure;
@@ -237,6 +238,9 @@ struct ChildSetup {
   // A simulator that crashes is business as usual; its memory is not worth a file.
   limit = {0, 0};
   setrlimit(RLIMIT_CORE, &limit);
+  limit.rlim_cur = limit.rlim_max = static_cast<rlim_t>(setup.max_file_bytes);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, SIG_DFL);
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) Fail(setup);
   if (nothing != STDIN_FILENO) close(nothing);
@@ -342,7 +346,9 @@ void ReapInto(pid_t child, ChildProcessResult* result) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (result->end != ChildProcessResult::End::kExited) return;
-  if (WIFSIGNALED(status)) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) {
+    result->end = ChildProcessResult::End::kWroteTooMuch;
+  } else if (WIFSIGNALED(status)) {
     result->end = ChildProcessResult::End::kSignaled;
     result->signal = WTERMSIG(status);
   } else {
@@ -369,6 +375,7 @@ absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& op
       ChildSetup setup = {{},
                           options.working_directory.c_str(),
                           getpid(),
+                          options.max_file_bytes,
                           output.write.number(),
                           error.write.number(),
                           failure.write.number(),

@@ -24,6 +24,8 @@ struct ChildProcessOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   // How much it may write to standard output and standard error together.
   int64_t max_output_bytes = int64_t{1} << 30;
+  // How large a file it may write: one that goes on for ever is not to fill the disk.
+  int64_t max_file_bytes = int64_t{16} << 30;
   // How many files it must be able to hold open; its limit is raised to what the system allows.
   int64_t open_files = 0;
   // Called with pieces of its standard output as they come.
@@ -36,6 +38,7 @@ struct ChildProcessResult {
     // Killed by a signal that was not ours.
     kSignaled,
     kTimedOut,
+    // To its streams, or into a file.
     kWroteTooMuch,
   };
   End end = End::kExited;

@@ -137,6 +137,17 @@ TEST_F(ChildProcessTest, EndsOneThatWritesTooMuch) {
   EXPECT_LT(seen, 2 << 20);
 }
 
+TEST_F(ChildProcessTest, EndsOneThatFillsTheDisk) {
+  options_.max_file_bytes = 1 << 20;
+  // As in commands.
+  std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_OK_AND_ASSIGN(const ChildProcessResult result,
+                       Run(absl::StrCat("fill ", directory_.PathOf("log"), "\n")));
+  EXPECT_EQ(result.end, End::kWroteTooMuch);
+  EXPECT_EQ(directory_.Read("log").size(), 1 << 20);
+  std::signal(SIGXFSZ, SIG_DFL);
+}
+
 TEST_F(ChildProcessTest, KeepsTheEndOfLongErrors) {
   std::string script;
   for (int i = 0; i < 500; ++i) absl::StrAppend(&script, "err line number ", i, "\n");

@@ -9,6 +9,7 @@
 //   log TEXT           the same to the end of log.log in the folder of --logging-folder=
 //   raw HEX            writes bytes to standard output
 //   flood BYTES        writes that many bytes to standard output
+//   fill FILE          writes to a file without end
 //   args               writes its arguments to standard output, one a line
 //   save FILE          writes its arguments to a file, one a line
 //   limit              writes its limit on open files to standard output
@@ -88,6 +89,11 @@ int main(int argc, char** argv) {
     }
     if (command == "raw") WriteHex(rest);
     if (command == "flood") Flood(std::stol(rest));
+    if (command == "fill") {
+      std::ofstream file(rest);
+      while (file << std::string(1 << 16, 'x') << std::flush) {
+      }
+    }
     if (command == "args") {
       for (int i = 1; i < argc; ++i) std::cout << argv[i] << std::endl;
     }
