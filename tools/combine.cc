@@ -300,7 +300,9 @@ class FolderLock {
     lock.stages_ = absl::StrCat(folder, "/stages");
     if (!FileSystem::Posix().Kind(folder).ok()) lock.made_ = folder;
     RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(lock.stages_));
-    lock.file_ = open(lock.Path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+    do {
+      lock.file_ = open(lock.Path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+    } while (lock.file_ < 0 && errno == EINTR);
     if (lock.file_ < 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("can not write into ", folder));
     }

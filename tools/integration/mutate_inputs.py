@@ -60,6 +60,7 @@ PAIRS = [
          "--traces={examples}/jax_cuda2 --snapshots={made}/snapshots.jsonl,{input} --output={out}/c.xplane.pb"),
     Pair("combine", "probe windows", "{made}/probe_windows_node0.jsonl",
          "--traces={examples}/jax_cuda2 --probes={input} --method=probes --output={out}/c.xplane.pb"),
+    Pair("combine", "whole chain", CUDA2, "--run_dir={input}/ --output_dir={out}/all"),
     Pair("validate_collectives", "xspace", CUDA2, "--run_dir={input}/ --csv={out}/v.csv"),
     Pair("validate_collectives", "kineto", KINETO, "--run_dir={input}/ --csv={out}/v.csv"),
     Pair("chakra_export", "xspace", CUDA2, "--run_dir={input}/ --output={out}/et/run"),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library to preload (LD_PRELOAD) that makes one system call on the files below a folder go wrong:
+// A library to preload (LD_PRELOAD) that makes one system call on the files below a folder go
+// wrong:
 //
 //   FAULT_FOLDER  the folder
 //   FAULT_CALL    which call, from 1: they count together. 0: none
-//   FAULT_KIND    an error number that it fails with, "short" (a write of half the bytes), "interrupted" (EINTR once), "kill"
-//                 (SIGKILL instead of the call), "term" (SIGTERM before it)
+//   FAULT_KIND    an error number that it fails with, "short" (a write of half the bytes),
+//                 "interrupted" (EINTR once), "kill" (SIGKILL instead of the call), "term" (SIGTERM
+//                 before it)
 //   FAULT_COUNT   a file that the number of calls is written to when the program exits
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +28,8 @@ enum Outcome { kGoOn, kFail, kShort };
 static enum Outcome Count(int is_write) {
   const char* number = getenv("FAULT_CALL");
   const char* kind = getenv("FAULT_KIND");
-  if (__atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) != (number == NULL ? 0 : atoi(number)) || kind == NULL) return kGoOn;
+  const int call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+  if (number == NULL || kind == NULL || call != atoi(number)) return kGoOn;
   if (strcmp(kind, "kill") == 0) raise(SIGKILL);
   if (strcmp(kind, "term") == 0) raise(SIGTERM);
   if (strcmp(kind, "short") == 0) return is_write ? kShort : kGoOn;
