@@ -1,5 +1,4 @@
 // astra_predict as users run it: lists of edges, configurations, AstraSim beside it, wrong input.
-#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
@@ -172,16 +172,18 @@ TEST_F(AstraPredictTest, AFailingAstraSimIsReplacedAndNotSilently) {
                     HasSubstr("crashed (signal 6)"), HasSubstr("2.003125e-05")));
 }
 
-TEST_F(AstraPredictTest, AnInterruptionEndsAstraSimAndLeavesNothing) {
-  const TemporaryDirectory work;
-  setenv("TMPDIR", work.path().c_str(), 1);
-  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}),
-                                     "run 2\nsignal_parent 15\nsleep 60000\n"));
-  const CommandResult result =
-      Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
-  unsetenv("TMPDIR");
-  ExpectRefused(result, -SIGTERM, HasSubstr("interrupted by signal 15"));
-  EXPECT_THAT(work.List(), IsEmpty());
+TEST_F(AstraPredictTest, AnySignalEndsAstraSimAndLeavesNothing) {
+  for (const int signal : kEndingSignals) {
+    const TemporaryDirectory work, scripts;
+    setenv("TMPDIR", work.path().c_str(), 1);
+    UseScript(scripts, absl::StrCat("run 1\n", FinishScript({40063, 40063}),
+                                    "run 2\nsignal_parent ", signal, "\nsleep 60000\n"));
+    const CommandResult result =
+        Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
+    unsetenv("TMPDIR");
+    ExpectRefused(result, -signal, HasSubstr(absl::StrCat("interrupted by signal ", signal)));
+    EXPECT_THAT(work.List(), IsEmpty()) << signal;
+  }
 }
 
 TEST_F(AstraPredictTest, AMissingAstraSimIsTheEnvironments) {
