@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -14,10 +15,11 @@
 namespace meridian {
 namespace {
 
-// How long locks of others are waited for: 30 s; after a second people are told.
-constexpr absl::Duration kLockNap = absl::Milliseconds(10);
-constexpr int kNapsUntilToldOf = 100;
-constexpr int kMaxNaps = 3000;
+// Locks of others are waited for in naps of 1, 2, ..., 50, 50, ... ms: a second is over after 45 of
+// them, when people are told, 30 s after 625.
+constexpr int kLongestNapMs = 50;
+constexpr int kNapsUntilToldOf = 45;
+constexpr int kMaxNaps = 625;
 
 int WaitWhileBusy(void* database, int n) {
   return WaitForLock(sqlite3_db_filename(static_cast<sqlite3*>(database), "main"), n) ? 1 : 0;
@@ -62,7 +64,7 @@ bool WaitForLock(const char* file, int n) {
     std::fprintf(stderr, "note: waiting for another process that uses %s\n",
                  Printable(file).c_str());
   }
-  absl::SleepFor(kLockNap);
+  absl::SleepFor(absl::Milliseconds(std::min(n + 1, kLongestNapMs)));
   return n < kMaxNaps;
 }
 

@@ -201,12 +201,12 @@ TEST_F(TimingCacheTest, ADamagedSchemaIsMovedAsideAndBegunAnew) {
   }
 }
 
-// Somebody who holds what another needs, for a little longer than people wait without a word.
+// Somebody who holds what another needs for longer than people wait without a word.
 class HeldLock {
  public:
   explicit HeldLock(std::function<void()> let_go)
       : thread_([let_go = std::move(let_go)] {
-          absl::SleepFor(absl::Milliseconds(1300));
+          absl::SleepFor(absl::Milliseconds(2500));
           let_go();
         }) {}
   ~HeldLock() { thread_.join(); }
