@@ -8,53 +8,60 @@
 //                 "interrupted" (EINTR once), "kill" (SIGKILL instead of the call), "term" (SIGTERM
 //                 before it)
 //   FAULT_COUNT   a file that the number of calls is written to when the program exits
-#define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int calls = 0;
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
-enum Outcome { kGoOn, kFail, kShort };
+namespace {
+
+std::atomic<int> calls{0};
+
+enum class Outcome { kGoOn, kFail, kShort };
 
 // Counts a call; sets errno where it is to fail.
-static enum Outcome Count(int is_write) {
+Outcome Count(bool is_write) {
   const char* number = getenv("FAULT_CALL");
   const char* kind = getenv("FAULT_KIND");
-  const int call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
-  if (number == NULL || kind == NULL || call != atoi(number)) return kGoOn;
+  const int call = ++calls;
+  if (number == nullptr || kind == nullptr || call != atoi(number)) return Outcome::kGoOn;
   if (strcmp(kind, "kill") == 0) raise(SIGKILL);
   if (strcmp(kind, "term") == 0) raise(SIGTERM);
-  if (strcmp(kind, "short") == 0) return is_write ? kShort : kGoOn;
+  if (strcmp(kind, "short") == 0) return is_write ? Outcome::kShort : Outcome::kGoOn;
   errno = strcmp(kind, "interrupted") == 0 ? EINTR : atoi(kind);
-  return errno == 0 ? kGoOn : kFail;
+  return errno == 0 ? Outcome::kGoOn : Outcome::kFail;
 }
 
-static int IsBelow(const char* path) {
+bool IsBelow(const char* path) {
   const char* folder = getenv("FAULT_FOLDER");
-  return folder != NULL && strncmp(path, folder, strlen(folder)) == 0;
+  return folder != nullptr && strncmp(path, folder, strlen(folder)) == 0;
 }
 
-static int IsFileBelow(int file) {
+bool IsFileBelow(int file) {
   char link[64], path[4096];
   snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
   const ssize_t size = readlink(link, path, sizeof(path) - 1);
-  if (size < 0) return 0;
+  if (size < 0) return false;
   path[size] = '\0';
   return IsBelow(path);
 }
 
-static int Open(const char* path, int flags, mode_t mode) {
-  if ((flags & O_CREAT) && IsBelow(path) && Count(0) == kFail) return -1;
-  return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+int Open(const char* path, int flags, mode_t mode) {
+  if ((flags & O_CREAT) && IsBelow(path) && Count(false) == Outcome::kFail) return -1;
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
+
+}  // namespace
+
+extern "C" {
 
 int open(const char* path, int flags, ...) {
   va_list arguments;
@@ -74,43 +81,45 @@ int open64(const char* path, int flags, ...) {
 
 ssize_t write(int file, const void* data, size_t size) {
   if (IsFileBelow(file)) {
-    const enum Outcome outcome = Count(1);
-    if (outcome == kFail) return -1;
-    if (outcome == kShort && size > 1) size /= 2;
+    const Outcome outcome = Count(true);
+    if (outcome == Outcome::kFail) return -1;
+    if (outcome == Outcome::kShort && size > 1) size /= 2;
   }
   return syscall(SYS_write, file, data, size);
 }
 
 int fsync(int file) {
-  if (IsFileBelow(file) && Count(0) == kFail) return -1;
-  return (int)syscall(SYS_fsync, file);
+  if (IsFileBelow(file) && Count(false) == Outcome::kFail) return -1;
+  return static_cast<int>(syscall(SYS_fsync, file));
 }
 
 // The file is closed, whatever close(2) returns. Of files that were only read nobody cares.
 int close(int file) {
-  const int is_written = (fcntl(file, F_GETFL) & O_ACCMODE) != O_RDONLY;
-  const int fails = is_written && IsFileBelow(file) && Count(0) == kFail;
+  const bool is_written = (fcntl(file, F_GETFL) & O_ACCMODE) != O_RDONLY;
+  const bool fails = is_written && IsFileBelow(file) && Count(false) == Outcome::kFail;
   const int error = errno;
-  const int result = (int)syscall(SYS_close, file);
+  const int result = static_cast<int>(syscall(SYS_close, file));
   if (fails) errno = error;
   return fails ? -1 : result;
 }
 
 // It is never interrupted.
-int rename(const char* from, const char* to) {
-  if (IsBelow(to) && Count(0) == kFail && errno != EINTR) return -1;
-  return (int)syscall(SYS_rename, from, to);
+int rename(const char* from, const char* to) noexcept {
+  if (IsBelow(to) && Count(false) == Outcome::kFail && errno != EINTR) return -1;
+  return static_cast<int>(syscall(SYS_rename, from, to));
 }
 
-int mkdir(const char* path, mode_t mode) {
-  if (IsBelow(path) && Count(0) == kFail && errno != EINTR) return -1;
-  return (int)syscall(SYS_mkdir, path, mode);
+int mkdir(const char* path, mode_t mode) noexcept {
+  if (IsBelow(path) && Count(false) == Outcome::kFail && errno != EINTR) return -1;
+  return static_cast<int>(syscall(SYS_mkdir, path, mode));
 }
 
-__attribute__((destructor)) static void WriteCount(void) {
+}  // extern "C"
+
+__attribute__((destructor)) static void WriteCount() {
   const char* path = getenv("FAULT_COUNT");
-  FILE* file = path == NULL ? NULL : fopen(path, "w");
-  if (file == NULL) return;
-  fprintf(file, "%d\n", calls);
+  std::FILE* file = path == nullptr ? nullptr : fopen(path, "w");
+  if (file == nullptr) return;
+  fprintf(file, "%d\n", calls.load());
   fclose(file);
 }
