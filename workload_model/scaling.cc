@@ -178,7 +178,7 @@ class Job {
     ASSIGN_OR_RETURN(const std::optional<std::string> name,
                      GetStringAttribute(node.attr(), kPgNameAttribute));
     if (IsWorldGroup(name.value_or(""))) return AxisRange(0, mesh_->axes());
-    const auto axes = axes_of_group_.find(*name);
+    const auto axes = axes_of_group_.find(PlainGroupName(*name));
     if (axes != axes_of_group_.end()) return axes->second;
     return absl::InvalidArgumentError(
         absl::StrCat("'", node.name(), "': there is no group ", *name));

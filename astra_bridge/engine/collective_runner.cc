@@ -102,6 +102,11 @@ CollectiveRunner::~CollectiveRunner() = default;
 absl::Status CollectiveRunner::Join(int32_t rank, uint32_t node, int32_t comm_stream) {
   const WorkloadNode& joining = workload_.ranks[rank].nodes()[node];
   ASSIGN_OR_RETURN(const Membership membership, groups_.Find(rank, joining.group));
+  if (groups_.size(membership.group) == 1) {
+    // There is nobody to exchange anything with.
+    events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), node);
+    return absl::OkStatus();
+  }
   const CollectiveShape shape = {joining.op, joining.bytes, membership.group, joining.algorithms,
                                  joining.involved_dimensions};
   const int32_t index = membership.member;

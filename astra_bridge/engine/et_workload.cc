@@ -141,7 +141,8 @@ class RankReader {
     result->op = *kind;
     ASSIGN_OR_RETURN(const std::optional<std::string> group,
                      GetStringAttribute(node.attr(), kPgNameAttribute));
-    if (group.has_value() && !group->empty() && !absl::SimpleAtoi(*group, &result->group)) {
+    if (group.has_value() && !IsWorldGroup(*group) &&
+        !absl::SimpleAtoi(PlainGroupName(*group), &result->group)) {
       return absl::InvalidArgumentError(
           absl::StrCat("pg_name \"", Printable(*group), "\" is no group id; expected e.g. \"1\""));
     }

@@ -100,6 +100,14 @@ TEST_F(EtWorkloadTest, TheWorldHasSeveralNames) {
   }
 }
 
+TEST_F(EtWorkloadTest, AGroupNameWithADecimalPointIsItsNumber) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadNode node,
+                       ReadNode(CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8, {}, "12.0")));
+  EXPECT_EQ(node.group, 12);
+  EXPECT_THAT(ReadNode(CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8, {}, "0.0")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is no group id")));
+}
+
 TEST_F(EtWorkloadTest, ReadsGzip) {
   directory_.Write("w.0.et.gz", GzipText(EncodeEt({CompNode(1, 5)})));
   WriteRank(1, {CompNode(1, 0)});
@@ -208,12 +216,13 @@ TEST_F(EtWorkloadTest, DamagedTracesAreErrorsOrSimulated) {
 
 TEST_F(EtWorkloadTest, ReadsGroups) {
   Workload workload;
-  EXPECT_OK(ReadWorkloadGroups(FileSystem::Posix(),
-                               directory_.Write("g.json", R"({"12": [3, 1], "2": [0, 2]})"),
-                               &workload));
+  EXPECT_OK(ReadWorkloadGroups(
+      FileSystem::Posix(), directory_.Write("g.json", R"({"12": [3, 1], "2": [0, 2], "3.0": [1]})"),
+      &workload));
   EXPECT_EQ(workload.groups_source, directory_.PathOf("g.json"));
   EXPECT_THAT(workload.groups[12], ElementsAre(3, 1));
   EXPECT_THAT(workload.groups[2], ElementsAre(0, 2));
+  EXPECT_THAT(workload.groups[3], ElementsAre(1));
   EXPECT_THAT(ReadWorkloadGroups(FileSystem::Posix(),
                                  directory_.Write("bad.json", R"({"tp": [0, 2]})"), &workload),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -482,6 +482,19 @@ TEST(SimulationTest, LogsNoCollectiveThatLeavesItsMembersUntied) {
   EXPECT_EQ(result.transfers.parts(message)[0].rank, 2);
 }
 
+TEST(SimulationTest, ACollectiveOfAGroupOfOneMemberTakesNoTime) {
+  Workload workload = EveryRank(2, ComputeNode(1, 100));
+  workload.groups = {{1, {0}}, {2, {1}}};
+  for (const CollectiveKind op : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                  CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+    const uint64_t id = workload.ranks[0].nodes().back().id + 1;
+    workload.ranks[0].Add(CollectiveNode(id, op, kMiB, 1), {id - 1});
+  }
+  workload.ranks[0].Add(ComputeNode(9, 50), {5});
+  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"})).finish_ns,
+              ElementsAre(150, 100));
+}
+
 // AstraSim stops at these with an assertion; the rules give an answer all the same.
 TEST(SimulationTest, AnswersWhereOnlyAstraSimsProgramStops) {
   // A message that takes no time at the start.

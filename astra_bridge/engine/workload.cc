@@ -38,10 +38,7 @@ absl::StatusOr<GroupTable> GroupTable::Create(const Workload& workload) {
     if (id < 1) {
       return GroupError(workload, id, "ids start at 1; 0 stands for all ranks");
     }
-    if (members.size() < 2) {
-      return GroupError(workload, id,
-                        absl::StrCat("has ", members.size(), " members; at least 2 are needed"));
-    }
+    if (members.empty()) return GroupError(workload, id, "has no members");
     const uint32_t number = static_cast<uint32_t>(table.groups_.size());
     const bool has_all = members.size() == workload.ranks.size();
     for (size_t i = 0; i < members.size(); ++i) {

@@ -131,8 +131,7 @@ struct Membership {
 // The groups of a workload by number, and who is where in them. Group 0 is the world.
 class GroupTable {
  public:
-  // Fails on groups that are empty or have one member only, members that are no ranks or there
-  // twice, and ids below 1.
+  // Fails on groups that are empty, members that are no ranks or there twice, and ids below 1.
   static absl::StatusOr<GroupTable> Create(const Workload& workload);
 
   const std::vector<Group>& groups() const { return groups_; }

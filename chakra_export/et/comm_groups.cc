@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -35,10 +37,10 @@ std::string ProblemOfRanks(std::vector<int64_t> ranks) {
 }
 
 // Returns what is wrong with adding the group; empty when it was added.
-std::string AddGroup(std::string name, std::vector<int64_t> ranks, CommGroups* groups) {
+std::string AddGroup(absl::string_view name, std::vector<int64_t> ranks, CommGroups* groups) {
   const std::string problem = ProblemOfRanks(ranks);
   if (!problem.empty()) return absl::StrCat("group \"", name, "\" ", problem);
-  const auto [it, added] = groups->emplace(std::move(name), std::move(ranks));
+  const auto [it, added] = groups->emplace(PlainGroupName(name), std::move(ranks));
   return added ? "" : absl::StrCat("group \"", it->first, "\" comes twice");
 }
 
@@ -76,6 +78,15 @@ bool GroupNameLess::operator()(const std::string& a, const std::string& b) const
 }
 
 bool IsWorldGroup(absl::string_view name) { return name.empty() || name == "0"; }
+
+std::string PlainGroupName(absl::string_view name) {
+  const absl::string_view number = name.substr(0, name.find('.'));
+  const absl::string_view fraction = name.substr(number.size());
+  const bool is_number = !number.empty() && number != "0" &&
+                         absl::c_all_of(number, absl::ascii_isdigit) &&
+                         fraction.find_first_not_of('0', 1) == absl::string_view::npos;
+  return std::string(is_number ? number : name);
+}
 
 absl::StatusOr<CommGroups> ParseCommGroups(absl::string_view json, absl::string_view source) {
   CommGroups groups;

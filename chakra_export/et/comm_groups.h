@@ -34,8 +34,12 @@ using CommGroups = std::map<std::string, std::vector<int64_t>, GroupNameLess>;
 // True for the names that mean all ranks: "" and "0".
 bool IsWorldGroup(absl::string_view name);
 
-// Read the groups of a file. Errors name `source` or the path, the offset and the reason. A group
-// is refused that has no rank, a negative one or one twice; so is a name that comes twice.
+// Returns "3" for "3.0", which simulators read as 3, too; any other name as it is.
+std::string PlainGroupName(absl::string_view name);
+
+// Read the groups of a file, with plain names. Errors name `source` or the path, the offset and the
+// reason. A group is refused that has no rank, a negative one or one twice; so is a name that comes
+// twice.
 absl::StatusOr<CommGroups> ParseCommGroups(absl::string_view json, absl::string_view source);
 absl::StatusOr<CommGroups> ReadCommGroups(FileSystem& file_system, const std::string& path);
 

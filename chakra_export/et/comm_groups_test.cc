@@ -26,6 +26,17 @@ TEST(CommGroupsTest, ReadsGroupsInTheOrderOfTheirNumbers) {
   EXPECT_THAT(ParseCommGroups(" {} ", "g.json"), IsOkAndHolds(IsEmpty()));
 }
 
+TEST(CommGroupsTest, AGroupNameWithADecimalPointIsItsNumber) {
+  EXPECT_THAT(ParseCommGroups(R"({"1.0": [3, 1]})", "g.json"),
+              IsOkAndHolds(ElementsAre(Pair("1", ElementsAre(3, 1)))));
+  EXPECT_THAT(ParseCommGroups(R"({"1": [0], "1.0": [1]})", "g.json"),
+              StatusIs(kBad, HasSubstr("group \"1\" comes twice")));
+  EXPECT_EQ(PlainGroupName("10.00"), "10");
+  for (const char* const name : {"", "0", "0.0", "1.5", "1.0b", "tp", "tp.0", ".0", "-1.0"}) {
+    EXPECT_EQ(PlainGroupName(name), name);
+  }
+}
+
 TEST(CommGroupsTest, FindsTheFileBesideTheTraces) {
   const TemporaryDirectory directory;
   const std::string prefix = directory.path() + "/w";

@@ -76,7 +76,7 @@ absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {
 class GroupUse {
  public:
   GroupIndex Use(const std::string& pg_name, int64_t rank) {
-    const std::string name = IsWorldGroup(pg_name) ? "" : pg_name;
+    const std::string name = IsWorldGroup(pg_name) ? "" : PlainGroupName(pg_name);
     const auto [it, added] = numbers_.emplace(name, static_cast<GroupIndex>(names_.size()));
     if (added) {
       names_.push_back(name);

@@ -274,12 +274,13 @@ class NodeChecker {
   }
 
   void CheckGroup() {
-    const std::optional<std::string> name =
+    const std::optional<std::string> written =
         Read(GetStringAttribute(node_.attr(), kPgNameAttribute));
-    if (!name.has_value() || IsWorldGroup(*name)) return;
+    if (!written.has_value() || IsWorldGroup(*written)) return;
+    const std::string name = PlainGroupName(*written);
     int64_t number = 0;
-    if (!absl::SimpleAtoi(*name, &number) || number < 1 || absl::StrCat(number) != *name) {
-      Report(EtRule::kGroupName, absl::StrCat("pg_name is '", FirstCharacters(*name, 60),
+    if (!absl::SimpleAtoi(name, &number) || number < 1 || absl::StrCat(number) != name) {
+      Report(EtRule::kGroupName, absl::StrCat("pg_name is '", FirstCharacters(name, 60),
                                               "'; ASTRA-sim wants a number from 1 on"));
       return;
     }
@@ -288,18 +289,18 @@ class NodeChecker {
              absl::StrCat("pg_name is ", number, "; from ", kMaxGroupNumber + 1,
                           " on ASTRA-sim mixes up messages"));
     }
-    const auto group = context_.groups.find(*name);
+    const auto group = context_.groups.find(name);
     if (context_.groups.empty()) {
-      Report(EtRule::kNoGroups, absl::StrCat("the ranks of group ", *name,
+      Report(EtRule::kNoGroups, absl::StrCat("the ranks of group ", name,
                                              " are not known; ASTRA-sim needs them in a file "
                                              "(--comm_groups here)"));
       return;
     }
     if (group == context_.groups.end()) {
-      Report(EtRule::kUnknownGroup, absl::StrCat("there is no group ", *name));
+      Report(EtRule::kUnknownGroup, absl::StrCat("there is no group ", name));
       return;
     }
-    CheckRanksOf(*name, group->second);
+    CheckRanksOf(name, group->second);
   }
 
   void CheckRanksOf(absl::string_view name, const std::vector<int64_t>& ranks) {

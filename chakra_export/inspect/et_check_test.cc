@@ -333,6 +333,8 @@ TEST(NodeCheckTest, Groups) {
   EXPECT_THAT(of_group("default_pg"), ElementsAre("group_name"));
   EXPECT_THAT(of_group("-1"), ElementsAre("group_name"));
   EXPECT_THAT(of_group("01"), ElementsAre("group_name"));
+  EXPECT_THAT(of_group("1.5"), ElementsAre("group_name"));
+  EXPECT_THAT(of_group("1.0"), IsEmpty());
   EXPECT_THAT(of_group("9"), ElementsAre("unknown_group"));
   EXPECT_THAT(of_group("2"), ElementsAre("group_of_one"));
   EXPECT_THAT(of_group("3"), ElementsAre("peer"));

@@ -266,7 +266,8 @@ class Obfuscator {
   }
 
   std::string GroupName(const std::string& name) {
-    return IsGroupNumber(name) ? name : disguise_.Replace(name);
+    const std::string plain = PlainGroupName(name);
+    return IsGroupNumber(plain) ? plain : disguise_.Replace(name);
   }
 
   int64_t ThreadNumber(int64_t rank, int64_t thread) {
