@@ -25,7 +25,18 @@ constexpr int64_t kMaxChunksOfAllRanks = int64_t{1} << 28;
 
 bool IsPowerOfTwo(int32_t number) { return (number & (number - 1)) == 0; }
 
-int32_t Log2(int32_t power_of_two) { return __builtin_ctz(static_cast<unsigned>(power_of_two)); }
+// Returns the logarithm, cut off.
+int32_t Log2(int32_t number) { return 31 - __builtin_clz(static_cast<unsigned>(number)); }
+
+// Returns whether all members have a partner that has them as its partner at each distance of a
+// halving-doubling all-gather: size / 2, half of that, cut off, and so on. Sizes that are no power of
+// two may be such, e.g. 6 with distances 3 and 1.
+bool PairsUp(int32_t size) {
+  for (int32_t distance = size / 2; distance > 0; distance /= 2) {
+    if (size % (2 * distance) != 0) return false;
+  }
+  return true;
+}
 
 class Planner {
  public:
@@ -121,7 +132,9 @@ class Planner {
         phase->reduced_run = (request_.group_size > 0 ? n - 1 : 1) * phase->parallel;
         break;
       case Kind::kHalvingDoubling:
-        RETURN_IF_ERROR(CheckPowerOfTwo("halvingDoubling", *phase));
+        if (phase->op != CollectiveKind::kAllGather || !PairsUp(phase->size)) {
+          RETURN_IF_ERROR(CheckPowerOfTwo("halvingDoubling", *phase));
+        }
         if (phase->op == CollectiveKind::kAllToAll) {
           return KeyError("halvingDoubling cannot do an all-to-all");
         }
@@ -185,7 +198,28 @@ class Planner {
   CollectivePlan plan_;
 };
 
+bool HaveSameMessages(const CollectivePhase& a, const CollectivePhase& b) {
+  if (a.dimension != b.dimension || a.size != b.size || a.stride != b.stride ||
+      a.messages != b.messages || a.message_bytes != b.message_bytes) {
+    return false;
+  }
+  const auto is = [&](Kind kind) { return a.algorithm.kind == kind || b.algorithm.kind == kind; };
+  if (a.size == 2 && a.messages == 1 && !is(Kind::kDoubleBinaryTree)) return true;
+  if (a.algorithm.kind != b.algorithm.kind || a.direction != b.direction) return false;
+  // Partners and bytes change from message to message, each operation has its own order; trees
+  // alternate by operation.
+  return a.op == b.op || !(is(Kind::kHalvingDoubling) || is(Kind::kDoubleBinaryTree));
+}
+
 }  // namespace
+
+bool HaveSameMessages(const CollectivePlan& a, const CollectivePlan& b) {
+  return a.chunks == b.chunks &&
+         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(),
+                    [](const CollectivePhase& x, const CollectivePhase& y) {
+                      return HaveSameMessages(x, y);
+                    });
+}
 
 std::vector<PhaseOutline> OutlinePhases(const CollectiveRequest& request,
                                         absl::Span<const NetworkDimension> network,

@@ -1,5 +1,6 @@
 #include "astra_bridge/engine/collective_plan.h"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -221,6 +222,20 @@ TEST_F(CollectivePlanTest, RefusesWhatAstraSimDoesNotFinish) {
   EXPECT_THAT(Plan({"halvingDoubling"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("all-to-all-implementation: halvingDoubling cannot")));
+}
+
+TEST_F(CollectivePlanTest, AHalvingDoublingAllGatherMayHaveSixRanks) {
+  request_.op = CollectiveKind::kAllGather;
+  request_.bytes = 1024;
+  for (int32_t ranks = 2; ranks <= 24; ++ranks) {
+    network_ = Network({Dimension(BlockShape::kRing, ranks)});
+    // Those that the real AstraSim finishes.
+    const bool finishes = std::set<int32_t>{2, 4, 6, 8, 12, 16, 20, 24}.count(ranks) > 0;
+    EXPECT_EQ(Plan({"halvingDoubling"}).ok(), finishes) << ranks;
+  }
+  network_ = Network({Dimension(BlockShape::kRing, 6)});
+  ASSERT_OK_AND_ASSIGN(const CollectivePlan plan, Plan({"halvingDoubling"}));
+  EXPECT_EQ(plan.phases[0].messages, 2);
 }
 
 TEST_F(CollectivePlanTest, BytesDoNotOverflow) {
