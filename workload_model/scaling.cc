@@ -559,6 +559,7 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
               sends ? 1 : -1;
         }
       }
+      CompleteForSimulators(&changed);
       return trace->Add(changed);
     }));
   }

@@ -51,6 +51,12 @@ std::string RankName(const Workload& workload, int32_t rank) {
   return SourceOr(workload.ranks[rank].source, absl::StrCat("rank ", rank));
 }
 
+// Returns whether operations and bytes decide how long the node lasts.
+bool HasRoofline(const WorkloadNode& node, const SystemConfig& system) {
+  return system.roofline_enabled && !system.replay_only &&
+         node.type == WorkloadNodeType::kCompute && !node.on_host;
+}
+
 // Returns what is wrong with the node, or "".
 std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& workload,
                       const SystemConfig& system) {
@@ -60,7 +66,9 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& wo
   if (node.type == WorkloadNodeType::kCompute) {
     if (!system.roofline_enabled) return "";
     if (node.operations < 0 || node.tensor_bytes < 0) return "num_ops or tensor_size is negative";
-    return "";
+    const bool divides_by_nothing =
+        HasRoofline(node, system) && node.operations == 0 && node.tensor_bytes > 0;
+    return divides_by_nothing ? "num_ops is 0; a roofline divides by it: write 1 or more" : "";
   }
   if (system.replay_only) return "";
   if (node.bytes < 0 || node.bytes > kMaxBytes) {
@@ -264,6 +272,10 @@ class WorkloadRunner {
     std::vector<uint32_t> waits_for;
     // By resource.
     std::array<ReadyNodes, kResources> ready;
+    // Nodes that are ready since one was skipped, and that one; they are looked at when the next
+    // node ends.
+    std::vector<uint32_t> overlooked;
+    uint32_t last_skipped = 0;
     // How many more nodes each resource has room for; kReceive has room for all.
     std::array<uint32_t, kResources> free = {};
     // By comm stream: the node that occupies it, or kNone.
@@ -406,6 +418,8 @@ class WorkloadRunner {
 
   void IssueReady(int32_t r) {
     Rank& rank = ranks_[r];
+    for (const uint32_t node : rank.overlooked) MakeReady(r, node);
+    rank.overlooked.clear();
     while (status_.ok()) {
       const Resource resource = NextResource(rank);
       if (resource == kResources) return;
@@ -420,6 +434,10 @@ class WorkloadRunner {
     const WorkloadNode& node = NodeOf(r, position);
     ++rank.issued;
     if (options_.node_times) rank.issue_ns[position] = events_.now_ns();
+    if (HasRoofline(node, system_) && node.tensor_bytes == 0) {
+      Skip(r, position);
+      return;
+    }
     CountUnderWay(node, 1, &rank);
     const Resource resource = ResourceOf(node);
     --rank.free[resource];
@@ -446,17 +464,26 @@ class WorkloadRunner {
     }
   }
 
+  // Ends a node at once, as AstraSim does with a computation of no bytes under a roofline. It does
+  // not look at what waits for the node before something else of the rank ends.
+  void Skip(int32_t r, uint32_t node) {
+    Rank& rank = ranks_[r];
+    ++rank.done;
+    ++nodes_done_;
+    if (options_.node_times) rank.done_ns[node] = events_.now_ns();
+    rank.last_skipped = node;
+    for (const uint32_t dependent : rank.graph.dependents(node)) {
+      if (--rank.waits_for[dependent] == 0) rank.overlooked.push_back(dependent);
+    }
+  }
+
   int64_t DurationNs(const WorkloadNode& node) const {
-    const bool has_roofline = system_.roofline_enabled && !system_.replay_only &&
-                              node.type == WorkloadNodeType::kCompute && !node.on_host;
-    if (!has_roofline) return std::max<int64_t>(node.duration_ns, 1);
-    // Without bytes AstraSim skips the node.
-    if (node.tensor_bytes == 0) return 0;
+    if (!HasRoofline(node, system_)) return std::max<int64_t>(node.duration_ns, 1);
     const double operations = static_cast<double>(node.operations);
     const double intensity = operations / static_cast<double>(node.tensor_bytes);
     const double per_second =
         std::min(system_.local_memory_bandwidth * 1e9 * intensity, system_.peak_performance * 1e12);
-    return per_second == 0 ? 0 : static_cast<int64_t>(operations / per_second * 1e9);
+    return static_cast<int64_t>(operations / per_second * 1e9);
   }
 
   static SendKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {
@@ -543,7 +570,16 @@ class WorkloadRunner {
       return;
     }
     // Nothing is ready and nothing under way, yet nodes are left.
-    status_ = Circle(r);
+    status_ = rank.overlooked.empty() ? Circle(r) : Overlooked(r);
+  }
+
+  absl::Status Overlooked(int32_t r) const {
+    const Rank& rank = ranks_[r];
+    return absl::InvalidArgumentError(absl::StrCat(
+        RankName(workload_, r), ": node ", NodeOf(r, rank.last_skipped).id,
+        ": tensor_size is 0: with roofline-enabled AstraSim skips it and never runs what waits for "
+        "it, here node ",
+        NodeOf(r, rank.overlooked[0]).id, "; write a tensor_size and num_ops of 1 or more"));
   }
 
   // Says what is wrong with a rank whose nodes wait for each other.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -315,11 +317,14 @@ TEST(SimulationTest, RooflineSaysHowLongComputeNodesLast) {
   sparse.operations = 1'000'000;
   sparse.tensor_bytes = 1'000'000;
   workload.ranks[0].Add(sparse, {1});
-  // The host's nodes keep their durations, and those without bytes take no time.
+  // The host's nodes keep their durations; a byte takes no time.
   WorkloadNode host = ComputeNode(3, 5000);
   host.on_host = true;
   workload.ranks[0].Add(host, {2});
-  workload.ranks[0].Add(ComputeNode(4, 9000), {3});
+  WorkloadNode least = ComputeNode(4, 9000);
+  least.operations = 1;
+  least.tensor_bytes = 1;
+  workload.ranks[0].Add(least, {3});
   const SimulationResult result = RunSimulation(workload, Ring(2), system, WithNodeTimes());
   EXPECT_EQ(result.nodes[0].finish_ns, 20'000);
   EXPECT_EQ(result.nodes[1].finish_ns, 21'000);
@@ -329,6 +334,61 @@ TEST(SimulationTest, RooflineSaysHowLongComputeNodesLast) {
   EXPECT_THAT(
       Simulate(workload, Ring(2), system, {}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("roofline-enabled: peak-perf")));
+}
+
+class RooflineTest : public testing::Test {
+ protected:
+  RooflineTest() {
+    system_.roofline_enabled = true;
+    system_.peak_performance = 100;
+    system_.local_memory_bandwidth = 1000;
+    workload_.ranks[0].source = "w.0.et";
+  }
+
+  // 1 byte takes 1 ps.
+  static WorkloadNode Moves(uint64_t id, int64_t bytes) {
+    WorkloadNode node = ComputeNode(id, 5000);
+    node.operations = 1;
+    node.tensor_bytes = bytes;
+    return node;
+  }
+
+  SystemConfig system_ = SystemWith({"ring"});
+  Workload workload_ = EveryRank(2, Moves(1, 1'000'000));
+};
+
+// What the real AstraSim does: it ends such a node and goes on to what waits for it when anything
+// else of the rank ends.
+TEST_F(RooflineTest, AComputationWithoutBytesIsSkippedUntilTheNextEnd) {
+  workload_.ranks[0].Add(Moves(2, 0), {1});
+  EXPECT_THAT(RunSimulation(workload_, Ring(2), system_).finish_ns, ElementsAre(1000, 1000));
+  workload_.ranks[0].Add(Moves(3, 2'000'000));
+  workload_.ranks[0].Add(Moves(4, 2'000'000), {2});
+  const SimulationResult result = RunSimulation(workload_, Ring(2), system_, WithNodeTimes());
+  EXPECT_EQ(result.nodes[1].issue_ns, 1000);
+  EXPECT_EQ(result.nodes[1].finish_ns, 1000);
+  EXPECT_EQ(result.nodes[2].issue_ns, 1000);
+  EXPECT_EQ(result.nodes[3].issue_ns, 3000);
+  EXPECT_THAT(result.finish_ns, ElementsAre(5000, 1000));
+}
+
+TEST_F(RooflineTest, WhatWaitsForAComputationWithoutBytesMayNeverRun) {
+  workload_.ranks[0].Add(Moves(2, 0), {1});
+  workload_.ranks[0].Add(Moves(3, 1000), {2});
+  EXPECT_THAT(Simulate(workload_, Ring(2), system_, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(StartsWith("w.0.et: node 2: tensor_size is 0: with roofline-enabled "
+                                        "AstraSim skips it"),
+                             HasSubstr("here node 3"))));
+}
+
+TEST_F(RooflineTest, ARooflineDividesByTheOperations) {
+  WorkloadNode node = Moves(2, 1000);
+  node.operations = 0;
+  workload_.ranks[0].Add(node);
+  EXPECT_THAT(Simulate(workload_, Ring(2), system_, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("w.0.et: node 2: num_ops is 0; a roofline divides by it")));
 }
 
 TEST(SimulationTest, ReplayLetsEveryNodeLastItsDuration) {
@@ -503,6 +563,12 @@ TEST(SimulationTest, AnswersWhereOnlyAstraSimsProgramStops) {
   workload.ranks[1].Add(ReceiveNode(1, 0, 1));
   const NetworkConfig fast = Network({Dimension(BlockShape::kFullyConnected, 2, 50, 0)});
   EXPECT_THAT(RunSimulation(workload, fast, SystemConfig()).finish_ns, ElementsAre(0, 0));
+  // Messages of 2, 1, 0 and 0 bytes, since halving leaves nothing.
+  EXPECT_THAT(RunSimulation(EveryRank(4, CollectiveNode(1, CollectiveKind::kAllReduce, 0)),
+                            Network({Dimension(BlockShape::kFullyConnected, 4)}),
+                            SystemWith({"halvingDoubling"}))
+                  .finish_ns,
+              Each(10 + 4 * (500 + 10)));
   // No endpoint delay.
   SystemConfig system = SystemWith({"ring"});
   system.endpoint_delay_ns = 0;
@@ -603,6 +669,65 @@ TEST_F(BadWorkloadTest, MembersMustMeanTheSameCollective) {
                        StartsWith("rank 3: node 1: is all-gather of 1048576 bytes, but the same "
                                   "collective (number 1 of all ranks) is all-reduce of 1048576 "
                                   "bytes on rank 0 (node 1)")));
+}
+
+// Times are those of the real AstraSim, at 50 GiB/s, 500 ns and 1600 GB/s of memory.
+class MixedCollectiveTest : public testing::Test {
+ protected:
+  // Two collectives by turns on so many ranks; returns when the first and the second rank finish.
+  absl::StatusOr<std::pair<int64_t, int64_t>> Run(int32_t ranks, const std::string& algorithm,
+                                                  const WorkloadNode& first,
+                                                  const WorkloadNode& second) {
+    Workload workload = EveryRank(ranks, first);
+    for (int32_t rank = 1; rank < ranks; rank += 2) {
+      workload.ranks[rank] = RankWorkload();
+      workload.ranks[rank].Add(second);
+    }
+    SystemConfig system = SystemWith({algorithm});
+    system.local_memory_bandwidth = 1600;
+    const absl::StatusOr<SimulationResult> result =
+        Simulate(workload, Network({Dimension(BlockShape::kFullyConnected, ranks)}), system, {});
+    if (!result.ok()) return result.status();
+    return std::make_pair(result->finish_ns[0], result->finish_ns[1]);
+  }
+
+  const WorkloadNode gather_ = CollectiveNode(1, CollectiveKind::kAllGather, kMiB);
+};
+
+TEST_F(MixedCollectiveTest, AReduceScatterMeetsAnAllGatherOfTheSameMessages) {
+  const WorkloadNode of_two = CollectiveNode(1, CollectiveKind::kReduceScatter, 2 * kMiB);
+  EXPECT_THAT(Run(2, "ring", of_two, gather_), IsOkAndHolds(Pair(22016, 20051)));
+  const WorkloadNode of_four = CollectiveNode(1, CollectiveKind::kReduceScatter, 4 * kMiB);
+  EXPECT_THAT(Run(4, "ring", of_four, gather_), IsOkAndHolds(Pair(64063, 62098)));
+  EXPECT_THAT(Run(4, "direct", of_four, gather_), IsOkAndHolds(Pair(22016, 20051)));
+}
+
+TEST_F(MixedCollectiveTest, MessagesDecideAndNotKinds) {
+  const WorkloadNode all_reduce = CollectiveNode(1, CollectiveKind::kAllReduce, 4 * kMiB);
+  const WorkloadNode all_to_all = CollectiveNode(1, CollectiveKind::kAllToAll, 4 * kMiB);
+  const WorkloadNode scatter = CollectiveNode(1, CollectiveKind::kReduceScatter, 4 * kMiB);
+  EXPECT_THAT(Run(4, "direct", scatter, all_to_all), IsOkAndHolds(Pair(22016, 20051)));
+  EXPECT_THAT(Run(4, "ring", all_reduce, all_to_all), IsOkAndHolds(Pair(123676, 124186)));
+  EXPECT_THAT(Run(4, "ring", CollectiveNode(1, CollectiveKind::kAllReduce, 100),
+                  CollectiveNode(1, CollectiveKind::kAllReduce, 101)),
+              IsOkAndHolds(Pair(3070, 3070)));
+  // The last of these AstraSim ends where such ranks take turns, and not where they do not.
+  for (const auto& [algorithm, first, second] :
+       {std::make_tuple("ring", scatter, all_to_all), std::make_tuple("ring", scatter, all_reduce),
+        std::make_tuple("halvingDoubling", scatter, gather_)}) {
+    EXPECT_THAT(Run(4, algorithm, first, second),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("has other messages; the ranks would wait forever")));
+  }
+}
+
+// Distances 3 and 1; the real AstraSim's time.
+TEST(SimulationTest, SixRanksGatherByHalvingDoubling) {
+  SystemConfig system = SystemWith({"halvingDoubling"});
+  EXPECT_THAT(RunSimulation(EveryRank(6, CollectiveNode(1, CollectiveKind::kAllGather, kMiB)),
+                            Network({Dimension(BlockShape::kFullyConnected, 6)}), system)
+                  .finish_ns,
+              Each(59623));
 }
 
 TEST_F(BadWorkloadTest, MissingMembersAreADeadlock) {

@@ -177,7 +177,8 @@ TEST(FailureCatalogueTest, ExitZeroWithRanksMissingIsAFailure) {
             Output(4, 1, "[critical] !!!Hardware Resource sys.id=1 has unreleased nodes!!!\n")),
       StatusIs(absl::StatusCode::kAborted,
                AllOf(HasSubstr("1 of 4 ranks finished, not 1, 2, 3"),
-                     HasSubstr("ranks wait for each other"), HasSubstr("unreleased nodes"))));
+                     HasSubstr("ranks wait for each other"), HasSubstr("of tensor_size 0"),
+                     HasSubstr("unreleased nodes"))));
 }
 
 TEST(FailureCatalogueTest, ManyMissingRanksAreShortened) {

@@ -34,6 +34,8 @@ constexpr Convention kConventions[] = {
     {kInvolvedDimAttribute, AttributeProto::kBoolList},
     {kNumOpsAttribute, AttributeProto::kInt64Val},
     {kTensorSizeAttribute, AttributeProto::kUint64Val},
+    {kInputsAttribute, AttributeProto::kStringList},
+    {kOutputsAttribute, AttributeProto::kStringList},
     {kStreamAttribute, AttributeProto::kInt64Val},
     {kThreadAttribute, AttributeProto::kInt64Val},
     {kRecordFunctionIdAttribute, AttributeProto::kInt64Val},
@@ -186,6 +188,12 @@ AttributeProto* FindOrAdd(absl::string_view name, EtAttributes* attributes) {
   return added;
 }
 
+// Sets the attribute to `least` where it is absent or below; one that is no number stays.
+void RaiseTo(int64_t least, absl::string_view name, EtAttributes* attributes) {
+  const absl::StatusOr<std::optional<int64_t>> value = GetIntAttribute(*attributes, name);
+  if (value.ok() && value->value_or(0) < least) SetIntAttribute(name, least, attributes);
+}
+
 bool ConventionAllows(absl::string_view name, EtAttributeKind kind) {
   const EtAttributeKind expected = ExpectedAttributeKind(name);
   return expected == kind || expected == AttributeProto::VALUE_NOT_SET;
@@ -261,10 +269,28 @@ void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& value
   for (const bool value : values) list->add_values(value);
 }
 
+void AddEmptyList(absl::string_view name, EtAttributes* attributes) {
+  if (FindAttribute(*attributes, name) == nullptr) {
+    FindOrAdd(name, attributes)->mutable_string_list();
+  }
+}
+
 void SetRoofline(int64_t operations, int64_t bytes, EtAttributes* attributes) {
-  SetIntAttribute(kNumOpsAttribute, bytes > 0 ? std::max<int64_t>(1, operations) : operations,
-                  attributes);
+  SetIntAttribute(kNumOpsAttribute, operations, attributes);
   SetIntAttribute(kTensorSizeAttribute, bytes, attributes);
+}
+
+void CompleteForSimulators(ChakraProtoMsg::Node* node) {
+  EtAttributes* const attributes = node->mutable_attr();
+  const absl::StatusOr<std::optional<bool>> on_host =
+      GetBoolAttribute(*attributes, kIsCpuOpAttribute);
+  if (node->type() == ChakraProtoMsg::COMP_NODE && on_host.ok() && !on_host->value_or(false)) {
+    const bool waits = node->data_deps_size() > 0 || node->ctrl_deps_size() > 0;
+    RaiseTo(1, kNumOpsAttribute, attributes);
+    RaiseTo(waits ? 1 : kMinEarlyTensorBytes, kTensorSizeAttribute, attributes);
+  }
+  AddEmptyList(kInputsAttribute, attributes);
+  AddEmptyList(kOutputsAttribute, attributes);
 }
 
 EtAttributeKind ExpectedAttributeKind(absl::string_view name) {

@@ -48,6 +48,12 @@ inline constexpr int64_t kMaxGroupNumber = 499;
 inline constexpr absl::string_view kInvolvedDimAttribute = "involved_dim";
 inline constexpr absl::string_view kNumOpsAttribute = "num_ops";
 inline constexpr absl::string_view kTensorSizeAttribute = "tensor_size";
+// With a roofline, a computation at time 0 that moves less takes less than a nanosecond on memory
+// of 64 terabytes per second, and less than a nanosecond at time 0 aborts the simulation.
+inline constexpr int64_t kMinEarlyTensorBytes = 65536;
+// Names and bytes of the tensors that a node reads and writes, a list of texts.
+inline constexpr absl::string_view kInputsAttribute = "inputs";
+inline constexpr absl::string_view kOutputsAttribute = "outputs";
 
 // Names that converters of profiles use.
 inline constexpr absl::string_view kStreamAttribute = "stream";
@@ -106,14 +112,21 @@ void SetBoolAttribute(absl::string_view name, bool value, EtAttributes* attribut
 void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttributes* attributes);
 void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
                           EtAttributes* attributes);
+// Adds an empty list of texts, unless there is an attribute of that name.
+void AddEmptyList(absl::string_view name, EtAttributes* attributes);
 
 // Does nothing when there is none of that name.
 void RemoveAttribute(absl::string_view name, EtAttributes* attributes);
 
-// Sets what simulators with a roofline ask of every computation: num_ops and tensor_size. A
-// computation of no bytes takes no time there. They divide by the operations, so one that moves
-// bytes gets at least one operation; the bytes decide then.
+// Sets num_ops and tensor_size.
 void SetRoofline(int64_t operations, int64_t bytes, EtAttributes* attributes);
+
+// Adds what ASTRA-sim asks of a node, to be called when it has everything else:
+//   * roofline-enabled: num_ops and tensor_size of at least 1 for every computation of a device. One
+//     whose cost is not known takes no time so; with 0 bytes it would be skipped, and what waits for
+//     it never run. A computation that waits for nothing moves kMinEarlyTensorBytes at least.
+//   * track-local-mem: `inputs` and `outputs`, empty lists where there are none.
+void CompleteForSimulators(ChakraProtoMsg::Node* node);
 
 // Returns the kind that readers expect of the name; VALUE_NOT_SET when there is no convention.
 EtAttributeKind ExpectedAttributeKind(absl::string_view name);

@@ -173,17 +173,47 @@ TEST(EtAttributesTest, KnowsTheConventions) {
   EXPECT_EQ(AttributeKindName(AttributeProto::kSfixed64List), "sfixed64_list");
 }
 
-TEST(EtAttributesTest, ARooflineDividesByNothing) {
-  EtAttributes attributes;
-  SetRoofline(0, 64, &attributes);
-  EXPECT_EQ(FindAttribute(attributes, kNumOpsAttribute)->int64_val(), 1);
-  EXPECT_EQ(FindAttribute(attributes, kTensorSizeAttribute)->uint64_val(), 64u);
-  SetRoofline(5, 64, &attributes);
-  EXPECT_EQ(FindAttribute(attributes, kNumOpsAttribute)->int64_val(), 5);
-  // Nothing is moved: a simulator skips it.
-  SetRoofline(0, 0, &attributes);
-  EXPECT_EQ(FindAttribute(attributes, kNumOpsAttribute)->int64_val(), 0);
-  EXPECT_EQ(FindAttribute(attributes, kTensorSizeAttribute)->uint64_val(), 0u);
+// What ASTRA-sim needs to run the node with roofline-enabled.
+TEST(EtAttributesTest, SimulatorsSkipNoComputationAndDivideByNothing) {
+  const auto number = [](const Node& node, absl::string_view name) {
+    return GetIntAttribute(node.attr(), name)->value_or(-1);
+  };
+  Node node;
+  node.set_type(ChakraProtoMsg::COMP_NODE);
+  node.add_data_deps(1);
+  CompleteForSimulators(&node);
+  EXPECT_EQ(number(node, kNumOpsAttribute), 1);
+  EXPECT_EQ(number(node, kTensorSizeAttribute), 1);
+  SetRoofline(5, 64, node.mutable_attr());
+  CompleteForSimulators(&node);
+  EXPECT_EQ(number(node, kNumOpsAttribute), 5);
+  EXPECT_EQ(number(node, kTensorSizeAttribute), 64);
+  // It is at time 0 and must take some.
+  node.clear_data_deps();
+  CompleteForSimulators(&node);
+  EXPECT_EQ(number(node, kNumOpsAttribute), 5);
+  EXPECT_EQ(number(node, kTensorSizeAttribute), kMinEarlyTensorBytes);
+  Node host;
+  host.set_type(ChakraProtoMsg::COMP_NODE);
+  SetBoolAttribute(kIsCpuOpAttribute, true, host.mutable_attr());
+  CompleteForSimulators(&host);
+  EXPECT_EQ(number(host, kNumOpsAttribute), -1);
+}
+
+// What ASTRA-sim needs to run the node with track-local-mem.
+TEST(EtAttributesTest, EveryNodeHasListsOfInputsAndOutputs) {
+  Node node;
+  node.set_type(ChakraProtoMsg::COMM_COLL_NODE);
+  CompleteForSimulators(&node);
+  for (const absl::string_view name : {kInputsAttribute, kOutputsAttribute}) {
+    ASSERT_NE(FindAttribute(node.attr(), name), nullptr);
+    EXPECT_TRUE(FindAttribute(node.attr(), name)->has_string_list());
+  }
+  ASSERT_EQ(node.attr_size(), 2);
+  node.mutable_attr(0)->mutable_string_list()->add_values("x");
+  CompleteForSimulators(&node);
+  EXPECT_EQ(node.attr_size(), 2);
+  EXPECT_EQ(node.attr(0).string_list().values_size(), 1);
 }
 
 }  // namespace

@@ -47,8 +47,7 @@ void AddNote(const RankProgram::Note& note, ChakraProtoMsg::Node* message) {
     SetIntAttribute(kMicrobatchAttribute, note.microbatch, attributes);
   }
   if (message->type() != ChakraProtoMsg::COMP_NODE) return;
-  SetIntAttribute(kNumOpsAttribute, note.cost.operations, attributes);
-  SetIntAttribute(kTensorSizeAttribute, note.cost.bytes, attributes);
+  SetRoofline(note.cost.operations, note.cost.bytes, attributes);
 }
 
 }  // namespace

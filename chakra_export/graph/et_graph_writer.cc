@@ -146,6 +146,7 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
     for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
       encoder.Encode(nodes[next], &message);
       if (decorate != nullptr) decorate(nodes[next], &message);
+      CompleteForSimulators(&message);
       RETURN_IF_ERROR(trace->Add(message));
     }
   }

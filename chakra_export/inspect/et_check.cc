@@ -46,6 +46,7 @@ constexpr EtRuleInfo kRules[] = {
     {EtRule::kEmptyRecord, "empty_record", kWarning},
     {EtRule::kUnmatched, "unmatched", kError},
     {EtRule::kDisagreement, "disagreement", kError},
+    {EtRule::kMixedCollective, "mixed_collective", kWarning},
     {EtRule::kNotAMember, "not_a_member", kError},
     {EtRule::kDeadlock, "deadlock", kError},
     {EtRule::kIssueOrder, "issue_order", kWarning},
@@ -70,6 +71,7 @@ constexpr EtRuleInfo kRules[] = {
     {EtRule::kGroupOfOne, "group_of_one", kError},
     {EtRule::kInvolvedDim, "involved_dim", kError},
     {EtRule::kEarlyMessage, "early_message", kWarning},
+    {EtRule::kRoofline, "roofline", kWarning},
 };
 
 constexpr bool IsInOrder() {
@@ -217,6 +219,8 @@ class NodeChecker {
         if (on_host) {
           Report(EtRule::kHostNode,
                  "runs on the host, which makes ASTRA-sim's statistics fail at the end");
+        } else {
+          CheckRoofline();
         }
         return;
       case ChakraProtoMsg::COMM_COLL_NODE:
@@ -241,6 +245,32 @@ class NodeChecker {
         return;
       default:
         Report(EtRule::kNodeType, absl::StrCat("has the unknown type ", node_.type()));
+    }
+  }
+
+  // Only of nodes that say what they cost; without, ASTRA-sim says itself what is missing.
+  void CheckRoofline() {
+    const absl::StatusOr<std::optional<int64_t>> tensor_size =
+        GetIntAttribute(node_.attr(), kTensorSizeAttribute);
+    const absl::StatusOr<std::optional<int64_t>> num_ops =
+        GetIntAttribute(node_.attr(), kNumOpsAttribute);
+    if (!tensor_size.ok() || !num_ops.ok()) return;
+    const std::optional<int64_t> bytes = *tensor_size, operations = *num_ops;
+    if (!bytes.has_value() || !operations.has_value()) return;
+    const bool waits = node_.data_deps_size() > 0 || node_.ctrl_deps_size() > 0;
+    if (*bytes == 0) {
+      Report(EtRule::kRoofline,
+             "tensor_size is 0: with roofline-enabled ASTRA-sim skips it and never runs what waits "
+             "for it, unless something else ends on the rank; write 1");
+    } else if (*operations == 0) {
+      Report(EtRule::kRoofline,
+             "num_ops is 0: with roofline-enabled ASTRA-sim divides by it; write 1");
+    } else if (!waits && *bytes < kMinEarlyTensorBytes) {
+      Report(EtRule::kRoofline,
+             absl::StrCat("moves ", *bytes,
+                          " bytes at time 0, which aborts ASTRA-sim with roofline-enabled where "
+                          "memory is that fast in a nanosecond; let it move ",
+                          kMinEarlyTensorBytes, " or wait for another"));
     }
   }
 
@@ -448,7 +478,15 @@ class GraphChecker {
     const std::vector<NodeIndex> cycle = FindCycle(graph_);
     const CommunicationMatch match(graph_);
     for (const MatchProblem& problem : match.problems()) {
-      Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
+      if (problem.kind == MatchProblem::Kind::kDisagreement &&
+          HaveSameMessages(match.members(match.instance_of(problem.node)))) {
+        Report(EtRule::kMixedCollective, problem.node,
+               absl::StrCat(problem.text,
+                            "; ASTRA-sim takes one for the other with ring and direct "
+                            "implementations, since the messages are the same"));
+      } else {
+        Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
+      }
     }
     if (!cycle.empty()) {
       Report(EtRule::kCycle, cycle[0], DescribeCycle(graph_, cycle));
@@ -458,6 +496,26 @@ class GraphChecker {
   }
 
  private:
+  // Returns whether the members of a collective send the same messages, whatever they mean by them:
+  // a reduce-scatter passes on the share of one rank as an all-gather does, and between two ranks an
+  // all-to-all is no other.
+  bool HaveSameMessages(absl::Span<const NodeIndex> members) const {
+    const std::optional<int64_t> first = MessageBytes(members[0]);
+    return first.has_value() &&
+           absl::c_all_of(members, [&](NodeIndex member) { return MessageBytes(member) == first; });
+  }
+
+  std::optional<int64_t> MessageBytes(NodeIndex node) const {
+    if (graph_.type(node) != ChakraProtoMsg::COMM_COLL_NODE) return std::nullopt;
+    const Communication& communication = *graph_.communication(node);
+    if (communication.type == ChakraProtoMsg::ALL_GATHER) return communication.bytes;
+    const auto ranks = static_cast<int64_t>(graph_.groups()[communication.group].ranks.size());
+    const bool passes_shares = communication.type == ChakraProtoMsg::REDUCE_SCATTER ||
+                               (communication.type == ChakraProtoMsg::ALL_TO_ALL && ranks == 2);
+    if (!passes_shares || communication.bytes % ranks != 0) return std::nullopt;
+    return communication.bytes / ranks;
+  }
+
   // ASTRA-sim's statistics throw on these.
   bool BreaksStatistics(NodeIndex node) const {
     const ChakraProtoMsg::NodeType type = graph_.type(node);

@@ -37,6 +37,7 @@ enum class EtRule : uint8_t {
   // What ranks do together.
   kUnmatched,
   kDisagreement,
+  kMixedCollective,
   kNotAMember,
   kDeadlock,
   kIssueOrder,
@@ -62,8 +63,9 @@ enum class EtRule : uint8_t {
   kGroupOfOne,
   kInvolvedDim,
   kEarlyMessage,
+  kRoofline,
 };
-inline constexpr size_t kEtRuleCount = static_cast<size_t>(EtRule::kEarlyMessage) + 1;
+inline constexpr size_t kEtRuleCount = static_cast<size_t>(EtRule::kRoofline) + 1;
 
 // Severity of a rule that a simulation would abort or hang on, or take for something else.
 inline constexpr absl::string_view kErrorSeverity = "error";

@@ -1,5 +1,6 @@
 #include "chakra_export/inspect/et_check.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -147,6 +148,17 @@ TEST(EtCheckTest, CommunicationThatDoesNotMatch) {
   EXPECT_THAT(
       CheckGraphOf({{CollectiveNode(1, kAllReduce, 8)}, {CollectiveNode(1, kAllReduce, 9)}}),
       ElementsAre(Breaks(EtRule::kDisagreement, "ALL_REDUCE of 9 bytes")));
+}
+
+TEST(EtCheckTest, AReduceScatterMayMeetAnAllGatherOfTheSameMessages) {
+  const auto reduce_scatter_meets = [](int64_t bytes) {
+    return CheckGraphOf({{CollectiveNode(1, ChakraProtoMsg::REDUCE_SCATTER, 128)},
+                         {CollectiveNode(1, ChakraProtoMsg::ALL_GATHER, bytes)}});
+  };
+  EXPECT_THAT(reduce_scatter_meets(64),
+              ElementsAre(Breaks(EtRule::kMixedCollective, "the messages are the same")));
+  EXPECT_THAT(reduce_scatter_meets(128),
+              ElementsAre(Breaks(EtRule::kDisagreement, "ALL_GATHER of 128 bytes")));
 }
 
 TEST(EtCheckTest, DeadlocksOfOneCommunicationAtATime) {
@@ -324,6 +336,24 @@ TEST(NodeCheckTest, Collectives) {
   EXPECT_THAT(RulesBrokenBy(node), ElementsAre("involved_dim"));
   SetBoolListAttribute(kInvolvedDimAttribute, {false, true}, node.mutable_attr());
   EXPECT_THAT(RulesBrokenBy(node), IsEmpty());
+}
+
+TEST(NodeCheckTest, RooflinesSkipComputationsWithoutBytes) {
+  // Returns how often the rule is broken by a computation that waits for another, or does not.
+  const auto broken = [](int64_t operations, int64_t bytes, bool waits) {
+    Node node = CompNode(2, 10);
+    if (waits) node.add_data_deps(1);
+    SetRoofline(operations, bytes, node.mutable_attr());
+    const std::vector<std::string> rules = RulesBrokenBy(node);
+    return std::count(rules.begin(), rules.end(), "roofline");
+  };
+  EXPECT_EQ(broken(5, 0, true), 1);
+  EXPECT_EQ(broken(0, 1, true), 1);
+  EXPECT_EQ(broken(1, 1, true), 0);
+  // At time 0 it may take no time.
+  EXPECT_EQ(broken(1, kMinEarlyTensorBytes - 1, false), 1);
+  EXPECT_EQ(broken(1, kMinEarlyTensorBytes, false), 0);
+  EXPECT_THAT(RulesBrokenBy(CompNode(1, 10)), IsEmpty());
 }
 
 TEST(NodeCheckTest, Groups) {

@@ -184,6 +184,10 @@ class Obfuscator {
     ASSIGN_OR_RETURN(const std::optional<std::vector<bool>> dimensions,
                      GetBoolListAttribute(node.attr(), kInvolvedDimAttribute));
     if (dimensions.has_value()) SetBoolListAttribute(kInvolvedDimAttribute, *dimensions, kept);
+    // Simulators ask whether there are lists of tensors, whose names would tell much.
+    for (const absl::string_view name : {kInputsAttribute, kOutputsAttribute}) {
+      if (FindAttribute(node.attr(), name) != nullptr) AddEmptyList(name, kept);
+    }
     ASSIGN_OR_RETURN(const std::optional<std::string> kinds,
                      GetStringAttribute(node.attr(), kDependencyKindsAttribute));
     if (kinds.has_value() && ParseEdgeKinds(*kinds).has_value()) {

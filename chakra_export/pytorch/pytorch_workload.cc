@@ -189,8 +189,6 @@ class Decorator {
     if (run_node >= nodes_.origins.size()) {
       if (message->type() == ChakraProtoMsg::METADATA_NODE) {
         message->mutable_inputs()->set_values(group_table_);
-      } else if (!from.IsOnHost()) {
-        SetRoofline(0, 0, message->mutable_attr());
       }
       return;
     }
@@ -255,20 +253,14 @@ class Decorator {
     return bearers;
   }
 
-  // Every computation of a device has operations and bytes, since simulators with a roofline insist
-  // on them; one whose cost is not known, or that another bears, has none of either.
   void AddCost(const NodeOrigin& origin, ChakraProtoMsg::Node* message) const {
-    const bool computes = message->type() == ChakraProtoMsg::COMP_NODE;
     const auto bearer = cost_bearers_[origin.input].find(origin.node);
-    if (bearer == cost_bearers_[origin.input].end()) {
-      if (computes) SetRoofline(0, 0, message->mutable_attr());
-      return;
-    }
+    if (bearer == cost_bearers_[origin.input].end()) return;
     const HostTrace& host = ranks_[origin.input].host;
     const HostOpDetails details = host.Details(bearer->second);
     SetTensors(details, /*with_values=*/false, message);
     const OpCost cost = CostOfOperator(host.name(bearer->second), details);
-    if (computes) {
+    if (message->type() == ChakraProtoMsg::COMP_NODE) {
       SetRoofline(cost.operations.value_or(0), cost.bytes, message->mutable_attr());
     }
   }

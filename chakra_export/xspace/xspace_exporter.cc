@@ -151,8 +151,6 @@ class Exporter {
     return it->second;
   }
 
-  // Every computation of a device has operations and bytes, since simulators with a roofline insist
-  // on them; one whose cost is not known, or that another node bears, has none of either.
   void AddCost(const RunNode& node, ChakraProtoMsg::Node* message) {
     if (node.instruction != nullptr && node.bears_cost) {
       const HloCost& cost = CostOfInstruction(node.instruction);

@@ -266,6 +266,13 @@ TEST_F(AstraSimulateTest, BadConfigurationsExitWithTwoFileAndKey) {
                           "of two of ranks, but there are 6"));
 }
 
+TEST_F(AstraSimulateTest, AGroupOfOneMemberMayBeDeclared) {
+  const CommandResult result = Simulate(
+      {"--comm_groups=" + directory_.Write("groups.json", R"({"1": [0], "2.0": [0, 1]})")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, HasSubstr("33,829 ns"));
+}
+
 TEST_F(AstraSimulateTest, BadGroupsExitWithTwoFileAndKey) {
   const auto groups = [&](const char* json) {
     return Simulate({"--comm_groups=" + directory_.Write("groups.json", json)});
@@ -273,7 +280,7 @@ TEST_F(AstraSimulateTest, BadGroupsExitWithTwoFileAndKey) {
   ExpectRefused(groups(R"({"0": [0, 1]})"), 2, HasSubstr("groups.json: group 0: ids start at 1"));
   ExpectRefused(groups(R"({"1": [0, 9]})"), 2,
                 HasSubstr("groups.json: group 1: rank 9 does not exist"));
-  ExpectRefused(groups(R"({"1": [0]})"), 2, HasSubstr("groups.json: group 1: has 1 members"));
+  ExpectRefused(groups(R"({"1": []})"), 2, HasSubstr("groups.json"));
   ExpectRefused(groups(R"({"1": [0, 0]})"), 2, HasSubstr("groups.json"));
   ExpectRefused(groups(R"({"tp": [0, 1]})"), 2, HasSubstr("groups.json: \"tp\""));
   ExpectRefused(groups(R"({"1": [0, 1)"), 2, HasSubstr("groups.json"));

@@ -119,6 +119,13 @@ TEST_F(ChakraGenerateTest, MessagesTakeWhatTheirLinksTake) {
             20031 + 2 * 19531 + 20031);
 }
 
+// What comes before a small message costs nothing, yet a roofline must not skip it: 65536 bytes at
+// 1600 GB/s take 40 ns.
+TEST_F(ChakraGenerateTest, MessagesRunToTheEndOnARoofline) {
+  speeds_ = R"("local-mem-bw": 1600, "roofline-enabled": 1, "peak-perf": 1)";
+  EXPECT_EQ(SimulatedNs({"--pattern=p2p-pair", "--ranks=2", "--bytes=512"}), 40 + 509);
+}
+
 // 64 tokens of hidden size 256 on four ranks: attention (8*64*256^2 + 4*64*64*256) / 4 = 9 * 2^20
 // operations, MLP 16*64*256^2 / 4 = 16 * 2^20, backward twice that; the optimizer of four layers
 // 12 * 4 * 12*256^2/4 = 9 * 2^20. At 2^20 operations in a microsecond these are 9, 16, 18, 32 and

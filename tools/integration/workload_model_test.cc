@@ -101,6 +101,23 @@ TEST(WorkloadModelTest, AMeasuredJobIsScaled) {
   const CommandResult checked =
       RunCommandLine("tools/chakra_inspect", {"--et=" + output, "--check"});
   EXPECT_EQ(checked.exit_code, 0) << checked.standard_output;
+  EXPECT_THAT(checked.standard_output, HasSubstr("no problems"));
+  const CommandResult on_a_roofline = RunCommandLine(
+      "tools/astra_simulate",
+      {"--workload=" + output,
+       "--network=" + directory.Write("n.yml",
+                                      "topology: [ Switch ]\nnpus_count: [ 8 ]\n"
+                                      "bandwidth: [ 10 ]\nlatency: [ 500 ]\n"),
+       "--system=" + directory.Write("s.json",
+                                     R"({"scheduling-policy": "LIFO", "endpoint-delay": 10,
+                             "active-chunks-per-dimension": 1, "preferred-dataset-splits": 1,
+                             "collective-optimization": "localBWAware", "local-mem-bw": 1600,
+                             "peak-perf": 100, "roofline-enabled": 1,
+                             "all-reduce-implementation": ["ring"],
+                             "all-gather-implementation": ["ring"],
+                             "reduce-scatter-implementation": ["ring"],
+                             "all-to-all-implementation": ["ring"]})")});
+  EXPECT_EQ(on_a_roofline.exit_code, 0) << on_a_roofline.standard_error;
   const CommandResult again = WorkloadModelCommand(
       {"scale", "--et=" + output, "--layout=16", "--output=" + directory.PathOf("et/larger")});
   EXPECT_EQ(again.exit_code, 0) << again.standard_error;
