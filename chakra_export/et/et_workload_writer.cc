@@ -77,12 +77,14 @@ void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out) {
 
 absl::StatusOr<EtWriter*> EtWorkloadWriter::BeginTrace(
     int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata) {
-  if (!writers_.empty()) RETURN_IF_ERROR(writers_.back()->Prepare());
+  RETURN_IF_ERROR(FinishTrace());
   files_.push_back({rank, EtPath(prefix_, rank)});
-  ASSIGN_OR_RETURN(std::unique_ptr<EtWriter> writer,
-                   EtWriter::Create(file_system_, files_.back().path, metadata));
-  writers_.push_back(std::move(writer));
-  return writers_.back().get();
+  ASSIGN_OR_RETURN(trace_, EtWriter::Create(file_system_, files_.back().path, metadata));
+  return trace_.get();
+}
+
+absl::Status EtWorkloadWriter::FinishTrace() {
+  return trace_ == nullptr ? absl::OkStatus() : finished_.Add(trace_->TakeFile());
 }
 
 absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
@@ -105,17 +107,16 @@ absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
 
 absl::StatusOr<WrittenWorkload> EtWorkloadWriter::Commit(std::optional<int64_t> rank_count) {
   WrittenWorkload written;
-  if (!writers_.empty()) RETURN_IF_ERROR(writers_.back()->Prepare());
+  RETURN_IF_ERROR(FinishTrace());
   const std::string groups_path = CommGroupsPath(prefix_);
-  std::unique_ptr<AtomicFileWriter> groups_file;
   if (!groups_.empty()) {
     written.comm_groups = groups_path;
-    ASSIGN_OR_RETURN(groups_file, AtomicFileWriter::Create(file_system_, groups_path));
+    ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> groups_file,
+                     AtomicFileWriter::Create(file_system_, groups_path));
     RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups_)));
-    RETURN_IF_ERROR(groups_file->Prepare());
+    RETURN_IF_ERROR(finished_.Add(std::move(groups_file)));
   }
-  for (const auto& writer : writers_) RETURN_IF_ERROR(writer->Commit());
-  if (groups_file != nullptr) RETURN_IF_ERROR(groups_file->Commit());
+  RETURN_IF_ERROR(finished_.Commit());
   written.files = std::move(files_);
 
   ASSIGN_OR_RETURN(written.removed, StaleTraces(written.files, rank_count));

@@ -51,12 +51,11 @@ class EtWriter {
   // A node of more than kMaxEtRecordBytes is InvalidArgument.
   absl::Status Add(const ChakraProtoMsg::Node& node);
 
-  // Puts all nodes on the disk, in a file that has no name yet. Nothing but Commit may be called
-  // afterwards.
-  absl::Status Prepare() { return file_->Prepare(); }
-
   // Gives the file its name. Nothing may be called afterwards.
   absl::Status Commit() { return file_->Commit(); }
+
+  // Returns the file with all nodes, to be committed with others. Nothing may be called afterwards.
+  std::unique_ptr<AtomicFileWriter> TakeFile() { return std::move(file_); }
 
  private:
   explicit EtWriter(std::unique_ptr<AtomicFileWriter> file) : file_(std::move(file)) {}
@@ -83,10 +82,10 @@ struct WrittenWorkload {
 class EtWorkloadWriter {
  public:
   EtWorkloadWriter(FileSystem& file_system, std::string prefix)
-      : file_system_(file_system), prefix_(std::move(prefix)) {}
+      : file_system_(file_system), prefix_(std::move(prefix)), finished_(file_system) {}
 
   // Begins the trace of a rank and returns its writer, to which nodes are added until the next
-  // trace begins. The trace before is put on the disk, in a file that has no name yet.
+  // trace begins. The trace before is written to a file that has no name yet.
   absl::StatusOr<EtWriter*> BeginTrace(int64_t rank,
                                        const ChakraProtoMsg::GlobalMetadata& metadata);
 
@@ -102,6 +101,9 @@ class EtWorkloadWriter {
   absl::StatusOr<WrittenWorkload> Commit(std::optional<int64_t> rank_count);
 
  private:
+  // Finishes the trace that is being written, if there is one.
+  absl::Status FinishTrace();
+
   // Returns the traces under the prefix that a workload of these files leaves behind.
   absl::StatusOr<std::vector<std::string>> StaleTraces(const std::vector<EtFile>& written,
                                                        std::optional<int64_t> rank_count) const;
@@ -109,9 +111,10 @@ class EtWorkloadWriter {
   FileSystem& file_system_;
   const std::string prefix_;
   CommGroups groups_;
-  // One writer for each file.
+  // All traces begun, the last of which is being written; the others are finished.
   std::vector<EtFile> files_;
-  std::vector<std::unique_ptr<EtWriter>> writers_;
+  std::unique_ptr<EtWriter> trace_;
+  AtomicFileBatch finished_;
 };
 
 }  // namespace meridian

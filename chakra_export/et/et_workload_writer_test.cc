@@ -1,7 +1,9 @@
 #include "chakra_export/et/et_workload_writer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -104,6 +106,36 @@ TEST(EtWorkloadWriterTest, AFullDiskLeavesTheEarlierWorkload) {
   full.Fail(Operation::kAppend, 2, absl::ResourceExhaustedError("planned"));
   EXPECT_THAT(Commit(full, directory.PathOf("w"), {1}, {{"4", {0, 1}}}, 2),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("w.comm_groups.json")));
+  EXPECT_EQ(directory.List(), before);
+  EXPECT_EQ(directory.Read("w.1.et"), "{}");
+}
+
+// Every sync waits for the disk: 10,000 ranks took a minute of which a tenth was work.
+TEST(EtWorkloadWriterTest, TracesOfManyRanksDoNotTakeASyncEach) {
+  const TemporaryDirectory directory;
+  FaultyFileSystem file_system(FileSystem::Posix());
+  std::vector<int64_t> ranks(1000);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  ASSERT_OK(Commit(file_system, directory.PathOf("w"), ranks, {{"4", {0, 1}}}, ranks.size()));
+  const auto count = [&](Operation operation) {
+    return std::count(file_system.operations().begin(), file_system.operations().end(), operation);
+  };
+  EXPECT_LE(count(Operation::kSync), 64);
+  EXPECT_EQ(count(Operation::kSyncFileSystem), 1);
+  EXPECT_EQ(count(Operation::kSyncDirectory), 1);
+  EXPECT_EQ(count(Operation::kRename), 1001);
+}
+
+TEST(EtWorkloadWriterTest, NoTraceOfManyGetsItsNameBeforeAllAreSynced) {
+  const TemporaryDirectory directory;
+  WriteEarlier(directory);
+  const auto before = directory.List();
+  FaultyFileSystem full(FileSystem::Posix());
+  full.Fail(Operation::kSyncFileSystem, 1, absl::ResourceExhaustedError("planned"));
+  std::vector<int64_t> ranks(100);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  EXPECT_THAT(Commit(full, directory.PathOf("w"), ranks, {}, ranks.size()),
+              StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(directory.List(), before);
   EXPECT_EQ(directory.Read("w.1.et"), "{}");
 }

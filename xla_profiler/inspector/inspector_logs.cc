@@ -519,6 +519,9 @@ class OverlaidFileSystem : public FileSystem {
     return base_.CreateDirectories(path);
   }
   absl::Status SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
+  absl::Status SyncFileSystem(const std::string& directory) override {
+    return base_.SyncFileSystem(directory);
+  }
   absl::StatusOr<FileKind> Kind(const std::string& path) override { return base_.Kind(path); }
   absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {
     return base_.List(directory);

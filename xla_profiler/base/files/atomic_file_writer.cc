@@ -1,6 +1,6 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 
-#include <cstddef>
+#include <set>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -90,12 +90,14 @@ absl::Status AtomicFileWriter::Append(absl::string_view data) {
 }
 
 absl::Status AtomicFileWriter::Prepare() {
-  if (status_.ok()) status_ = Annotate(Finish(), path_);
+  if (status_.ok()) status_ = Annotate(Finish(/*sync=*/true), path_);
   return status_;
 }
 
 absl::Status AtomicFileWriter::Commit() {
-  if (status_.ok()) status_ = Annotate(Publish(), path_);
+  RETURN_IF_ERROR(Prepare());
+  status_ = Annotate(Publish(), path_);
+  if (status_.ok()) status_ = Annotate(file_system_.SyncDirectory(Directory()), path_);
   return status_;
 }
 
@@ -115,22 +117,48 @@ absl::Status AtomicFileWriter::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFileWriter::Finish() {
+absl::Status AtomicFileWriter::Finish(bool sync) {
   if (file_ == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(Flush());
   std::string().swap(buffer_);
-  RETURN_IF_ERROR(file_->Sync());
+  if (sync) RETURN_IF_ERROR(file_->Sync());
   RETURN_IF_ERROR(file_->Close());
   file_ = nullptr;
   return absl::OkStatus();
 }
 
 absl::Status AtomicFileWriter::Publish() {
-  RETURN_IF_ERROR(Finish());
   RETURN_IF_ERROR(file_system_.Rename(temporary_->path(), path_));
   temporary_ = nullptr;
+  return absl::OkStatus();
+}
+
+std::string AtomicFileWriter::Directory() const {
   const absl::string_view directory = DirectoryPrefix(path_);
-  return file_system_.SyncDirectory(directory.empty() ? "." : std::string(directory));
+  return directory.empty() ? "." : std::string(directory);
+}
+
+absl::Status AtomicFileBatch::Add(std::unique_ptr<AtomicFileWriter> file) {
+  RETURN_IF_ERROR(file->status_);
+  RETURN_IF_ERROR(Annotate(file->Finish(/*sync=*/files_.size() < kSyncedAlone), file->path_));
+  files_.push_back(std::move(file));
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileBatch::Commit() {
+  std::set<std::string> directories, unsynced;
+  for (size_t i = 0; i < files_.size(); ++i) {
+    directories.insert(files_[i]->Directory());
+    if (i >= kSyncedAlone) unsynced.insert(files_[i]->Directory());
+  }
+  for (const std::string& directory : unsynced) {
+    RETURN_IF_ERROR(file_system_.SyncFileSystem(directory));
+  }
+  for (const auto& file : files_) RETURN_IF_ERROR(Annotate(file->Publish(), file->path_));
+  for (const std::string& directory : directories) {
+    RETURN_IF_ERROR(file_system_.SyncDirectory(directory));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,

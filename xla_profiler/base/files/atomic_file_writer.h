@@ -8,9 +8,11 @@
 #ifndef XLA_PROFILER_BASE_FILES_ATOMIC_FILE_WRITER_H_
 #define XLA_PROFILER_BASE_FILES_ATOMIC_FILE_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,14 +48,18 @@ class AtomicFileWriter : public ByteSink {
   absl::Status Commit();
 
  private:
+  friend class AtomicFileBatch;
+
   AtomicFileWriter(FileSystem& file_system, std::string path,
                    std::unique_ptr<const UnfinishedFile> temporary,
                    std::unique_ptr<WritableFile> file);
 
   absl::Status AppendBuffered(absl::string_view data);
   absl::Status Flush();
-  absl::Status Finish();
+  absl::Status Finish(bool sync);
   absl::Status Publish();
+  // Returns the directory in which the file lies.
+  std::string Directory() const;
 
   FileSystem& file_system_;
   const std::string path_;
@@ -65,6 +71,29 @@ class AtomicFileWriter : public ByteSink {
   uint64_t bytes_appended_ = 0;
   // The first error; everything after it returns the same.
   absl::Status status_;
+};
+
+// Files that get their names together: none before the bytes of all are on the disk.
+//
+// The first kSyncedAlone files are synced one by one. A sync waits for the disk however small the
+// file is, so the files beyond are synced by one call for their whole file system, which may have
+// to wait for what other programs write, too. Each directory is synced once.
+class AtomicFileBatch {
+ public:
+  static constexpr size_t kSyncedAlone = 64;
+
+  explicit AtomicFileBatch(FileSystem& file_system) : file_system_(file_system) {}
+
+  // Takes a file to which nothing will be appended any more, and frees what writing it took.
+  absl::Status Add(std::unique_ptr<AtomicFileWriter> file);
+
+  // Makes the files visible under their names, in the order in which they came. Nothing may be
+  // called afterwards.
+  absl::Status Commit();
+
+ private:
+  FileSystem& file_system_;
+  std::vector<std::unique_ptr<AtomicFileWriter>> files_;
 };
 
 // Creates, appends and commits.

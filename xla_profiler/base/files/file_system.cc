@@ -136,6 +136,10 @@ int OpenAndUnlinkTemporary(const std::string& directory) {
   return fd;
 }
 
+int OpenDirectory(const std::string& path) {
+  return RetryInterrupted([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+}
+
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
@@ -188,9 +192,16 @@ class PosixFileSystem : public FileSystem {
     return error ? ErrnoToStatus(error.value(), path) : absl::OkStatus();
   }
 
+  absl::Status SyncFileSystem(const std::string& directory) override {
+    const FileDescriptor fd(OpenDirectory(directory));
+    if (fd.get() == -1 || RetryInterrupted([&] { return syncfs(fd.get()); }) == -1) {
+      return ErrnoToStatus(errno, directory);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status SyncDirectory(const std::string& path) override {
-    const FileDescriptor fd(
-        RetryInterrupted([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    const FileDescriptor fd(OpenDirectory(path));
     if (fd.get() == -1) return ErrnoToStatus(errno, path);
     // EINVAL: some network file systems cannot sync a directory, and offer nothing better.
     if (RetryInterrupted([&] { return fsync(fd.get()); }) == -1 && errno != EINVAL) {

@@ -77,6 +77,10 @@ class FileSystem {
   // Makes renames and creations in the directory survive a crash of the machine.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 
+  // Makes everything written so far to the file system that holds the directory survive a crash of
+  // the machine, by whomever it was written: one call in place of a Sync of each of many files.
+  virtual absl::Status SyncFileSystem(const std::string& directory) = 0;
+
   // Follows links; NotFound when there is nothing.
   virtual absl::StatusOr<FileKind> Kind(const std::string& path) = 0;
 

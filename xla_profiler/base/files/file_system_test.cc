@@ -168,6 +168,12 @@ TEST_F(PosixFileSystemTest, SyncsADirectory) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
+TEST_F(PosixFileSystemTest, SyncsTheFileSystemOfADirectory) {
+  EXPECT_OK(file_system_.SyncFileSystem(directory_.path()));
+  EXPECT_THAT(file_system_.SyncFileSystem(directory_.PathOf("missing")),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
 TEST_F(PosixFileSystemTest, TellsKindsThroughLinks) {
   const std::string file = directory_.Write("a", "");
   const std::string link = directory_.PathOf("link");

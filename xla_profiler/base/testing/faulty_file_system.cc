@@ -22,8 +22,9 @@ std::ostream& operator<<(std::ostream& out, Operation operation) {
                                            "Close",         "MapTemporary",
                                            "Map",           "Rename",
                                            "Delete",        "CreateDirectories",
-                                           "SyncDirectory", "Kind",
-                                           "List",          "Glob"};
+                                           "SyncDirectory", "SyncFileSystem",
+                                           "Kind",          "List",
+                                           "Glob"};
   return out << kNames[static_cast<int>(operation)];
 }
 
@@ -114,6 +115,11 @@ absl::Status FaultyFileSystem::CreateDirectories(const std::string& path) {
 absl::Status FaultyFileSystem::SyncDirectory(const std::string& path) {
   RETURN_IF_ERROR(Record(Operation::kSyncDirectory).status);
   return base_.SyncDirectory(path);
+}
+
+absl::Status FaultyFileSystem::SyncFileSystem(const std::string& directory) {
+  RETURN_IF_ERROR(Record(Operation::kSyncFileSystem).status);
+  return base_.SyncFileSystem(directory);
 }
 
 absl::StatusOr<FileKind> FaultyFileSystem::Kind(const std::string& path) {

@@ -33,6 +33,7 @@ enum class Operation {
   kDelete,
   kCreateDirectories,
   kSyncDirectory,
+  kSyncFileSystem,
   kKind,
   kList,
   kGlob,
@@ -65,6 +66,7 @@ class FaultyFileSystem : public FileSystem {
   absl::Status Delete(const std::string& path) override;
   absl::Status CreateDirectories(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& path) override;
+  absl::Status SyncFileSystem(const std::string& directory) override;
   absl::StatusOr<FileKind> Kind(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override;
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) override;
