@@ -218,9 +218,14 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& w
     nodes += static_cast<int64_t>(rank.nodes().size());
   }
   options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes));
+  Outcome outcome;
+  const bool is_measured = MeasuredSpanNs(workload).has_value() && !inputs.system.replay_only;
+  if (!is_measured && !inputs.corrections.has_value() && inputs.intervals.empty()) {
+    ASSIGN_OR_RETURN(outcome.result, Simulate(workload, inputs.network, inputs.system, options));
+    return outcome;
+  }
   ASSIGN_OR_RETURN(CorrectedSimulator simulator,
                    CorrectedSimulator::Create(workload, inputs.network, inputs.system, options));
-  Outcome outcome;
   if (inputs.corrections.has_value()) {
     ASSIGN_OR_RETURN(CorrectedSimulation corrected, simulator.Run(*inputs.corrections));
     outcome.result = std::move(corrected.result);

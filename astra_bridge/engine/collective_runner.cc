@@ -76,7 +76,7 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
 CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& groups,
                                    const Topology& topology, const SystemConfig& system,
                                    const SimulationOptions& options, TransferLog* log,
-                                   LinkNetwork& network, EventQueue& events,
+                                   OrderWatch* order, LinkNetwork& network, EventQueue& events,
                                    std::function<void(int32_t rank, uint32_t node)> on_done)
     : workload_(workload),
       groups_(groups),
@@ -84,11 +84,13 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
       system_(system),
       options_(options),
       log_(log),
+      order_(order),
       network_(network),
       events_(events),
       on_done_(std::move(on_done)),
       open_groups_(groups.groups().size()),
-      trees_taken_(kSimulatedCollectives * topology.dimension_count()) {
+      trees_taken_(kSimulatedCollectives * topology.dimension_count()),
+      phase_finished_ns_(topology.npus(), -1) {
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
   queues_.resize(comm_streams * topology.dimension_count());
   current_.resize(comm_streams);
@@ -193,9 +195,15 @@ uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node
   int32_t* const trees =
       &trees_taken_[static_cast<size_t>(planned->shape.op) * topology_.dimension_count()];
   collective.first_tree.assign(trees, trees + topology_.dimension_count());
+  bool takes_trees = false;
   for (const CollectivePhase& phase : plan.phases) {
-    if (phase.trees_per_chunk > 0) trees[phase.dimension] += plan.chunks;
+    if (phase.trees_per_chunk == 0) continue;
+    trees[phase.dimension] += plan.chunks;
+    // Which of two collectives gets which trees is decided by who is first.
+    if (order_ != nullptr && tree_taken_ns_ == events_.now_ns()) order_->mattered = true;
+    takes_trees = true;
   }
+  if (takes_trees) tree_taken_ns_ = events_.now_ns();
   return number;
 }
 
@@ -321,6 +329,9 @@ void CollectiveRunner::StartPhase(uint32_t number) {
   const CollectivePhase& phase = PhaseOf(stream);
   stream.is_running = true;
   stream.position = phase.stride == 0 ? stream.member : stream.member / phase.stride % phase.size;
+  stream.packets_to_drop = phase.parallel;
+  stream.prepared_ns = -1;
+  stream.received_ns = -1;
   stream.early.clear();
   if (!early_.empty()) {
     const auto early =
@@ -345,9 +356,11 @@ void CollectiveRunner::OnPrepared(uint32_t number) {
   Collective& collective = *collectives_[stream.collective];
   if (!collective.lockstep_tried) TryLockstep(stream.collective);
   if (collective.in_lockstep) {
-    FreeStream(number);
+    if (--stream.packets_to_drop == 0) FreeStream(number);
     return;
   }
+  stream.prepared_ns = events_.now_ns();
+  CheckOrder(stream);
   StreamHost host(*this, number);
   if (ExchangeState* const exchange = std::get_if<ExchangeState>(&stream.state)) {
     exchange->OnPrepared(host.phase(), stream.position, host);
@@ -363,8 +376,15 @@ void CollectiveRunner::OnReduce(uint32_t number) {
                          EventKind::kPrepared, number);
 }
 
+void CollectiveRunner::CheckOrder(const Stream& stream) {
+  if (order_ == nullptr || stream.prepared_ns != stream.received_ns) return;
+  if (PhaseOf(stream).parallel > 1) order_->mattered = true;
+}
+
 void CollectiveRunner::OnReceived(uint32_t number) {
   Stream& stream = streams_[number];
+  stream.received_ns = events_.now_ns();
+  CheckOrder(stream);
   StreamHost host(*this, number);
   if (ExchangeState* const exchange = std::get_if<ExchangeState>(&stream.state)) {
     exchange->OnReceived(host.phase(), host);
@@ -404,6 +424,11 @@ void CollectiveRunner::FinishPhase(uint32_t number) {
   const int32_t rank = RankOf(collective, index);
   const int32_t comm_stream = collective.members[index].comm_stream;
   const int32_t old_dimension = plan.phases[stream.phase].dimension;
+  if (order_ != nullptr && plan.phases.size() > 1) {
+    // Chunks queue in the order in which they finish.
+    if (phase_finished_ns_[rank] == events_.now_ns()) order_->mattered = true;
+    phase_finished_ns_[rank] = events_.now_ns();
+  }
   if (stream.phase + 1 == plan.phases.size()) {
     FreeStream(number);
     // The rank may join its next collective here, whose chunks wait until this one has left.
@@ -464,22 +489,37 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
   for (const Member& member : collective.members) {
     if (member.joined_ns != collective.complete_ns) return;
   }
+  PlannedShape& planned = *collective.planned;
+  if (order_ != nullptr) {
+    if (!planned.order_free_ns.has_value()) {
+      planned.order_free_ns =
+          OrderFreeDurationNs(plan, groups_, collective.group, topology_, network_, system_);
+    }
+    if (planned.order_free_ns->has_value()) {
+      EndInLockstep(number, **planned.order_free_ns, /*turn=*/0);
+      return;
+    }
+  }
   // Nothing else may happen: all events to come are the members' first packets, less this one.
   const size_t first_packets =
       collective.members.size() * std::min(system_.active_chunks_per_dimension, plan.chunks);
   if (events_.size() != first_packets - 1) return;
-  PlannedShape& planned = *collective.planned;
   if (!planned.lockstep.has_value()) {
     planned.lockstep = RunInLockstep(plan, groups_, collective.group, topology_, network_, system_);
   }
   const std::optional<LockstepResult>& lockstep = *planned.lockstep;
-  if (!lockstep.has_value()) return;
-  collective.in_lockstep = true;
+  if (lockstep.has_value()) EndInLockstep(number, lockstep->duration_ns, lockstep->turn);
+}
+
+void CollectiveRunner::EndInLockstep(uint32_t number, int64_t duration_ns, int32_t turn) {
+  Collective& collective = *collectives_[number];
+  const CollectivePlan& plan = collective.planned->plan;
   const CollectivePhase& phase = plan.phases[0];
+  collective.in_lockstep = true;
   for (const int32_t first : collective.join_order) {
-    const int32_t member = MemberAhead(phase, first, lockstep->turn * phase.direction);
+    const int32_t member = MemberAhead(phase, first, turn * phase.direction);
     collective.members[member].next_chunk = plan.chunks;
-    events_.Schedule(collective.complete_ns + lockstep->duration_ns, EventKind::kMemberDone, number,
+    events_.Schedule(collective.complete_ns + duration_ns, EventKind::kMemberDone, number,
                      static_cast<uint32_t>(member));
   }
 }

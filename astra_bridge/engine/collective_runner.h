@@ -70,14 +70,21 @@ struct OpenCollective {
   std::vector<uint32_t> waiting_nodes;
 };
 
+// Whether the order of the events of one instant may have made a difference in a simulation.
+struct OrderWatch {
+  bool mattered = false;
+};
+
 class CollectiveRunner {
  public:
-  // All must outlive this object. Without a log (null) nothing is written down. `on_done` is told
+  // All must outlive this object. Without a log (null) nothing is written down. Without `order`
+  // (null) events of one instant happen in AstraSim's order; with it short cuts that do not keep
+  // that order are taken, and it is told when order mattered. `on_done` is told
   // when a rank's part of a collective is over, and by which node, given by its position among
   // those of the rank; it may let the rank join the next one at once.
   CollectiveRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
                    const SystemConfig& system, const SimulationOptions& options, TransferLog* log,
-                   LinkNetwork& network, EventQueue& events,
+                   OrderWatch* order, LinkNetwork& network, EventQueue& events,
                    std::function<void(int32_t rank, uint32_t node)> on_done);
   ~CollectiveRunner();
 
@@ -108,6 +115,8 @@ class CollectiveRunner {
     CollectivePlan plan;
     // What the short cut finds. Absent until it is asked for; then empty when it declines.
     std::optional<std::optional<LockstepResult>> lockstep;
+    // The same of the short cut that keeps no order.
+    std::optional<std::optional<int64_t>> order_free_ns;
   };
 
   struct Member {
@@ -170,6 +179,11 @@ class CollectiveRunner {
     uint32_t next = kNone;
     // How long the reduction takes of the packet that is prepared with one.
     int64_t reduction_ns = 0;
+    // How many first packets of the phase are being prepared that a short cut makes needless.
+    int32_t packets_to_drop = 0;
+    // When it last had a packet prepared in this phase, and when it last received one.
+    int64_t prepared_ns = -1;
+    int64_t received_ns = -1;
     std::variant<std::monostate, ExchangeState, TreeState> state;
     EarlyMessages early;
   };
@@ -263,6 +277,12 @@ class CollectiveRunner {
   void FinishPhase(uint32_t stream);
   void FinishMember(uint32_t collective, int32_t member);
 
+  // Tells `order_` if the stream received and had prepared something in one instant and its state
+  // depends on which was first.
+  void CheckOrder(const Stream& stream);
+  // Ends the collective for all members when it has lasted so long; each is `turn` places further
+  // along the ring than the one that joined in its place.
+  void EndInLockstep(uint32_t collective, int64_t duration_ns, int32_t turn);
   // Takes the short cut if it is exact, now that the first packet of the collective is ready.
   void TryLockstep(uint32_t collective);
 
@@ -272,6 +292,7 @@ class CollectiveRunner {
   const SystemConfig& system_;
   const SimulationOptions& options_;
   TransferLog* const log_;
+  OrderWatch* const order_;
   LinkNetwork& network_;
   EventQueue& events_;
   const std::function<void(int32_t rank, uint32_t node)> on_done_;
@@ -284,6 +305,10 @@ class CollectiveRunner {
   std::vector<OpenGroup> open_groups_;
   // Trees taken so far, by operation and dimension.
   std::vector<int32_t> trees_taken_;
+  // When the last tree was taken.
+  int64_t tree_taken_ns_ = -1;
+  // By rank: when a chunk of it last finished one of several phases.
+  std::vector<int64_t> phase_finished_ns_;
 
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;

@@ -47,6 +47,7 @@ uint32_t LinkNetwork::Send(int32_t source, int32_t destination, int64_t bytes) {
     return number;
   }
   message.bytes = bytes;
+  message.source = source;
   message.destination = destination;
   message.at = source;
   message.hops_left = 0;
@@ -132,11 +133,16 @@ uint32_t LinkNetwork::DirectLink(int32_t dimension, int32_t from, int32_t to) {
   Link& link = links_[entry->second];
   link.dimension = static_cast<int16_t>(dimension);
   link.key = key;
+  link.entered_ns = -1;
   return entry->second;
 }
 
 void LinkNetwork::Enter(uint32_t link_number, uint32_t message) {
   Link& link = links_[link_number];
+  const int32_t source = messages_[message].source;
+  if (link.entered_ns == events_.now_ns() && link.source != source) order_mattered_ = true;
+  link.entered_ns = events_.now_ns();
+  link.source = source;
   if (!link.busy) {
     Start(link_number, message);
     return;

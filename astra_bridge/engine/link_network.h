@@ -55,6 +55,10 @@ class LinkNetwork {
 
   bool is_aware() const { return aware_; }
 
+  // Whether messages of different ranks came to one link in the same instant, so that the order of
+  // events within it decided which of them was first. Congestion-aware networks only.
+  bool order_mattered() const { return order_mattered_; }
+
   // Returns what a message takes when the network is congestion-unaware.
   int64_t UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const;
 
@@ -67,6 +71,7 @@ class LinkNetwork {
 
   struct Message {
     int64_t bytes = 0;
+    int32_t source = 0;
     int32_t destination = 0;
     // The rank it is at, or was before the switch that it is at.
     int32_t at = 0;
@@ -85,6 +90,9 @@ class LinkNetwork {
     uint32_t last_waiting = kNone;
     // Of a link of a fully connected block: the rank it comes from << 32 | the rank it leads to.
     uint64_t key = 0;
+    // When the last message came to it, and from which rank.
+    int64_t entered_ns = -1;
+    int32_t source = 0;
   };
 
   // Times of the last size of message in a dimension: messages come in few sizes, and every message
@@ -115,6 +123,7 @@ class LinkNetwork {
   const Topology& topology_;
   const bool aware_;
   const bool record_use_;
+  bool order_mattered_ = false;
   EventQueue& events_;
 
   std::vector<Message> messages_;

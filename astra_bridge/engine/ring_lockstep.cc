@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/event_queue.h"
 
@@ -15,24 +16,29 @@ namespace {
 // the order of the members has been turned.
 class Member {
  public:
-  Member(const CollectivePlan& plan, const RingStep& step, int32_t active_chunks,
+  // Returns how a message of so many bytes gets from the member at position 0 to another, if that
+  // is alike for all members.
+  using StepTo = absl::FunctionRef<std::optional<RingStep>(int32_t to_position, int64_t bytes)>;
+
+  Member(const CollectivePlan& plan, StepTo step_to, bool order_free, int32_t active_chunks,
          double local_memory_bandwidth)
       : plan_(plan),
         phase_(plan.phases[0]),
-        step_(step),
-        reduction_ns_(ReductionNs(phase_.message_bytes, local_memory_bandwidth)),
+        step_to_(step_to),
+        order_free_(order_free),
+        local_memory_bandwidth_(local_memory_bandwidth),
         active_chunks_(active_chunks),
-        links_(step.links) {}
+        links_(kFirstOwnLink + phase_.size) {}
 
   std::optional<LockstepResult> Run() {
     StartChunks();
     Event event;
     while (events_.Pop(&event)) {
-      if (!IsAlikeWithinInstant(event)) return std::nullopt;
+      if (!order_free_ && !IsAlikeWithinInstant(event)) return std::nullopt;
       turn_ = static_cast<int32_t>(event.detail);
       switch (event.kind) {
         case EventKind::kReduce:
-          Schedule(reduction_ns_, EventKind::kPrepared, event.subject, turn_);
+          Schedule(chunks_[event.subject].reduction_ns, EventKind::kPrepared, event.subject, turn_);
           break;
         case EventKind::kPrepared:
           OnPrepared(event.subject);
@@ -56,17 +62,25 @@ class Member {
   }
 
  private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  // The links: to the switch and from it, or one to each position.
+  enum LinkNumber : uint32_t { kToSwitch, kFromSwitch, kFirstOwnLink };
+
   struct Chunk : AlgorithmHost {
     Chunk(Member* member, uint32_t number)
         : member(member), number(number), state(member->phase_) {}
 
     void Prepare(int64_t reduce_bytes) override {
+      if (reduce_bytes > 0) {
+        reduction_ns = ReductionNs(reduce_bytes, member->local_memory_bandwidth_);
+      }
       member->Schedule(member->phase_.endpoint_delay_ns,
                        reduce_bytes > 0 ? EventKind::kReduce : EventKind::kPrepared, number,
                        member->turn_);
     }
-    void Send(int32_t, uint32_t sequence, int64_t) override {
-      member->SendMessage({this, sequence, 0});
+    void Send(int32_t to_position, uint32_t sequence, int64_t bytes) override {
+      member->SendMessage(this, to_position, sequence, bytes);
     }
     void Expect(uint32_t) override {}
     void Finish() override { finished = true; }
@@ -74,18 +88,30 @@ class Member {
     Member* member;
     uint32_t number;
     ExchangeState state;
+    int64_t reduction_ns = 0;
+    // When it last had a packet prepared, and when it last received one.
+    int64_t prepared_ns = -1;
+    int64_t received_ns = -1;
     bool finished = false;
   };
 
   struct Message {
     Chunk* chunk = nullptr;
+    int32_t to_position = 0;
     uint32_t sequence = 0;
+    RingStep step;
     int32_t links_crossed = 0;
+    // The next message that waits for the same link.
+    uint32_t next = kNone;
   };
 
   struct Link {
     bool busy = false;
-    std::deque<uint32_t> waiting;
+    uint32_t first_waiting = kNone;
+    uint32_t last_waiting = kNone;
+    // When the last message came to it, and that message's receiver.
+    int64_t entered_ns = -1;
+    int32_t to_position = 0;
   };
 
   bool IsAlikeWithinInstant(const Event& event) {
@@ -123,6 +149,8 @@ class Member {
 
   void OnPrepared(uint32_t number) {
     Chunk& chunk = chunks_[number];
+    chunk.prepared_ns = events_.now_ns();
+    CheckOrder(chunk);
     chunk.state.OnPrepared(phase_, 0, chunk);
     if (!chunk.finished) return;
     free_chunks_.push_back(number);
@@ -130,7 +158,13 @@ class Member {
     StartChunks();
   }
 
-  void SendMessage(const Message& message) {
+  void SendMessage(Chunk* chunk, int32_t to_position, uint32_t sequence, int64_t bytes) {
+    const std::optional<RingStep> step = step_to_(to_position, bytes);
+    if (!step.has_value()) {
+      gave_up_ = true;
+      return;
+    }
+    const Message message = {chunk, to_position, sequence, *step, 0, kNone};
     uint32_t number = static_cast<uint32_t>(messages_.size());
     if (free_messages_.empty()) {
       messages_.push_back(message);
@@ -139,40 +173,73 @@ class Member {
       free_messages_.pop_back();
       messages_[number] = message;
     }
-    if (links_.empty()) {
-      Schedule(step_.crossing_ns, EventKind::kCrossed, number, turn_ + 1);
+    if (step->links == 0) {
+      Schedule(step->crossing_ns, EventKind::kCrossed, number, turn_ + 1);
     } else {
-      EnterLink(0, number);
+      EnterLink(step->links == 1 ? kFirstOwnLink + static_cast<uint32_t>(to_position) : kToSwitch,
+                number);
     }
   }
 
-  void EnterLink(uint32_t link, uint32_t message) {
-    if (links_[link].busy) {
-      links_[link].waiting.push_back(message);
+  void EnterLink(uint32_t link_number, uint32_t number) {
+    Link& link = links_[link_number];
+    const Message& message = messages_[number];
+    // The link from the switch carries what other members send.
+    if (order_free_ && link_number == kFromSwitch && link.entered_ns == events_.now_ns() &&
+        link.to_position != message.to_position) {
+      gave_up_ = true;
+    }
+    link.entered_ns = events_.now_ns();
+    link.to_position = message.to_position;
+    if (!link.busy) {
+      StartLink(link_number, number);
       return;
     }
-    links_[link].busy = true;
-    // Behind its first link a message is with its receiver.
-    Schedule(step_.crossing_ns, EventKind::kCrossed, message, turn_ + (link == 0 ? 1 : 0));
-    Schedule(step_.sending_ns, EventKind::kLinkFree, link, turn_);
+    messages_[number].next = kNone;
+    if (link.first_waiting == kNone) {
+      link.first_waiting = number;
+    } else {
+      messages_[link.last_waiting].next = number;
+    }
+    link.last_waiting = number;
   }
 
-  void OnLinkFree(uint32_t link) {
-    links_[link].busy = false;
-    if (links_[link].waiting.empty()) return;
-    const uint32_t message = links_[link].waiting.front();
-    links_[link].waiting.pop_front();
-    EnterLink(link, message);
+  void StartLink(uint32_t link, uint32_t number) {
+    const Message& message = messages_[number];
+    links_[link].busy = true;
+    // Behind its first link a message is with its receiver.
+    Schedule(message.step.crossing_ns, EventKind::kCrossed, number,
+             turn_ + (message.links_crossed == 0 ? 1 : 0));
+    Schedule(message.step.sending_ns, EventKind::kLinkFree, link, turn_);
+  }
+
+  void OnLinkFree(uint32_t link_number) {
+    Link& link = links_[link_number];
+    link.busy = false;
+    if (link.first_waiting == kNone) return;
+    const uint32_t number = link.first_waiting;
+    link.first_waiting = messages_[number].next;
+    StartLink(link_number, number);
+  }
+
+  // Gives up when it depends on the order within an instant what the chunk does: with one message
+  // at a time a packet is prepared only after what was received before.
+  void CheckOrder(const Chunk& chunk) {
+    if (order_free_ && phase_.parallel > 1 && chunk.prepared_ns == chunk.received_ns) {
+      gave_up_ = true;
+    }
   }
 
   void OnCrossed(uint32_t number) {
     Message& message = messages_[number];
-    if (++message.links_crossed < step_.links) {
-      EnterLink(static_cast<uint32_t>(message.links_crossed), number);
+    if (++message.links_crossed < message.step.links) {
+      EnterLink(kFromSwitch, number);
       return;
     }
     free_messages_.push_back(number);
     Chunk* chunk = message.chunk;
+    chunk->received_ns = events_.now_ns();
+    CheckOrder(*chunk);
     // All members are in step: a message that comes has been expected since its like was sent.
     if (!chunk->state.Expects(message.sequence)) {
       gave_up_ = true;
@@ -183,8 +250,9 @@ class Member {
 
   const CollectivePlan& plan_;
   const CollectivePhase& phase_;
-  const RingStep step_;
-  const int64_t reduction_ns_;
+  const StepTo step_to_;
+  const bool order_free_;
+  const double local_memory_bandwidth_;
   const int32_t active_chunks_;
 
   EventQueue events_{/*ranks=*/1};
@@ -258,10 +326,67 @@ std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const Gr
                            system.local_memory_bandwidth);
 }
 
+std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const GroupTable& groups,
+                                           uint32_t group, const Topology& topology,
+                                           const LinkNetwork& network, const SystemConfig& system) {
+  const CollectivePhase& phase = plan.phases[0];
+  const CollectiveAlgorithm::Kind kind = phase.algorithm.kind;
+  if (plan.phases.size() > 1 || kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
+    return std::nullopt;
+  }
+  const int32_t members = groups.size(group);
+  if (network.is_aware()) {
+    const bool has_links_to_itself =
+        topology.dimension_count() == 1 &&
+        (members == topology.npus() || topology.dimension(0).shape == BlockShape::kFullyConnected);
+    if (!has_links_to_itself) return std::nullopt;
+  }
+  // Returns who gets the message of a member that position 0 would send to that position.
+  const auto receiver = [&](int32_t member, int32_t to_position) {
+    if (kind != CollectiveAlgorithm::Kind::kHalvingDoubling) {
+      return MemberAhead(phase, member, to_position);
+    }
+    const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
+    const int32_t position = member / stride % phase.size;
+    return member + ((position ^ to_position) - position) * stride;
+  };
+  // By position and for one size of message at a time: how it gets there.
+  std::vector<std::optional<RingStep>> steps(phase.size);
+  std::vector<int64_t> known_bytes(phase.size, -1);
+  const auto step_to = [&](int32_t to_position, int64_t bytes) {
+    std::optional<RingStep>& step = steps[to_position];
+    if (known_bytes[to_position] == bytes) return step;
+    known_bytes[to_position] = bytes;
+    for (int32_t member = 0; member < members; ++member) {
+      const std::optional<RingStep> found =
+          StepBetween(groups.rank(group, member), groups.rank(group, receiver(member, to_position)),
+                      bytes, topology, network);
+      if (!found.has_value() || (member > 0 && !(*found == *step))) {
+        step = std::nullopt;
+        break;
+      }
+      step = found;
+      // Behind a switch, and among the fully connected, all are as far from each other.
+      const BlockShape shape = topology.dimension(0).shape;
+      if (topology.dimension_count() == 1 &&
+          (shape == BlockShape::kSwitch || shape == BlockShape::kFullyConnected)) {
+        break;
+      }
+    }
+    return step;
+  };
+  const std::optional<LockstepResult> result =
+      Member(plan, step_to, /*order_free=*/true, system.active_chunks_per_dimension,
+             system.local_memory_bandwidth)
+          .Run();
+  return result.has_value() ? std::optional<int64_t>(result->duration_ns) : std::nullopt;
+}
+
 std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
                                                 int32_t active_chunks,
                                                 double local_memory_bandwidth) {
-  return Member(plan, step, active_chunks, local_memory_bandwidth).Run();
+  const auto step_to = [&](int32_t, int64_t) { return std::optional<RingStep>(step); };
+  return Member(plan, step_to, /*order_free=*/false, active_chunks, local_memory_bandwidth).Run();
 }
 
 }  // namespace meridian

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short cut for rings: when all members of a ring algorithm start at once and nothing else
-// happens, all do the same at the same times, so one of them is enough.
+// The short cuts: when all members of a ring algorithm start at once and nothing else happens, all
+// do the same at the same times, so one of them is enough. The same holds of other algorithms when
+// the order of events within an instant makes no difference (OrderFreeDurationNs).
 //
 //   all:   0 -> 1 -> 2 -> ... -> n-1 -> 0        n * messages
 //   here:  0 -> itself                           messages
@@ -55,7 +56,15 @@ std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const Gr
                                             uint32_t group, const Topology& topology,
                                             const LinkNetwork& network, const SystemConfig& system);
 
-// The same for a plan of one phase, a ring, with steps that are known.
+// Returns how long a collective lasts whose members all start at once, whatever else happens and in
+// whatever order the events of an instant happen. Nullopt when that has to be simulated: members
+// may differ, others may use the same links, or order may matter. A rank does not communicate
+// beside the collective, and has one chunk under way at a time if the network is congestion-aware.
+std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const GroupTable& groups,
+                                           uint32_t group, const Topology& topology,
+                                           const LinkNetwork& network, const SystemConfig& system);
+
+// The same as RunInLockstep for a plan of one phase, a ring, with steps that are known.
 std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
                                                 int32_t active_chunks,
                                                 double local_memory_bandwidth);

@@ -236,17 +236,21 @@ std::string DescribeDeadlock(const Workload& workload, const std::vector<Waiting
 // it is over.
 class WorkloadRunner {
  public:
+  // With `keep_order` events of one instant happen in AstraSim's order. Without, it is quicker, and
+  // what Run returns holds only if order_mattered() is false afterwards.
   WorkloadRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
-                 const SystemConfig& system, const SimulationOptions& options)
+                 const SystemConfig& system, const SimulationOptions& options, bool keep_order)
       : workload_(workload),
         groups_(groups),
         topology_(topology),
         system_(system),
         options_(options),
         log_(options.transfers ? &result_.transfers : nullptr),
+        keep_order_(keep_order),
         events_(topology.npus()),
         network_(topology, options.congestion, options.link_use, events_),
-        collectives_(workload, groups, topology, system, options, log_, network_, events_,
+        collectives_(workload, groups, topology, system, options, log_,
+                     keep_order ? nullptr : &order_, network_, events_,
                      [this](int32_t rank, uint32_t node) { OnNodeDone(rank, node); }),
         ranks_(workload.ranks.size()) {}
 
@@ -255,6 +259,8 @@ class WorkloadRunner {
     RETURN_IF_ERROR(Loop());
     return TakeResult();
   }
+
+  bool order_mattered() const { return order_.mattered || network_.order_mattered(); }
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -291,6 +297,13 @@ class WorkloadRunner {
     uint32_t computing = 0;
     uint32_t communicating = 0;
     bool has_device = false;
+    // By resource: when a node was last issued to it, and became ready for it, and in which event.
+    static constexpr int64_t kSeveralEvents = -1;
+    struct Turn {
+      int64_t time_ns = -1;
+      int64_t event = 0;
+    };
+    std::array<Turn, kResources> issued_in, ready_in;
     // By node; empty unless SimulationOptions::node_times.
     std::vector<int64_t> issue_ns;
     std::vector<int64_t> done_ns;
@@ -339,6 +352,7 @@ class WorkloadRunner {
     Event event;
     int64_t events_until_report = kEventsPerReport;
     while (status_.ok() && events_.Pop(&event)) {
+      if (!keep_order_ && order_mattered()) return absl::CancelledError("order matters");
       if (event.time_ns > kMaxTimeNs) {
         return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
       }
@@ -402,7 +416,18 @@ class WorkloadRunner {
 
   void MakeReady(int32_t r, uint32_t node) {
     Rank& rank = ranks_[r];
-    rank.ready[ResourceOf(NodeOf(r, node))].push(rank.graph.priority(node));
+    const Resource resource = ResourceOf(NodeOf(r, node));
+    rank.ready[resource].push(rank.graph.priority(node));
+    CheckTurn(rank.issued_in[resource]);
+    Rank::Turn& ready_in = rank.ready_in[resource];
+    const bool in_several = ready_in.time_ns == events_.now_ns() && ready_in.event != node_events_;
+    ready_in = {events_.now_ns(), in_several ? Rank::kSeveralEvents : node_events_};
+  }
+
+  // A resource takes the first of its ready nodes. If nodes become ready for it and are issued to it
+  // in different events of one instant, the order of these may decide which is the first.
+  void CheckTurn(const Rank::Turn& turn) {
+    if (turn.time_ns == events_.now_ns() && turn.event != node_events_) order_.mattered = true;
   }
 
   // Returns the resource whose first ready node is next, or kResources when none is free.
@@ -440,6 +465,8 @@ class WorkloadRunner {
     }
     CountUnderWay(node, 1, &rank);
     const Resource resource = ResourceOf(node);
+    CheckTurn(rank.ready_in[resource]);
+    rank.issued_in[resource] = {events_.now_ns(), node_events_};
     --rank.free[resource];
     int32_t comm_stream = 0;
     if (resource == kComm) {
@@ -534,6 +561,7 @@ class WorkloadRunner {
     }
     ++rank.done;
     ++nodes_done_;
+    ++node_events_;
     if (options_.node_times) rank.done_ns[node] = events_.now_ns();
     CountUnderWay(NodeOf(r, node), -1, &rank);
     for (const uint32_t dependent : rank.graph.dependents(node)) {
@@ -664,6 +692,10 @@ class WorkloadRunner {
   SimulationResult result_;
   // Null when transfers are not asked for.
   TransferLog* const log_;
+  const bool keep_order_;
+  OrderWatch order_;
+  // Number of the event of a node that is under way.
+  int64_t node_events_ = 0;
 
   EventQueue events_;
   LinkNetwork network_;
@@ -679,6 +711,20 @@ class WorkloadRunner {
   absl::Status status_;
 };
 
+// Whether it is noticed when the order of the events of one instant matters.
+bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const SystemConfig& system,
+                    const SimulationOptions& options) {
+  if (options.events_only || options.link_use || options.transfers || options.comm_streams > 1 ||
+      options.fixed_durations != nullptr) {
+    return false;
+  }
+  if (options.congestion == Congestion::kUnaware) return true;
+  // Chunks of one rank that come to a link in one instant are not told apart; and among groups that
+  // share links order matters sooner or later, so that the run would be for nothing.
+  return system.active_chunks_per_dimension == 1 && topology.dimension_count() == 1 &&
+         (workload.groups.empty() || topology.dimension(0).shape == BlockShape::kFullyConnected);
+}
+
 }  // namespace
 
 absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const NetworkConfig& network,
@@ -687,7 +733,12 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const Networ
   RETURN_IF_ERROR(CheckWorkload(workload, network, system, options));
   const Topology topology(network);
   ASSIGN_OR_RETURN(const GroupTable groups, GroupTable::Create(workload));
-  return WorkloadRunner(workload, groups, topology, system, options).Run();
+  if (MayIgnoreOrder(workload, topology, system, options)) {
+    WorkloadRunner runner(workload, groups, topology, system, options, /*keep_order=*/false);
+    absl::StatusOr<SimulationResult> result = runner.Run();
+    if (result.ok() && !runner.order_mattered()) return result;
+  }
+  return WorkloadRunner(workload, groups, topology, system, options, /*keep_order=*/true).Run();
 }
 
 }  // namespace meridian

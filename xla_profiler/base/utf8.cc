@@ -50,6 +50,7 @@ size_t ValidUtf8Prefix(absl::string_view text) {
       if ((word & 0x8080808080808080u) != 0) break;
       rest.remove_prefix(sizeof(word));
     }
+    while (!rest.empty() && static_cast<unsigned char>(rest.front()) < 0x80) rest.remove_prefix(1);
     if (rest.empty()) break;
     const size_t before = rest.size();
     if (ConsumeCodePoint(&rest) == kNotUtf8) return text.size() - before;
