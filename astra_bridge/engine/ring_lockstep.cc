@@ -336,10 +336,17 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
   }
   const int32_t members = groups.size(group);
   if (network.is_aware()) {
-    const bool has_links_to_itself =
-        topology.dimension_count() == 1 &&
-        (members == topology.npus() || topology.dimension(0).shape == BlockShape::kFullyConnected);
-    if (!has_links_to_itself) return std::nullopt;
+    // The group of all ranks lists none.
+    std::optional<int32_t> dimension;
+    if (members < topology.npus()) {
+      dimension = CommonDimension(topology, groups.groups()[group].members);
+    } else if (topology.dimension_count() == 1) {
+      dimension = 0;
+    }
+    if (!dimension.has_value()) return std::nullopt;
+    // Of a fully connected block each rank has a link to each other; else others use the links too.
+    const NetworkDimension& block = topology.dimension(*dimension);
+    if (members < block.npus && block.shape != BlockShape::kFullyConnected) return std::nullopt;
   }
   // Returns who gets the message of a member that position 0 would send to that position.
   const auto receiver = [&](int32_t member, int32_t to_position) {

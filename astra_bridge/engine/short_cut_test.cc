@@ -49,7 +49,7 @@ class TrainingSteps {
     columns_ = 1 << Below(4);
     rows_ = std::max(columns_ == 1 ? 2 : 1, 1 << Below(3));
     RandomSimulation result;
-    result.congestion = Below(4) == 0 ? Congestion::kAware : Congestion::kUnaware;
+    result.congestion = Below(2) == 0 ? Congestion::kAware : Congestion::kUnaware;
     const bool two_dimensions = columns_ > 1 && rows_ > 1 && Below(2) == 0;
     for (const int32_t npus : two_dimensions ? std::vector<int32_t>{columns_, rows_}
                                              : std::vector<int32_t>{columns_ * rows_}) {

@@ -711,6 +711,37 @@ class WorkloadRunner {
   absl::Status status_;
 };
 
+// Whether each group has the links that its messages take to itself, unless other messages between
+// two ranks take them. If groups share links, order matters sooner or later.
+bool GroupsHaveTheirLinks(const Workload& workload, const Topology& topology) {
+  for (const auto& [id, ranks] : workload.groups) {
+    if (ranks.size() < 2) continue;
+    const std::optional<int32_t> dimension = CommonDimension(topology, ranks);
+    if (!dimension.has_value()) return false;
+    const NetworkDimension& block = topology.dimension(*dimension);
+    if (static_cast<int32_t>(ranks.size()) < block.npus &&
+        block.shape != BlockShape::kFullyConnected) {
+      return false;
+    }
+  }
+  if (topology.dimension_count() == 1) return true;
+  // Messages that change their dimension on the way would meet those of any group.
+  for (size_t r = 0; r < workload.ranks.size(); ++r) {
+    for (const WorkloadNode& node : workload.ranks[r].nodes()) {
+      if (node.type == WorkloadNodeType::kCompute || node.type == WorkloadNodeType::kReceive) {
+        continue;
+      }
+      if (node.type == WorkloadNodeType::kCollective) {
+        if (node.group == kWorldGroup) return false;
+        continue;
+      }
+      const int32_t ends[] = {static_cast<int32_t>(r), node.peer};
+      if (!CommonDimension(topology, ends).has_value()) return false;
+    }
+  }
+  return true;
+}
+
 // Whether it is noticed when the order of the events of one instant matters.
 bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const SystemConfig& system,
                     const SimulationOptions& options) {
@@ -719,10 +750,8 @@ bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const Sy
     return false;
   }
   if (options.congestion == Congestion::kUnaware) return true;
-  // Chunks of one rank that come to a link in one instant are not told apart; and among groups that
-  // share links order matters sooner or later, so that the run would be for nothing.
-  return system.active_chunks_per_dimension == 1 && topology.dimension_count() == 1 &&
-         (workload.groups.empty() || topology.dimension(0).shape == BlockShape::kFullyConnected);
+  // Chunks of one rank that come to a link in one instant are not told apart.
+  return system.active_chunks_per_dimension == 1 && GroupsHaveTheirLinks(workload, topology);
 }
 
 }  // namespace

@@ -49,4 +49,16 @@ int32_t Topology::Direction(int32_t dimension, int32_t from_coordinate,
   return block.npus - up < up ? -1 : 1;
 }
 
+std::optional<int32_t> CommonDimension(const Topology& topology, absl::Span<const int32_t> ranks) {
+  std::optional<int32_t> common;
+  for (const int32_t rank : ranks) {
+    for (int32_t d = 0; d < topology.dimension_count(); ++d) {
+      if (topology.Coordinate(rank, d) == topology.Coordinate(ranks[0], d)) continue;
+      if (common.has_value() && *common != d) return std::nullopt;
+      common = d;
+    }
+  }
+  return common;
+}
+
 }  // namespace meridian

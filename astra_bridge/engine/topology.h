@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -59,6 +60,9 @@ class Topology {
   // The coordinates of rank r begin at r * dimension_count().
   std::vector<int32_t> coordinates_;
 };
+
+// Returns the only dimension in which these ranks differ; nullopt when there are several or none.
+std::optional<int32_t> CommonDimension(const Topology& topology, absl::Span<const int32_t> ranks);
 
 }  // namespace meridian
 
