@@ -30,6 +30,7 @@
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/findings.h"
 #include "tools/pipeline/job_traces.h"
+#include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_chain.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/profiles.h"
@@ -385,15 +386,17 @@ absl::StatusOr<int> Combine() {
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
                    ProfileFileSystem(job.request.files.traces, InspectorTimes::kNeeded,
                                      &job.request.files.notes));
-  ASSIGN_OR_RETURN(CombineReport report, CombineRun(*files, job.request));
+  OutputFiles outputs(FileSystem::Posix());
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(*files, job.request, outputs));
   if (!job.html.empty()) {
     const std::string& name = job.request.files.name;
     const RunReport page = AlignmentReport(report, name.empty() ? "Combined profile" : name);
-    RETURN_IF_ERROR(WriteReport("report", job.html, RunReportHtml(page), &report));
+    RETURN_IF_ERROR(WriteReport("report", job.html, RunReportHtml(page), &outputs, &report));
   }
   if (!job.json.empty()) {
-    RETURN_IF_ERROR(WriteReport("report_json", job.json, ReportToJson(report), &report));
+    RETURN_IF_ERROR(WriteReport("report_json", job.json, ReportToJson(report), &outputs, &report));
   }
+  RETURN_IF_ERROR(outputs.Commit());
   const bool violated = job.request.validate && report.happens_before().violations_after() > 0;
   return PrintReport(report, FormatCombineReport, violated ? kExitCheckFailed : kExitDone);
 }

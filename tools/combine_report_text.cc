@@ -5,7 +5,6 @@
 #include "tools/pipeline/output_files.h"
 #include "tools/report/quantities.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -108,10 +107,8 @@ std::string FormatCombineReport(const CombineReport& report) {
 }
 
 absl::Status WriteReport(absl::string_view kind, const std::string& path,
-                         const std::string& contents, CombineReport* report) {
-  OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.WriteText(std::string(kind), path, contents));
-  RETURN_IF_ERROR(outputs.Commit());
+                         const std::string& contents, OutputFiles* outputs, CombineReport* report) {
+  RETURN_IF_ERROR(outputs->WriteText(std::string(kind), path, contents));
   CombinedOutput* output = report->add_outputs();
   output->set_kind(std::string(kind));
   output->set_path(path);

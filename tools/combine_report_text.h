@@ -7,15 +7,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "tools/pipeline/output_files.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 
 namespace meridian {
 
 std::string FormatCombineReport(const CombineReport& report);
 
-// Writes a report to a file, which is then among the report's outputs.
+// Writes a report to one of the outputs, which is then among the report's.
 absl::Status WriteReport(absl::string_view kind, const std::string& path,
-                         const std::string& contents, CombineReport* report);
+                         const std::string& contents, OutputFiles* outputs, CombineReport* report);
 
 }  // namespace meridian
 

@@ -347,8 +347,10 @@ absl::StatusOr<int> Compare() {
   ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadMeasured(inputs));
   AssignClasses(model.rank_classes(), &runs);
   ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, Aggregate(runs)));
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, WorkloadComparisonCsv(comparison)));
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), html, ComparisonHtml(comparison)));
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(outputs.WriteText("csv", csv, WorkloadComparisonCsv(comparison)));
+  RETURN_IF_ERROR(outputs.WriteText("html", html, ComparisonHtml(comparison)));
+  RETURN_IF_ERROR(outputs.Commit());
   return PrintReport(comparison, FormatWorkloadComparison);
 }
 
@@ -456,8 +458,10 @@ absl::StatusOr<int> GenerateEmber(const WorkloadModel& model, const GenerateOpti
   const std::string source = absl::StrCat(output, ".cc"), sdl = absl::StrCat(output, ".py");
   RETURN_IF_ERROR(CheckOutputPaths({UserPath(FLAGS_model)}, {source, sdl}));
   ASSIGN_OR_RETURN(const EmberMotif motif, MakeEmberMotif(model, options.cell, options.seed, name));
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), source, motif.source));
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), sdl, motif.sdl));
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(outputs.WriteText("motif", source, motif.source));
+  RETURN_IF_ERROR(outputs.WriteText("sdl", sdl, motif.sdl));
+  RETURN_IF_ERROR(outputs.Commit());
   CallWorkloadReport report;
   report.set_nodes(options.cell.nodes);
   report.set_size(options.cell.size);

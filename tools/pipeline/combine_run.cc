@@ -107,8 +107,9 @@ class FileSink : public ByteSink {
 
 class CombinePipeline {
  public:
-  CombinePipeline(FileSystem& file_system, const CombineRequest& request, RunProcesses& processes)
-      : file_system_(file_system), request_(request), processes_(processes) {}
+  CombinePipeline(FileSystem& file_system, const CombineRequest& request, RunProcesses& processes,
+                  OutputFiles& outputs)
+      : file_system_(file_system), request_(request), processes_(processes), outputs_(outputs) {}
 
   absl::StatusOr<CombineReport> Run() {
     RETURN_IF_ERROR(processes_.Agree(ReadOwn()));
@@ -121,10 +122,8 @@ class CombinePipeline {
     if (!request_.output.empty() || request_.output_dir.empty() || HasExports()) {
       RETURN_IF_ERROR(WriteCombined());
     }
-    RETURN_IF_ERROR(outputs_.Commit());
     RETURN_IF_ERROR(Export("trace_json", request_.trace_json, ExportTraceJson));
     RETURN_IF_ERROR(Export("perfetto", request_.perfetto, ExportPerfetto));
-    RETURN_IF_ERROR(outputs_.Commit());
     Describe();
     if (request_.validate) RETURN_IF_ERROR(CheckWritten());
     return std::move(report_);
@@ -824,7 +823,12 @@ class CombinePipeline {
     } else {
       XSpaceReaderOptions reader_options;
       reader_options.input = request_.input;
-      ASSIGN_OR_RETURN(opened, XSpaceReader::Open(file_system_, request_.output, reader_options));
+      const std::vector<OutputFile>& files = outputs_.files();
+      const auto combined = std::find_if(files.begin(), files.end(), [](const OutputFile& file) {
+        return file.kind == "combined";
+      });
+      ASSIGN_OR_RETURN(const std::string written, outputs_.ReadablePath(combined - files.begin()));
+      ASSIGN_OR_RETURN(opened, XSpaceReader::Open(file_system_, written, reader_options));
     }
     const XSpaceReader& combined = *opened;
     ProgressBar progress(kind, combined.source().bytes.size());
@@ -984,8 +988,9 @@ class CombinePipeline {
   // `order` is that of the nodes in the files.
   absl::Status CheckFiles(absl::string_view kind, const std::vector<size_t>& order) {
     std::vector<std::string> files;
-    for (const OutputFile& file : outputs_.files()) {
-      if (file.kind == kind) files.push_back(file.path);
+    for (size_t i = 0; i < outputs_.files().size(); ++i) {
+      if (outputs_.files()[i].kind != kind) continue;
+      ASSIGN_OR_RETURN(files.emplace_back(), outputs_.ReadablePath(i));
     }
     CollectiveRunOptions options;
     options.reader.input = request_.input;
@@ -1023,7 +1028,7 @@ class CombinePipeline {
   // One per node, until they are matched; empty for those of other processes, until the first has
   // gathered them.
   std::vector<ProfileCollectives> profiles_;
-  OutputFiles outputs_{file_system_};
+  OutputFiles& outputs_;
   // The combined XSpace where only exports of it are wanted; else null.
   std::unique_ptr<WritableFile> unnamed_;
   // XSpaces made of Kineto traces.
@@ -1035,19 +1040,32 @@ class CombinePipeline {
   CombineReport report_;
 };
 
+absl::Status RefuseNoProfiles(const CombineRequest& request) {
+  if (!request.files.traces.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("there are no profiles to combine");
+}
+
 }  // namespace
 
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request) {
+  OutputFiles outputs(file_system);
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(file_system, request, outputs));
+  RETURN_IF_ERROR(outputs.Commit());
+  return report;
+}
+
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
+                                         OutputFiles& outputs) {
+  RETURN_IF_ERROR(RefuseNoProfiles(request));
   RunProcesses alone;
-  return CombineRun(file_system, request, alone);
+  return CombinePipeline(file_system, request, alone, outputs).Run();
 }
 
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
                                          RunProcesses& processes) {
-  if (request.files.traces.empty()) {
-    return absl::InvalidArgumentError("there are no profiles to combine");
-  }
-  return CombinePipeline(file_system, request, processes).Run();
+  RETURN_IF_ERROR(RefuseNoProfiles(request));
+  OutputFiles outputs(file_system);
+  return CombinePipeline(file_system, request, processes, outputs).Run();
 }
 
 }  // namespace meridian

@@ -4,7 +4,8 @@
 //   open -> collectives -> clocks -> combined file -> exports for viewers
 //                                 -> aligned files -> read back and checked
 //
-// Nothing is written before the clocks are known, and every file appears whole or not at all.
+// Nothing is written before the clocks are known, and the files appear together, whole, or not at
+// all.
 #ifndef TOOLS_PIPELINE_COMBINE_RUN_H_
 #define TOOLS_PIPELINE_COMBINE_RUN_H_
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/pipeline/run_processes.h"
 #include "trace_alignment/combine/combine_report.pb.h"
@@ -54,6 +56,10 @@ struct CombineRequest {
 
 // Errors: InvalidArgument and the like for bad input, naming the file.
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request);
+
+// The same with the files left in `outputs`, for the caller to commit together with its own.
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
+                                         OutputFiles& outputs);
 
 // The same with others: the request is that of all, and `output_dir` is what they can write; no
 // other output, and no check of what was written. Fails in all processes or in none; the report of

@@ -15,6 +15,7 @@
 #include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/faulty_file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/xplane_utils.h"
@@ -96,6 +97,30 @@ TEST_F(CombineRunTest, CollectivesAloneFindTheClocks) {
   EXPECT_EQ(report.method(), "collectives");
   EXPECT_GT(report.happens_before().violations_before(), 0);
   ExpectTrue(cluster, report, 1);
+}
+
+// All files of a run change together: one that can not be written leaves the others as they were.
+TEST_F(CombineRunTest, AnExportThatFailsReplacesNoOutput) {
+  const SyntheticCluster cluster(SkewedCluster());
+  WriteRun(cluster, {});
+  request_.output_dir = directory_.PathOf("out");
+  request_.trace_json = directory_.PathOf("trace.json");
+  request_.perfetto = directory_.PathOf("trace.perfetto-trace");
+  ASSERT_OK(Combine());
+  directory_.Write("combined.xplane.pb", "old");
+  directory_.Write("trace.json", "old");
+  // The files are made in this order: four aligned ones, the combined one, the exports.
+  for (int n = 1; n <= 7; ++n) {
+    FaultyFileSystem files(FileSystem::Posix());
+    files.Fail(Operation::kCreateFile, n, absl::ResourceExhaustedError("disk full"));
+    EXPECT_FALSE(CombineRun(files, request_).ok()) << n;
+    EXPECT_EQ(directory_.Read("combined.xplane.pb"), "old") << n;
+    EXPECT_EQ(directory_.Read("trace.json"), "old") << n;
+  }
+  FaultyFileSystem files(FileSystem::Posix());
+  files.Fail(Operation::kSync, 7, absl::ResourceExhaustedError("disk full"));
+  EXPECT_FALSE(CombineRun(files, request_).ok());
+  EXPECT_EQ(directory_.Read("combined.xplane.pb"), "old");
 }
 
 TEST_F(CombineRunTest, OffsetsAndSnapshotsFindTheClocks) {

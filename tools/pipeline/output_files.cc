@@ -90,7 +90,18 @@ absl::Status OutputFiles::WriteText(const std::string& kind, const std::string& 
   return Write(kind, path, [&](ByteSink& sink) { return sink.Append(text); });
 }
 
+absl::StatusOr<std::string> OutputFiles::ReadablePath(size_t index) {
+  const size_t committed = files_.size() - pending_.size();
+  if (index < committed) return files_[index].path;
+  AtomicFileWriter& writer = *pending_[index - committed];
+  RETURN_IF_ERROR(writer.Prepare());
+  return writer.temporary_path();
+}
+
 absl::Status OutputFiles::Commit() {
+  for (const std::unique_ptr<AtomicFileWriter>& writer : pending_) {
+    RETURN_IF_ERROR(writer->Prepare());
+  }
   for (const std::unique_ptr<AtomicFileWriter>& writer : pending_) {
     RETURN_IF_ERROR(writer->Commit());
   }

@@ -4,12 +4,14 @@
 #ifndef TOOLS_PIPELINE_OUTPUT_FILES_H_
 #define TOOLS_PIPELINE_OUTPUT_FILES_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -51,7 +53,11 @@ class OutputFiles {
   // Writes the text likewise. An empty path is that of a flag that was not given.
   absl::Status WriteText(const std::string& kind, const std::string& path, absl::string_view text);
 
-  // Puts everything written so far in its place.
+  // Returns the path under which files()[index] can be read now, before Commit.
+  absl::StatusOr<std::string> ReadablePath(size_t index);
+
+  // Puts everything written so far in its place: all files are whole on the disk before the first
+  // one is renamed.
   absl::Status Commit();
 
   // In the order they were written.
@@ -60,6 +66,7 @@ class OutputFiles {
  private:
   FileSystem& file_system_;
   std::vector<OutputFile> files_;
+  // Of the last files, those that were not committed yet.
   std::vector<std::unique_ptr<AtomicFileWriter>> pending_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/testing/faulty_file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -57,6 +58,33 @@ TEST(OutputFilesTest, AfterAFailureThereIsNone) {
                      .ok());
   }
   EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+// A disk that is full when the second file is synced: the first is not replaced either.
+TEST(OutputFilesTest, NothingIsRenamedBeforeAllIsOnTheDisk) {
+  const TemporaryDirectory directory;
+  directory.Write("a", "old");
+  FaultyFileSystem files(FileSystem::Posix());
+  files.Fail(Operation::kSync, 2, absl::ResourceExhaustedError("disk full"));
+  {
+    OutputFiles outputs(files);
+    ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
+    ASSERT_OK(outputs.Write("report", directory.PathOf("b"), WriteText));
+    EXPECT_FALSE(outputs.Commit().ok());
+  }
+  EXPECT_THAT(directory.List(), ElementsAre("a"));
+  EXPECT_EQ(directory.Read("a"), "old");
+}
+
+TEST(OutputFilesTest, FilesCanBeReadBeforeTheyAppear) {
+  const TemporaryDirectory directory;
+  OutputFiles outputs(FileSystem::Posix());
+  ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
+  ASSERT_OK_AND_ASSIGN(const std::string path, outputs.ReadablePath(0));
+  ASSERT_OK_AND_ASSIGN(const auto region, FileSystem::Posix().Map(path));
+  EXPECT_EQ(region->bytes(), "text");
+  ASSERT_OK(outputs.Commit());
+  EXPECT_THAT(outputs.ReadablePath(0), IsOkAndHolds(directory.PathOf("a")));
 }
 
 TEST(OutputFilesTest, AnInputIsNoOutputUnderAnyName) {

@@ -260,9 +260,11 @@ class Chain {
     is_other_run_ = !is_cached;
     if (!is_cached) {
       Say("align", "clocks, happens-before, combined profile");
-      ASSIGN_OR_RETURN(result_.combined, CombineRun(file_system_, request));
-      RETURN_IF_ERROR(
-          WriteOutput(file_system_, PathOf("combine.json"), ReportToJson(result_.combined)));
+      OutputFiles outputs(file_system_);
+      ASSIGN_OR_RETURN(result_.combined, CombineRun(file_system_, request, outputs));
+      RETURN_IF_ERROR(outputs.WriteText("combine_json", PathOf("combine.json"),
+                                        ReportToJson(result_.combined)));
+      RETURN_IF_ERROR(outputs.Commit());
       StageRecord record;
       record.set_key(key);
       for (const CombinedOutput& output : result_.combined.outputs()) {
@@ -426,14 +428,15 @@ class Chain {
       }
       return std::move(result_);
     }
-    RETURN_IF_ERROR(WriteOutput(file_system_, html, RunReportHtml(report)));
-    RETURN_IF_ERROR(WriteOutput(file_system_, json, ReportToJson(report)));
-    for (const std::string& path : {html, json}) {
-      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
+    OutputFiles outputs(file_system_);
+    RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(report)));
+    RETURN_IF_ERROR(outputs.WriteText("report_json", json, ReportToJson(report)));
+    RETURN_IF_ERROR(outputs.Commit());
+    for (const OutputFile& file : outputs.files()) {
       CombinedOutput* output = result_.combined.add_outputs();
-      output->set_kind(path == html ? "report" : "report_json");
-      output->set_path(path);
-      output->set_bytes(static_cast<int64_t>(file->bytes().size()));
+      output->set_kind(file.kind);
+      output->set_path(file.path);
+      output->set_bytes(static_cast<int64_t>(file.bytes));
     }
     return std::move(result_);
   }

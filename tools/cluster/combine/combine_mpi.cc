@@ -57,8 +57,10 @@ absl::StatusOr<int> CombineTogether(RunProcesses& processes) {
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), request, processes));
   if (!processes.is_first()) return kExitDone;
   if (FLAGS_report_json.given()) {
-    RETURN_IF_ERROR(
-        WriteReport("report_json", UserPath(FLAGS_report_json), ReportToJson(report), &report));
+    OutputFiles outputs(FileSystem::Posix());
+    RETURN_IF_ERROR(WriteReport("report_json", UserPath(FLAGS_report_json), ReportToJson(report),
+                                &outputs, &report));
+    RETURN_IF_ERROR(outputs.Commit());
   }
   return PrintReport(report, FormatCombineReport);
 }

@@ -42,6 +42,9 @@ class AtomicFileWriter : public ByteSink {
   // be prepared before the first is committed. Nothing but Commit may be called afterwards.
   absl::Status Prepare();
 
+  // Where the file lies until it is committed.
+  const std::string& temporary_path() const { return temporary_->path(); }
+
   // Makes the file visible under its name. Nothing may be called afterwards. Fails without touching
   // the old file, and also when an append had failed; only if syncing the directory is what fails,
   // the new file is already in place.
