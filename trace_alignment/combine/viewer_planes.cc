@@ -14,6 +14,7 @@
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -131,7 +132,7 @@ absl::StatusOr<std::string> ViewerPlanes(const CollectiveTable& table,
     return absl::ResourceExhaustedError(
         "there are more collectives than a viewer's file can hold; export fewer steps");
   }
-  return space.SerializeAsString();
+  return SerializeWithSortedMaps(space);
 }
 
 std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns) {

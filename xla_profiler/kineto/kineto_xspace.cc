@@ -16,6 +16,7 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/events/event_table.h"
+#include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -86,7 +87,7 @@ class PlaneWriter {
       return absl::ResourceExhaustedError(
           absl::StrCat(name, " is too large for an XSpace; write a Kineto trace (.json.gz)"));
     }
-    return sink.Append(space.SerializeAsString());
+    return sink.Append(SerializeWithSortedMaps(space));
   }
 
  private:
@@ -143,7 +144,7 @@ absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view te
   metadata.SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns));
   metadata.SetPlaneStat(StatType::kProfileStopTime,
                         static_cast<uint64_t>(table.base_ns() + FloorToNs(last_ps) + 1));
-  return sink.Append(session.SerializeAsString());
+  return sink.Append(SerializeWithSortedMaps(session));
 }
 
 }  // namespace meridian

@@ -9,12 +9,12 @@
 
 namespace meridian {
 
-std::string SerializeWithSortedMaps(const XPlaneProto& plane) {
+std::string SerializeWithSortedMaps(const google::protobuf::MessageLite& message) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
-  plane.SerializeToCodedStream(&coded);
+  message.SerializeToCodedStream(&coded);
   coded.Trim();
   return bytes;
 }

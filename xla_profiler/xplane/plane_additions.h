@@ -12,9 +12,9 @@
 
 namespace meridian {
 
-// Returns the plane's bytes, the same for equal planes: libprotobuf's own order of maps changes from
-// process to process.
-std::string SerializeWithSortedMaps(const XPlaneProto& plane);
+// Returns the bytes of a plane or profile, the same for equal ones: libprotobuf's own order of maps
+// changes from process to process.
+std::string SerializeWithSortedMaps(const google::protobuf::MessageLite& message);
 
 class PlaneAdditions {
  public:
