@@ -168,8 +168,7 @@ class OverlayWriter {
     const bool is_kept = is_critical || !options_.only_critical || options_.all_edges ||
                          event.ph.text() != "\"X\"" || event.cat.text() == "\"user_annotation\"" ||
                          event.cat.text() == "\"python_function\"";
-    // An empty element, as in [1,,2], is no event and would make the file unreadable.
-    if (!is_kept || element.empty()) return absl::OkStatus();
+    if (!is_kept) return absl::OkStatus();
     BeginItem();
     if (is_critical && element.front() == '{') {
       buffer_ += MarkCritical(element, event);

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "absl/numeric/int128.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "re2/re2.h"
 #include "simdjson.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
@@ -258,6 +260,21 @@ bool IsOutsideOurConventions(absl::string_view text, const absl::Status& status)
          absl::StrContains(status.message(), "baseTimeNanoseconds");
 }
 
+// True when the text is JSON but for what we take beyond it: the last bracket of a bare array may be
+// missing, numbers may be of any size, and NaN and Infinity are numbers.
+bool IsReadByUsAlone(absl::string_view text) {
+  std::string plain(text);
+  RE2::GlobalReplace(&plain, "([0-9.][eE][+-]?[0-9])[0-9]+", "\\1");
+  RE2::GlobalReplace(&plain, "[0-9]{16,}", "1");
+  RE2::GlobalReplace(&plain, "NaN|-?Infinity", "1");
+  simdjson::dom::parser parser;
+  dom::element ignored;
+  if (!parser.parse(plain).get(ignored)) return true;
+  RE2::Replace(&plain, ",?\\s*$", "]");
+  return absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "[") &&
+         !parser.parse(plain).get(ignored);
+}
+
 // Keys are told apart as written, so an escaped one may hide a name that matters.
 bool HasEscapes(absl::string_view text) { return absl::StrContains(text, '\\'); }
 
@@ -268,9 +285,12 @@ absl::Status CompareWithWholeDocument(absl::string_view text, TraceJsonVerdict* 
   simdjson::dom::parser parser;
   dom::element document;
   const simdjson::padded_string padded(text.data(), text.size());
-  if (parser.parse(padded).get(document)) {
-    *verdict = TraceJsonVerdict::kMalformed;
-    return absl::OkStatus();
+  if (const simdjson::error_code error = parser.parse(padded).get(document)) {
+    const bool refused = !ours.status.ok();
+    *verdict = refused ? TraceJsonVerdict::kMalformed : TraceJsonVerdict::kNotComparable;
+    if (refused || IsReadByUsAlone(text)) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("read, but simdjson says: ", simdjson::error_message(error)));
   }
   std::vector<dom::array> theirs;
   const bool is_trace = FindEvents(document, &theirs);

@@ -16,9 +16,10 @@ enum class TraceJsonVerdict {
   // simdjson reads it, but it is no trace document; we say so too.
   kNoTrace,
   // Within our limits or conventions nothing can be said: nested deeper than we read, or a key with
-  // escapes, which we compare as written.
+  // escapes, which we compare as written. Or we read what simdjson refuses: numbers that fit neither
+  // 64 bits nor a double, NaN and Infinity, and a bare array whose end is missing.
   kNotComparable,
-  // Not JSON. We were asked nevertheless and survived.
+  // Not JSON, and we say so too.
   kMalformed,
 };
 

@@ -5,11 +5,11 @@
 #include <iterator>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {
@@ -19,26 +19,13 @@ constexpr absl::string_view kBaseTimeKey = "baseTimeNanoseconds";
 // Nullopt: no problem.
 using MaybeProblem = std::optional<TraceJsonProblem>;
 
-// True when the inside of a JSON string stands for itself.
-bool IsPlain(absl::string_view text) {
-  const auto is_special = [](char c) { return c == '\\' || static_cast<uint8_t>(c) < 0x20; };
-  // Loops of a fixed length are what compilers turn into vector instructions.
-  constexpr size_t kBlockSize = 16;
-  for (; text.size() >= kBlockSize; text.remove_prefix(kBlockSize)) {
-    uint8_t special = 0;
-    for (size_t i = 0; i < kBlockSize; ++i) special |= is_special(text[i]) ? 1 : 0;
-    if (special != 0) return false;
-  }
-  return std::none_of(text.begin(), text.end(), is_special);
-}
-
-// Parses one event after the other; texts of an event are valid until the next.
+// Parses one event after the other, of which CutTrace has seen to it that they are JSON; texts of an
+// event are valid until the next.
 class EventParser {
  public:
   MaybeProblem Parse(absl::string_view element, TraceJsonEvent* event) {
     if (element.empty() || element.front() != '{') return TraceJsonProblem::kNotAnObject;
     if (element.size() > kMaxTraceJsonEventBytes) return TraceJsonProblem::kTooLong;
-    if (!IsValidUtf8(element)) return TraceJsonProblem::kMalformed;
     if (MaybeProblem problem = ParseFields(element, event)) return problem;
     if (event->ph == '\0') return TraceJsonProblem::kMissingPhase;
     if (!event->ts_ps.has_value() && event->ph != 'M') return TraceJsonProblem::kMissingTime;
@@ -53,10 +40,9 @@ class EventParser {
     cutter.Enter('{');
     for (absl::string_view key; cutter.NextMember(&key);) {
       const absl::string_view value = cutter.CutValue();
-      if (value.empty() || !Unescape(&key)) return TraceJsonProblem::kMalformed;
+      Unescape(&key);
       if (MaybeProblem problem = ParseField(key, value, event)) return problem;
     }
-    if (!cutter.status().ok()) return TraceJsonProblem::kMalformed;
     return std::nullopt;
   }
 
@@ -74,14 +60,12 @@ class EventParser {
     return std::nullopt;
   }
 
-  // Replaces the inside of a JSON string by what it stands for. False when it is none.
-  bool Unescape(absl::string_view* text) {
-    if (IsPlain(*text)) return true;
+  // Replaces the inside of a JSON string by what it stands for.
+  void Unescape(absl::string_view* text) {
+    if (!absl::StrContains(*text, '\\')) return;
     // With the quotes around it.
-    std::optional<std::string> meaning = ParseJsonString({text->data() - 1, text->size() + 2});
-    if (!meaning.has_value()) return false;
-    *text = unescaped_.emplace_back(*std::move(meaning));
-    return true;
+    *text =
+        unescaped_.emplace_back(ParseJsonString({text->data() - 1, text->size() + 2}).value_or(""));
   }
 
   MaybeProblem ParsePhase(absl::string_view value, char* ph) {
@@ -95,7 +79,8 @@ class EventParser {
   MaybeProblem ParseText(absl::string_view value, absl::string_view* text) {
     if (value.front() != '"') return TraceJsonProblem::kWrongType;
     *text = value.substr(1, value.size() - 2);
-    return Unescape(text) ? std::nullopt : MaybeProblem(TraceJsonProblem::kMalformed);
+    Unescape(text);
+    return std::nullopt;
   }
 
   MaybeProblem ParseTextOrNumber(absl::string_view value, absl::string_view* text) {
@@ -106,7 +91,7 @@ class EventParser {
     // Nearly always a plain integer; the rest is read as a number to see whether it is one.
     const bool is_number = std::all_of(value.begin(), value.end(), absl::ascii_isdigit) ||
                            ParseMicrosAsPicos(value).has_value();
-    if (!is_number) return TraceJsonProblem::kMalformed;
+    if (!is_number) return TraceJsonProblem::kWrongType;
     *text = value;
     return std::nullopt;
   }
@@ -161,7 +146,6 @@ absl::Status AddMember(absl::string_view key, JsonValue value, uint64_t offset,
 absl::string_view TraceJsonProblemText(TraceJsonProblem problem) {
   // In the order of the enum.
   static constexpr absl::string_view kNames[] = {"not an object",
-                                                 "malformed",
                                                  "too long",
                                                  "with a field of the wrong type",
                                                  "without ph",

@@ -32,8 +32,6 @@ namespace meridian {
 enum class TraceJsonProblem {
   // An element of the array is a number, a string, nothing.
   kNotAnObject,
-  // Not JSON: a member without its colon, a bad escape, not UTF-8.
-  kMalformed,
   // Longer than any event is.
   kTooLong,
   // A field that has another type than the format says.
@@ -49,11 +47,11 @@ enum class TraceJsonProblem {
 };
 inline constexpr int kNumTraceJsonProblems = static_cast<int>(TraceJsonProblem::kLast) + 1;
 
-// Returns a phrase such as "malformed" or "without ts".
+// Returns a phrase such as "too long" or "without ts".
 absl::string_view TraceJsonProblemText(TraceJsonProblem problem);
 
 // How many events have each problem, and where the first one stands. Bad events are counted, not
-// fatal: one broken event should not cost a trace of millions.
+// fatal: one odd event should not cost a trace of millions.
 class TraceJsonProblems {
  public:
   // Offsets count from the start of the (inflated) file. Problems come in file order.

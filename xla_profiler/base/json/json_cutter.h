@@ -5,8 +5,9 @@
 //    member              member           element                         element
 //
 // Brackets, strings and the commas and colons on the cutter's own level are checked; what is inside
-// a cut value is not, except that its brackets match. Texts of any size work; all slices point into
-// the text, so a slice's place in the file is the difference of two pointers.
+// a cut value is not, except that its brackets match, unless all of it is to be checked. Texts of
+// any size work; all slices point into the text, so a slice's place in the file is the difference of
+// two pointers.
 #ifndef XLA_PROFILER_BASE_JSON_JSON_CUTTER_H_
 #define XLA_PROFILER_BASE_JSON_JSON_CUTTER_H_
 
@@ -21,6 +22,14 @@ namespace meridian {
 // Brackets may nest this deep in a cut value.
 inline constexpr int kMaxJsonDepth = 512;
 
+enum class JsonChecks {
+  // Enough to cut text that was checked before, or whose parts will be.
+  kStructure,
+  // Members' names and values are JSON (RFC 8259) and UTF-8 throughout; surrogates come in pairs.
+  // NaN, Infinity and -Infinity are taken for numbers, as Python's json does.
+  kAll,
+};
+
 // A cursor. To walk an object whose members are numbers, say:
 //
 //   JsonCutter cutter(text);
@@ -31,8 +40,9 @@ inline constexpr int kMaxJsonDepth = 512;
 // The first error ends all walks; the functions are then free of effect.
 class JsonCutter {
  public:
-  explicit JsonCutter(absl::string_view text, uint64_t offset = 0)
-      : text_(text), position_(offset) {}
+  explicit JsonCutter(absl::string_view text, uint64_t offset = 0,
+                      JsonChecks checks = JsonChecks::kStructure)
+      : text_(text), position_(offset), checks_(checks) {}
 
   // Returns the next byte that is not white space, or 0 at the end of the text.
   char Peek() { return AtEnd() ? '\0' : text_[position_]; }
@@ -54,7 +64,7 @@ class JsonCutter {
   bool NextElement();
 
   // Returns the value at the cursor, without surrounding white space, and steps behind it. A
-  // missing value, as in [1,,2] or {"a":}, is empty.
+  // missing value, as in [1,,2] or {"a":}, is empty, or an error when all is checked.
   absl::string_view CutValue();
 
   // Reports an error at the cursor. The reason must outlive the cutter.
@@ -69,12 +79,19 @@ class JsonCutter {
   void FailAt(uint64_t offset, absl::string_view reason);
   bool Next(char closing_bracket);
   void SkipString();
+  template <JsonChecks kChecks>
   void SkipBracketed();
   void SkipScalar();
+  bool EndsScalar(uint64_t offset) const;
+  void CheckScalar(uint64_t begin);
+  void CheckText(uint64_t begin, uint64_t end);
+  void CheckString(uint64_t begin, uint64_t end);
+  bool CheckBlock(uint64_t at, uint64_t in_strings, uint64_t errors, uint64_t suspects);
   void FailUnterminated(uint64_t begin, uint64_t innermost_bracket, bool in_string);
 
   absl::string_view text_;
   uint64_t position_;
+  JsonChecks checks_;
   // Nothing was read since the last opening bracket, so that no comma is due.
   bool just_entered_ = false;
   bool failed_ = false;
@@ -90,7 +107,8 @@ using TraceMemberCallback =
 // Hands out the elements of the `traceEvents` array and the other members of a trace document, in
 // file order. A bare array of events is a trace document too, and as for Chrome its closing bracket
 // may be missing when the text ends after a whole element (writers that were stopped). Anything
-// else that is cut off, a document without `traceEvents`, and text after its end are errors.
+// else that is cut off or not JSON (JsonChecks::kAll), wherever it stands, a document without
+// `traceEvents`, and text after its end are errors.
 absl::Status CutTrace(absl::string_view text, TraceEventCallback on_event,
                       TraceMemberCallback on_member);
 

@@ -68,11 +68,43 @@ TEST(JsonCutterTest, CutsABareArrayWithOrWithoutItsEnd) {
   }
 }
 
-TEST(JsonCutterTest, MissingValuesAreEmpty) {
-  const Parts parts = Cut(R"({"a":,"traceEvents":[,{},,]})");
-  EXPECT_OK(parts.status);
-  EXPECT_THAT(parts.members, ElementsAre(Pair("a", "")));
-  EXPECT_THAT(parts.events, ElementsAre("", "{}", "", ""));
+TEST(JsonCutterTest, MissingValuesAreEmptyUnlessAllIsChecked) {
+  JsonCutter cutter("[,1,]");
+  std::vector<std::string> values;
+  cutter.Enter('[');
+  while (cutter.NextElement()) values.emplace_back(cutter.CutValue());
+  EXPECT_OK(cutter.status());
+  EXPECT_THAT(values, ElementsAre("", "1", ""));
+  EXPECT_THAT(Cut(R"({"a":,"traceEvents":[]})").status,
+              StatusIs(kInvalid, "offset 5: expected a value"));
+  EXPECT_THAT(Cut(R"({"traceEvents":[{},]})").status,
+              StatusIs(kInvalid, "offset 19: expected a value"));
+}
+
+// Tokens on both sides of where blocks of 64 bytes meet.
+TEST(JsonCutterTest, ChecksAllAtEveryPlaceOfABlock) {
+  const std::string kSound[] = {
+      R"({"a":[1,"b",{"c":-0.5e+3}],"d" : {} , "e":[ ],"f":10.25,"g":0,"h":[true,false,null]})",
+      R"(["\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00",NaN,-Infinity,"é"])"};
+  const std::string kWrong[] = {
+      R"({"a":1 "b":2})", R"({"a" "b"})",     R"({"a":})",  R"({"a",1})",  R"({:1})",
+      R"({1:2})",         R"({"a":1,})",      R"([1,])",    R"([,1])",     R"([1 2])",
+      R"([1:2])",         R"(["a":1])",       R"([01])",    R"([-])",      R"([1.])",
+      R"([.5])",          R"([1.5.5])",       R"([1e])",    R"([1e+])",    R"([+1])",
+      R"([tru])",         R"([truee])",       R"([nan])",   R"([0x10])",   R"(["\x"])",
+      R"(["\u12"])",      R"(["\ud83d"])",    "[\"\t\"]",   "[\"\xff\"]",  "[1,\f2]",
+      R"({"a":{}"b":1})", R"([[]1])",         R"([{}"a"])", R"(["a""b"])", R"({"a"::1})",
+      R"([1,,2])",        R"({"a":1,,"b":2})"};
+  for (int shift = 0; shift < 130; ++shift) {
+    const std::string before = absl::StrCat("[\"", std::string(shift, 's'), "\",");
+    for (const std::string& text : kSound) {
+      EXPECT_OK(Cut(absl::StrCat("[", before, text, "]]")).status) << text << " " << shift;
+    }
+    for (const std::string& text : kWrong) {
+      EXPECT_THAT(Cut(absl::StrCat("[", before, text, "]]")).status, StatusIs(kInvalid))
+          << text << " " << shift;
+    }
+  }
 }
 
 TEST(JsonCutterTest, ArraysNamedTwiceAreBothCut) {

@@ -59,8 +59,9 @@ bool TakeCodePoint(absl::string_view* text, uint32_t* code_point) {
   return true;
 }
 
-// Takes what follows a backslash off the front.
-bool TakeEscape(absl::string_view* text, std::string* out) {
+}  // namespace
+
+bool TakeJsonEscape(absl::string_view* text, std::string* out) {
   constexpr absl::string_view kEscapes = "\"\\/bfnrt";
   constexpr absl::string_view kMeanings = "\"\\/\b\f\n\r\t";
   if (text->empty()) return false;
@@ -77,8 +78,6 @@ bool TakeEscape(absl::string_view* text, std::string* out) {
   out->push_back(kMeanings[index]);
   return true;
 }
-
-}  // namespace
 
 JsonValue JsonValue::Find(absl::string_view key) const {
   JsonCutter cutter(text_);
@@ -131,7 +130,7 @@ std::optional<std::string> ParseJsonString(absl::string_view quoted) {
     const char c = text.front();
     text.remove_prefix(1);
     if (c == '\\') {
-      if (!TakeEscape(&text, &out)) return std::nullopt;
+      if (!TakeJsonEscape(&text, &out)) return std::nullopt;
     } else if (c == '"' || static_cast<uint8_t>(c) < 0x20) {
       return std::nullopt;
     } else {

@@ -53,6 +53,10 @@ class JsonValue {
 // quotes, a bad escape, half a surrogate pair, a raw control character, or not UTF-8.
 std::optional<std::string> ParseJsonString(absl::string_view quoted);
 
+// Takes what follows a backslash in a JSON string off the front and appends what it stands for.
+// False when it is no escape.
+bool TakeJsonEscape(absl::string_view* text, std::string* out);
+
 }  // namespace meridian
 
 #endif  // XLA_PROFILER_BASE_JSON_JSON_VALUE_H_
