@@ -1,7 +1,9 @@
 // combine as users run it.
 #include <cstdint>
 #include <cstdlib>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,6 +18,7 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/damage.h"
 
 namespace meridian {
 namespace {
@@ -73,6 +76,79 @@ TEST(CombineTest, TheBundledExampleIsAlignedWithinWhatItStates) {
       "tools/validate_collectives", {"--traces=" + directory.PathOf("combined.xplane.pb")});
   EXPECT_EQ(check.exit_code, 0);
   EXPECT_THAT(check.standard_output, HasSubstr("0 violation(s) in 528 checked"));
+}
+
+// What xspace_inspect refuses, no command takes; and what a command writes, xspace_inspect reads.
+TEST(CombineTest, NoCommandTakesAProfileThatInspectRefuses) {
+  const TemporaryDirectory directory;
+  ASSERT_OK_AND_ASSIGN(const auto sound,
+                       FileSystem::Posix().Map(absl::StrCat(kTrue, "/rank0.xplane.pb")));
+  const std::string trace = directory.PathOf("rank0.xplane.pb");
+  const std::string traces = absl::StrCat(trace, ",", kTrue, "/rank1.xplane.pb");
+  const std::string aligned = directory.PathOf("aligned.xplane.pb");
+  const std::string combined = directory.PathOf("combined.xplane.pb");
+  const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
+      {"tools/xprof_trace_align", {"--trace=" + trace, "--output=" + aligned}},
+      {"tools/combine", {"--traces=" + traces, "--output=" + combined, "--method=none"}},
+      {"tools/validate_collectives", {"--traces=" + traces}},
+      {"tools/critical_path", {"--traces=" + traces, "--allow_violations"}}};
+  std::mt19937_64 random(22);
+  int refused = 0;
+  for (int round = 0; round < 40; ++round) {
+    directory.Write("rank0.xplane.pb", Damage(std::string(sound->bytes()), random));
+    const CommandResult inspected = RunCommandLine("tools/xspace_inspect", {"--trace=" + trace});
+    refused += inspected.exit_code == 2;
+    for (const auto& [command, arguments] : commands) {
+      const CommandResult result = RunCommandLine(command, arguments);
+      if (inspected.exit_code == 2) {
+        EXPECT_EQ(result.exit_code, 2) << round << " " << command << inspected.standard_error;
+      }
+      for (const std::string& output : {aligned, combined}) {
+        if (!FileSystem::Posix().Kind(output).ok()) continue;
+        EXPECT_EQ(RunCommandLine("tools/xspace_inspect", {"--trace=" + output}).exit_code, 0)
+            << round << " " << command;
+        ASSERT_OK(FileSystem::Posix().Delete(output));
+      }
+    }
+  }
+  EXPECT_GT(refused, 10);
+}
+
+// Each run is a process of its own, in which libprotobuf's maps have an order of their own.
+TEST(CombineTest, RepeatedRunsWriteTheSameBytes) {
+  const TemporaryDirectory directory;
+  const std::vector<std::pair<std::string, std::vector<std::string>>> runs = {
+      {kSkewed,
+       {"--output=combined.xplane.pb", "--trace_json=trace.json", "--perfetto=trace.perfetto-trace",
+        "--report_json=report.json"}},
+      {kTrue, {"--output=prefix.xplane.pb", "--plane_naming=node_prefix"}},
+      {"examples/torch_pipeline4", {"--output=kineto.json", "--perfetto=kineto.perfetto-trace"}},
+      {"examples/torch_pipeline4",
+       {"--output=kineto.xplane.pb", "--perfetto=other.perfetto-trace"}}};
+  for (const auto& [run, outputs] : runs) {
+    std::vector<std::string> first;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      std::vector<std::string> arguments = {"--run_dir=" + run}, written;
+      for (const std::string& output : outputs) {
+        const size_t equals = output.find('=');
+        const bool is_file = output.find('.') != std::string::npos;
+        arguments.push_back(is_file ? absl::StrCat(output.substr(0, equals + 1),
+                                                   directory.PathOf(output.substr(equals + 1)))
+                                    : output);
+      }
+      const CommandResult result = Combine(arguments);
+      ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+      for (const std::string& output : outputs) {
+        const size_t equals = output.find('=');
+        if (output.find('.') == std::string::npos) continue;
+        written.push_back(directory.Read(output.substr(equals + 1)));
+      }
+      if (repeat == 0) first = written;
+      for (size_t i = 0; i < written.size(); ++i) {
+        EXPECT_TRUE(written[i] == first[i]) << run << " " << outputs[i] << " differs";
+      }
+    }
+  }
 }
 
 // The first thing that anybody tries.

@@ -20,25 +20,22 @@ constexpr absl::string_view kMethodStat = "alignment_method";
 
 class AligningEditor : public XSpaceEditor {
  public:
-  AligningEditor(const XSpaceReader& reader, const SessionClock& clock, const NodeClock& node,
-                 const AlignOptions& options, int64_t new_start_ns)
-      : reader_(reader),
-        node_(node),
+  AligningEditor(const SessionClock& clock, const NodeClock& node, const AlignOptions& options,
+                 int64_t new_start_ns)
+      : node_(node),
         options_(options),
         new_start_ns_(new_start_ns),
         aligner_(clock, node, new_start_ns, options.lines, &room_) {}
 
-  absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
-    edit->edit_lines = !plane.lines.empty();
-    const bool is_environment = plane.name == kTaskEnvPlaneName;
+  absl::Status EditPlane(const XPlaneVisitor& plane, PlaneEdit* edit) override {
+    edit->edit_lines = plane.NumLines() > 0;
+    const bool is_environment = plane.Name() == kTaskEnvPlaneName;
     if (!edit->edit_lines && !is_environment) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
-                     XPlaneVisitor::Create(reader_.source(), plane.payload));
     if (is_environment) {
       has_environment_ = true;
-      RETURN_IF_ERROR(MoveSession(plane, visitor, edit));
+      RETURN_IF_ERROR(MoveSession(plane, edit));
     }
-    PlaneAdditions additions(visitor);
+    PlaneAdditions additions(plane);
     AddTo(&additions, options_.record);
     if (options_.lines.keep_original) original_times_ = DefineOriginalTimesStats(&additions);
     edit->additions = additions.Serialize();
@@ -56,10 +53,9 @@ class AligningEditor : public XSpaceEditor {
  private:
   // The session's start is what lines count from, whatever the file said; the stop is a time of the
   // host's clock.
-  absl::Status MoveSession(const XPlaneLayout& plane, const XPlaneVisitor& visitor,
-                           PlaneEdit* edit) {
-    for (size_t i = 0; i < plane.stats.size(); ++i) {
-      const XStatVisitor& stat = visitor.Stats()[i];
+  absl::Status MoveSession(const XPlaneVisitor& plane, PlaneEdit* edit) {
+    for (size_t i = 0; i < plane.Stats().size(); ++i) {
+      const XStatVisitor& stat = plane.Stats()[i];
       const bool is_start = stat.Type() == StatType::kProfileStartTime;
       const bool is_stop = stat.Type() == StatType::kProfileStopTime;
       if (!is_start && !is_stop) continue;
@@ -71,12 +67,11 @@ class AligningEditor : public XSpaceEditor {
       XStatProto moved;
       moved.set_metadata_id(stat.Id());
       moved.set_uint64_value(static_cast<uint64_t>(mapped_ns));
-      edit->replacements[plane.stats[i].data()] = moved.SerializeAsString();
+      edit->replacements[plane.Layout().stats[i].data()] = moved.SerializeAsString();
     }
     return absl::OkStatus();
   }
 
-  const XSpaceReader& reader_;
   const NodeClock& node_;
   const AlignOptions& options_;
   // Unix time that the new line bases count from.
@@ -128,7 +123,7 @@ absl::StatusOr<AlignmentStats> AlignXSpace(const XSpaceReader& reader, const Ses
   const absl::StatusOr<int64_t> mapped_start_ns = MapHostTime(node, clock.start_ns());
   if (!mapped_start_ns.ok()) return Annotate(mapped_start_ns.status(), reader.name());
   const int64_t new_start_ns = *mapped_start_ns;
-  AligningEditor editor(reader, clock, node, options, new_start_ns);
+  AligningEditor editor(clock, node, options, new_start_ns);
   const absl::Status status = RewriteXSpace(reader.source(), editor, sink);
   // An error of the sink is not the profile's.
   if (!status.ok()) {

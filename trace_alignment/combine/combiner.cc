@@ -170,20 +170,18 @@ class NodeEditor : public XSpaceEditor {
         aligner_(*input.clock, *input.node, start_ns, options, room) {}
 
   // Called for the planes that stay the node's own.
-  absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
-    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
-                     XPlaneVisitor::Create(input_.reader->source(), plane.payload));
-    edit->edit_lines = !plane.lines.empty();
+  absl::Status EditPlane(const XPlaneVisitor& plane, PlaneEdit* edit) override {
+    edit->edit_lines = plane.NumLines() > 0;
     const int64_t node_id = input_.record.node_id;
-    edit->name = names_.at(plane.payload.data());
-    PlaneAdditions additions(visitor);
+    edit->name = names_.at(plane.Layout().payload.data());
+    PlaneAdditions additions(plane);
     additions.AddInt64(kNodeIdStatName, node_id);
-    additions.AddString(kOriginalPlaneNameStatName, plane.name);
+    additions.AddString(kOriginalPlaneNameStatName, plane.Name());
     AddTo(&additions, input_.record);
     joint_ids_ = nullptr;
     edit->additions = additions.Serialize();
-    SetProgramStat(visitor);
-    return RenumberEntries(plane, edit);
+    SetProgramStat(plane);
+    return RenumberEntries(plane.Layout(), edit);
   }
 
   // To be called before the writer asks about the lines of the node's part of a joint plane. Lines

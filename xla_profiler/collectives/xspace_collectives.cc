@@ -85,9 +85,12 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
       return ReadGpuCollectives(plane, *executions, times, &annotated, &collector);
     }
     if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) {
-      return ReadTpuCollectives(plane, times, &collector);
+      RETURN_IF_ERROR(ReadTpuCollectives(plane, times, &collector));
     }
-    return absl::OkStatus();
+    // Nothing is concluded from a profile that is damaged where nobody looks.
+    const bool was_read = executions.has_value() && host.has_value() &&
+                          plane.Layout().payload.data() == host->Layout().payload.data();
+    return was_read ? absl::OkStatus() : plane.CheckEvents();
   }));
   collector.Finish();
   return result;

@@ -232,6 +232,9 @@ absl::Status CompareWithLibprotobuf(absl::string_view bytes, CodecVerdict* verdi
   xp::XSpace theirs;
   const bool accepted = theirs.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
   const absl::Status visited = VisitAll(source);
+  if (!visited.ok() && Rewrite(source, kMovement, {}).ok()) {
+    return Differ(absl::StrCat("copied, although ", visited.ToString()));
+  }
   if (visited.ok() != accepted) {
     // Inconsistent ids may hide damage further on, so nothing can be said about the rest.
     if (!visited.ok() && IsInconsistentIds(visited)) {

@@ -22,7 +22,7 @@ class MovingEditor : public XSpaceEditor {
  public:
   explicit MovingEditor(const Movement& movement) : movement_(movement) {}
 
-  absl::Status EditPlane(const XPlaneLayout&, PlaneEdit* edit) override {
+  absl::Status EditPlane(const XPlaneVisitor&, PlaneEdit* edit) override {
     edit->edit_lines = true;
     return absl::OkStatus();
   }

@@ -10,10 +10,12 @@
 #define XLA_PROFILER_XPLANE_EVENT_WIRE_H_
 
 #include <cstdint>
+#include <cstring>
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/utf8.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/xplane_wire.h"
@@ -102,6 +104,52 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* NextPlainStat(const char* p, con
   if (ABSL_PREDICT_FALSE(end - begin < static_cast<int64_t>(size))) return nullptr;
   *payload = absl::string_view(begin, size);
   return begin + size;
+}
+
+// The parts of a stat as all known writers write it: the id, then one value.
+struct PlainStat {
+  int64_t id = 0;
+  // The field that holds the value, and its number (XStatField).
+  absl::string_view value_field;
+  uint32_t number = 0;
+  // A number, or the bits of a double.
+  uint64_t scalar = 0;
+  // A text, which is UTF-8, or bytes.
+  absl::string_view text;
+};
+
+// Reads a stat, which must have room behind it. Returns false when it is of another form, is longer
+// than two bytes can say, or is damaged; then nothing can be said about it.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ReadPlainStat(absl::string_view payload, PlainStat* stat) {
+  const char* p = payload.data();
+  const char* end = p + payload.size();
+  if (payload.size() < 4 || *p != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) {
+    return false;
+  }
+  uint64_t value = 0;
+  p = ReadShortVarint(p + 1, &value);
+  if (ABSL_PREDICT_FALSE(p == nullptr || p >= end)) return false;
+  stat->id = static_cast<int64_t>(value);
+  stat->value_field = absl::string_view(p, end - p);
+  const uint32_t tag = static_cast<uint8_t>(*p++);
+  stat->number = tag >> 3;
+  const WireType type = static_cast<WireType>(tag & 7);
+  // Branches that are the same for most stats; a switch would guess wrong at every other.
+  constexpr uint32_t kVarints =
+      1u << XStatField::kUint64 | 1u << XStatField::kInt64 | 1u << XStatField::kRef;
+  if (ABSL_PREDICT_TRUE(type == WireType::kVarint && (kVarints >> stat->number & 1) != 0)) {
+    return internal::ParseWideVarint(p, &stat->scalar) == end;
+  }
+  if (type == WireType::kBytes &&
+      (stat->number == XStatField::kStr || stat->number == XStatField::kBytes)) {
+    const char* size = p;
+    p = ReadShortVarint(p, &value);
+    if (p == nullptr || p - size > 2 || end - p != static_cast<int64_t>(value)) return false;
+    stat->text = absl::string_view(p, value);
+    return stat->number == XStatField::kBytes || IsValidUtf8(stat->text);
+  }
+  std::memcpy(&stat->scalar, p, sizeof(stat->scalar));
+  return tag == MakeTag(XStatField::kDouble, WireType::kFixed64) && p + sizeof(stat->scalar) == end;
 }
 
 // True when only stats stand between the plain event's head and its end.

@@ -103,10 +103,27 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool LocateTimes(const XSpaceSource& source,
     event->duration_field = plain.duration_field;
     event->times.offset_ps = plain.offset_ps;
     event->times.duration_ps = plain.duration_ps;
+    event->times.is_plain = true;
     return true;
   }
   *error = LocateTimesAnywhere(source, event);
   return error->ok();
+}
+
+// The same for an event that was looked at before; nothing in its stats can matter then.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool LocateTimesAgain(const XSpaceSource& source,
+                                                          absl::string_view payload, bool is_plain,
+                                                          LocatedEvent* event,
+                                                          absl::Status* error) {
+  PlainEvent plain;
+  if (ABSL_PREDICT_FALSE(!is_plain || !ReadPlainEvent(payload, source, &plain))) {
+    return LocateTimes(source, payload, event, error);
+  }
+  event->payload = payload;
+  event->offset_field = plain.offset_field;
+  event->duration_field = plain.duration_field;
+  event->times = {plain.offset_ps, plain.duration_ps};
+  return true;
 }
 
 // A varint field that is to have another value.
@@ -222,53 +239,24 @@ class EventTranslator {
   // Known writers put the id first, then one value. Returns the end of what was written, or
   // nullptr.
   char* TranslatePlainStat(absl::string_view stat, char* out) const {
-    const char* p = stat.data();
-    const char* end = p + stat.size();
-    if (p == end || *p != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) return nullptr;
-    uint64_t old_id = 0;
-    p = ReadShortVarint(p + 1, &old_id);
-    if (p == nullptr || p > end) return nullptr;
-    int64_t id = static_cast<int64_t>(old_id);
+    PlainStat plain;
+    if (!ReadPlainStat(stat, &plain)) return nullptr;
+    if (ids_.values != nullptr && plain.id == ids_.values_stat_id) return nullptr;
+    int64_t id = plain.id;
     if (!Find(stat_ids_, &id)) return nullptr;
-    char value[2 * kMaxVarintBytes];
-    absl::string_view rest(p, end - p);
-    if (!IsOneValue(rest)) return nullptr;
-    if (p != end && *p == OneByteTag(XStatField::kRef, WireType::kVarint)) {
-      uint64_t referred = 0;
-      p = ReadShortVarint(p + 1, &referred);
-      int64_t new_referred = static_cast<int64_t>(referred);
-      if (p != end || !Find(stat_ids_, &new_referred)) return nullptr;
-      rest = absl::string_view(value, PutVarint(XStatField::kRef, new_referred, value) - value);
-    } else if (ids_.values != nullptr && static_cast<int64_t>(old_id) == ids_.values_stat_id) {
-      return nullptr;
+    absl::string_view value = plain.value_field;
+    char reference[2 * kMaxVarintBytes];
+    if (plain.number == XStatField::kRef) {
+      int64_t referred = static_cast<int64_t>(plain.scalar);
+      if (!Find(stat_ids_, &referred)) return nullptr;
+      value = absl::string_view(reference,
+                                PutVarint(XStatField::kRef, referred, reference) - reference);
     }
     *out++ = OneByteTag(XEventField::kStats, WireType::kBytes);
-    out = EncodeVarint(1 + VarintSize(static_cast<uint64_t>(id)) + rest.size(), out);
+    out = EncodeVarint(1 + VarintSize(static_cast<uint64_t>(id)) + value.size(), out);
     out = PutVarint(XStatField::kMetadataId, id, out);
-    CopyPiece(out, rest.data(), rest.size());
-    return out + rest.size();
-  }
-
-  // True for nothing, or exactly one field that holds a value.
-  static bool IsOneValue(absl::string_view rest) {
-    if (rest.empty()) return true;
-    const char* p = rest.data() + 1;
-    const char* end = rest.data() + rest.size();
-    uint64_t number = 0;
-    switch (rest[0]) {
-      case OneByteTag(XStatField::kDouble, WireType::kFixed64):
-        return rest.size() == 9;
-      case OneByteTag(XStatField::kUint64, WireType::kVarint):
-      case OneByteTag(XStatField::kInt64, WireType::kVarint):
-      case OneByteTag(XStatField::kRef, WireType::kVarint):
-        return ReadShortVarint(p, &number) == end;
-      case OneByteTag(XStatField::kStr, WireType::kBytes):
-      case OneByteTag(XStatField::kBytes, WireType::kBytes):
-        p = ReadShortVarint(p, &number);
-        return p != nullptr && p <= end && number == static_cast<uint64_t>(end - p);
-      default:
-        return false;
-    }
+    CopyPiece(out, value.data(), value.size());
+    return out + value.size();
   }
 
   static char* PutVarint(uint32_t number, int64_t value, char* out) {
@@ -444,12 +432,19 @@ class FieldChanges {
   std::vector<Change> changes_;
 };
 
-// Reads a line's header and its events' times in one walk.
-absl::Status ScanLine(const XSpaceSource& source, absl::string_view line, XLineHeader* header,
-                      std::vector<EventTimes>* times) {
+// Reads a line's header and its events' times in one walk, and checks all that will be copied. The
+// plane is null when the line was checked before.
+absl::Status ScanLine(const XSpaceSource& source, const XPlaneVisitor* plane,
+                      absl::string_view line, XLineHeader* header, std::vector<EventTimes>* times) {
   times->clear();
   // Growing by copying would touch the memory of long lines twice; hardly any event is shorter.
   times->reserve(line.size() / 24);
+  if (plane != nullptr) {
+    return plane->WalkTimes(line, header, [times](const XEventVisitor& event) {
+      times->push_back(
+          {event.OffsetPs(), event.DurationPs(), event.IsAggregatedEvent(), event.IsPlain()});
+    });
+  }
   return WalkXLine(source, line, header, [&](absl::string_view payload) {
     LocatedEvent event;
     absl::Status error;
@@ -475,6 +470,7 @@ class PlaneWriter {
   absl::Status WriteJoinedPlane(absl::string_view head, absl::Span<const EditedPlane> parts) {
     std::vector<XPlaneLayout> planes;
     planes.reserve(parts.size());
+    size_t num_lines = 0;
     std::vector<std::vector<PreparedLine>> lines(parts.size());
     uint64_t expected = 0;
     for (const EditedPlane& part : parts) {
@@ -482,11 +478,16 @@ class PlaneWriter {
       if (!plane.ok()) return Named(part, plane.status());
       planes.push_back(*std::move(plane));
       expected += ExpectedBytes(planes.back());
+      num_lines += planes.back().lines.size();
     }
+    RETURN_IF_ERROR(CountPlane(num_lines));
     StartBuffer(expected);
     for (size_t i = 0; i < parts.size(); ++i) {
-      RETURN_IF_ERROR(Named(
-          parts[i], PrepareLines({*parts[i].source, *parts[i].editor, planes[i]}, &lines[i])));
+      const absl::StatusOr<XPlaneVisitor> visitor =
+          XPlaneVisitor::Create(*parts[i].source, parts[i].payload);
+      if (!visitor.ok()) return Named(parts[i], visitor.status());
+      RETURN_IF_ERROR(Named(parts[i], PrepareLines({*parts[i].source, *parts[i].editor, planes[i]},
+                                                   *visitor, &lines[i])));
     }
     CountingOutput measured;
     measured.Raw(head);
@@ -525,9 +526,13 @@ class PlaneWriter {
 
   absl::Status CopyPlane(absl::string_view header, const EditedPlane& edited) {
     XSpaceEditor& editor = *edited.editor;
-    ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(*edited.source, edited.payload));
+    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
+                     XPlaneVisitor::Create(*edited.source, edited.payload));
+    const XPlaneLayout& plane = visitor.Layout();
+    RETURN_IF_ERROR(CountPlane(plane.lines.size()));
     PlaneEdit edit;
-    RETURN_IF_ERROR(editor.EditPlane(plane, &edit));
+    RETURN_IF_ERROR(editor.EditPlane(visitor, &edit));
+    if (!edit.edit_lines) RETURN_IF_ERROR(visitor.CheckEvents());
     FieldChanges changes;
     changes.Text(XPlaneField::kName, edit.name, plane.name);
     if (!edit.edit_lines && changes.empty() && edit.additions.empty() &&
@@ -541,7 +546,7 @@ class PlaneWriter {
     std::vector<PreparedLine> lines;
     if (edit.edit_lines) {
       StartBuffer(ExpectedBytes(plane));
-      RETURN_IF_ERROR(PrepareLines(owner, &lines));
+      RETURN_IF_ERROR(PrepareLines(owner, visitor, &lines));
     }
     CountingOutput measured;
     RETURN_IF_ERROR(WritePlaneFields(owner, edit, changes, lines, &measured));
@@ -552,6 +557,18 @@ class PlaneWriter {
     }
     RETURN_IF_ERROR(WritePlaneFields(owner, edit, changes, lines, &output_));
     return output_.status();
+  }
+
+  // Nothing is written that would be refused when read.
+  absl::Status CountPlane(size_t num_lines) {
+    const XSpaceLimits limits;
+    num_lines_ += num_lines;
+    if (++num_planes_ <= limits.max_planes && num_lines_ <= limits.max_lines) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the profile that is written would have more than ", limits.max_planes, " planes or ",
+        limits.max_lines, " lines, which nobody reads; take fewer profiles at once"));
   }
 
   // Where lines come from.
@@ -587,19 +604,20 @@ class PlaneWriter {
     buffer_.Reserve(std::min(expected_bytes, options_.buffer_bytes));
   }
 
-  // Rewrites lines into the buffer while they fit, measures the others.
-  absl::Status PrepareLines(const LineOwner& owner, std::vector<PreparedLine>* lines) {
+  // Checks all lines; rewrites them into the buffer while they fit, measures the others.
+  absl::Status PrepareLines(const LineOwner& owner, const XPlaneVisitor& visitor,
+                            std::vector<PreparedLine>* lines) {
     lines->reserve(owner.plane.lines.size());
     for (absl::string_view line : owner.plane.lines) {
       PreparedLine prepared;
       // New times and ids may take more bytes than the old ones, hardly twice as many.
       if (buffer_.size() + 2 * line.size() <= options_.buffer_bytes) {
         prepared.buffer_position = buffer_.size();
-        RETURN_IF_ERROR(RewriteLine(owner, line, RewritePass::kWrite, &buffer_));
+        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kWrite, &buffer_));
         prepared.size = buffer_.size() - *prepared.buffer_position;
       } else {
         CountingOutput output;
-        RETURN_IF_ERROR(RewriteLine(owner, line, RewritePass::kMeasure, &output));
+        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kMeasure, &output));
         prepared.size = output.size();
       }
       lines->push_back(prepared);
@@ -643,7 +661,7 @@ class PlaneWriter {
     if (line.buffer_position.has_value()) {
       output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
     } else {
-      RETURN_IF_ERROR(RewriteLine(owner, payload, RewritePass::kWrite, output));
+      RETURN_IF_ERROR(RewriteLine(owner, nullptr, payload, RewritePass::kWrite, output));
     }
     return output->status();
   }
@@ -659,14 +677,15 @@ class PlaneWriter {
     }
   }
 
-  // Writes, or measures, the payload of a line.
+  // Writes, or measures, the payload of a line. `unchecked_in` is the plane that the line is checked
+  // against, or null when that was done before.
   template <typename Output>
-  absl::Status RewriteLine(const LineOwner& owner, absl::string_view line, RewritePass pass,
-                           Output* output) {
+  absl::Status RewriteLine(const LineOwner& owner, const XPlaneVisitor* unchecked_in,
+                           absl::string_view line, RewritePass pass, Output* output) {
     XLineHeader header;
     LineEdit edit;
     edit.times = std::move(times_);
-    RETURN_IF_ERROR(ScanLine(owner.source, line, &header, &edit.times));
+    RETURN_IF_ERROR(ScanLine(owner.source, unchecked_in, line, &header, &edit.times));
     RETURN_IF_ERROR(owner.editor.EditLine(owner.plane, header, pass, &edit));
     if (edit.times.size() != header.num_events) {
       return absl::InternalError(absl::StrCat("line '", header.name, "' has ", header.num_events,
@@ -707,7 +726,9 @@ class PlaneWriter {
           WriteBytesHeader(XLineField::kEvents, translated.size() + additions_.size(), output);
           output->Raw(translated);
         } else {
-          if (!LocateTimes(source, field.bytes, &event, &error)) return error;
+          if (!LocateTimesAgain(source, field.bytes, wanted.is_plain, &event, &error)) {
+            return error;
+          }
           const EventPatch patch(event, wanted);
           if (patch.empty() && additions_.empty()) continue;
           output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
@@ -730,6 +751,8 @@ class PlaneWriter {
 
   SinkOutput output_;
   const RewriteOptions options_;
+  size_t num_planes_ = 0;
+  size_t num_lines_ = 0;
   // Lines of the plane at hand that are written already.
   BufferOutput buffer_;
   // Kept between lines and events for their room.
@@ -764,6 +787,8 @@ absl::Status XSpaceWriter::Finish() { return writer_->Finish(); }
 
 absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
                            const RewriteOptions& options) {
+  // What stands beside the planes is checked here, planes when they are copied.
+  RETURN_IF_ERROR(ReadXSpaceLayout(source).status());
   internal::PlaneWriter writer(&sink, options);
   WireReader reader(source.bytes, source.origin(), kXSpaceDepth);
   WireField field;

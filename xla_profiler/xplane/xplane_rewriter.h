@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies an XSpace with changes, from wire to wire: what is not changed is copied byte for byte,
-// unknown fields included, so a rewrite without changes gives the same file.
+// unknown fields included, so a rewrite without changes gives the same file. All that is copied is
+// checked first, as a visitor would: what is written can be read.
 //
 // Lengths stand before content. Lines that fit a buffer are written there in one go; for a plane
 // too large for that, the other lines are walked twice:
@@ -25,6 +26,7 @@
 #include "absl/types/span.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/metadata_table.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {
@@ -39,6 +41,8 @@ struct EventTimes {
   int64_t duration_ps = 0;
   // Stands for several occurrences and has no start; its offset_ps means nothing.
   bool is_aggregated = false;
+  // How the event is written (XEventVisitor::IsPlain): the rewriter's own, to be left as it is.
+  bool is_plain = false;
 };
 
 // What becomes of a plane; by default it is kept as it is.
@@ -85,7 +89,7 @@ class XSpaceEditor {
  public:
   virtual ~XSpaceEditor() = default;
 
-  virtual absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) = 0;
+  virtual absl::Status EditPlane(const XPlaneVisitor& plane, PlaneEdit* edit) = 0;
 
   virtual absl::Status EditLine(const XPlaneLayout& plane, const XLineHeader& line,
                                 RewritePass pass, LineEdit* edit) = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
@@ -22,8 +23,8 @@ using ::testing::HasSubstr;
 
 class LambdaEditor : public XSpaceEditor {
  public:
-  absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
-    if (edit_plane) edit_plane(plane, edit);
+  absl::Status EditPlane(const XPlaneVisitor& plane, PlaneEdit* edit) override {
+    if (edit_plane) edit_plane(plane.Layout(), edit);
     return absl::OkStatus();
   }
   absl::Status EditLine(const XPlaneLayout&, const XLineHeader& line, RewritePass pass,
@@ -52,6 +53,7 @@ class XPlaneRewriterTest : public ::testing::Test {
     host->set_name("/host:CPU");
     XPlane* gpu = space_.add_planes();
     gpu->set_name("/device:GPU:0");
+    (*gpu->mutable_event_metadata())[1].set_name("kernel");
     XLine* line = gpu->add_lines();
     line->set_name("Stream #1");
     line->set_timestamp_ns(10);
@@ -83,6 +85,54 @@ class XPlaneRewriterTest : public ::testing::Test {
 TEST_F(XPlaneRewriterTest, WithoutEditsTheBytesAreTheSame) {
   ASSERT_OK(Rewrite());
   EXPECT_EQ(out_, bytes_);
+}
+
+// What a reader refuses is not copied either, whether it is edited, renamed or left alone.
+TEST_F(XPlaneRewriterTest, DamagedStatsAreNotCopied) {
+  XPlane* gpu = space_.mutable_planes(1);
+  (*gpu->mutable_stat_metadata())[2].set_name("bytes");
+  // Messages as bytes of an unknown field would be; the stat of an event is field 4.
+  const std::string kDamaged[] = {
+      std::string("\x22\x03\x08\x02\x20", 5),          // The value is missing.
+      std::string("\x22\x04\x08\x09\x20\x01", 6),      // Stat 9 is not defined.
+      std::string("\x22\x04\x08\x02\x38\x09", 6),      // Refers to stat 9.
+      std::string("\x22\x05\x08\x02\x2a\x01\xff", 7),  // Not UTF-8.
+      std::string("\x22\x04\x08\x02\x07\x01", 6),      // No wire type.
+  };
+  const XSpace sound = space_;
+  for (const std::string& damaged : kDamaged) {
+    space_ = sound;
+    auto* event = space_.mutable_planes(1)->mutable_lines(0)->mutable_events(1);
+    std::string bytes = event->SerializeAsString() + damaged;
+    // libprotobuf writes what it does not know as it was; so the event goes in as an unknown field.
+    space_.mutable_planes(1)->mutable_lines(0)->mutable_events()->RemoveLast();
+    auto* line = space_.mutable_planes(1)->mutable_lines(0);
+    line->GetReflection()->MutableUnknownFields(line)->AddLengthDelimited(4, bytes);
+    for (const bool edits_lines : {true, false}) {
+      for (const uint64_t buffer_bytes : {uint64_t{0}, uint64_t{1} << 20}) {
+        options_.buffer_bytes = buffer_bytes;
+        editor_.edit_plane = [&](const XPlaneLayout&, PlaneEdit* edit) {
+          edit->edit_lines = edits_lines;
+        };
+        EXPECT_THAT(Rewrite(), StatusIs(absl::StatusCode::kInvalidArgument))
+            << absl::CHexEscape(damaged) << (edits_lines ? " edited" : " left alone");
+      }
+    }
+  }
+}
+
+TEST_F(XPlaneRewriterTest, MoreLinesThanAreReadAreNotWritten) {
+  XPlane plane;
+  for (int i = 0; i < 1 << 17; ++i) plane.add_lines();
+  const std::string payload = plane.SerializeAsString();
+  const XSpaceSource source{payload, {}};
+  StringSink sink(&out_);
+  XSpaceWriter writer(&sink);
+  ASSERT_OK(writer.WritePlane({&source, payload, &editor_, ""}));
+  ASSERT_OK(writer.WritePlane({&source, payload, &editor_, ""}));
+  EXPECT_THAT(writer.WritePlane({&source, payload, &editor_, ""}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than 65536 planes or "
+                                                                     "262144 lines")));
 }
 
 TEST_F(XPlaneRewriterTest, RenamesAndAddsToPlanes) {
@@ -142,7 +192,9 @@ TEST_F(XPlaneRewriterTest, AnAggregatedEventKeepsItsOccurrences) {
 
 TEST_F(XPlaneRewriterTest, TheEditorSeesTheTimesAsTheyAre) {
   auto* line = space_.mutable_planes(1)->mutable_lines(0);
-  line->add_events()->set_num_occurrences(3);
+  auto* aggregated = line->add_events();
+  aggregated->set_metadata_id(1);
+  aggregated->set_num_occurrences(3);
   editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
   editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
     ASSERT_EQ(edit->times.size(), 3u);
@@ -219,6 +271,7 @@ TEST_F(XPlaneRewriterTest, LinesThatDoNotFitTheBufferAreMeasuredFirst) {
 }
 
 TEST_F(XPlaneRewriterTest, ALineOfManyPiecesIsWrittenWhole) {
+  (*space_.mutable_planes(1)->mutable_stat_metadata())[0].set_name("text");
   auto* line = space_.mutable_planes(1)->mutable_lines(0);
   for (int i = 0; i < 100000; ++i) {
     auto* event = line->add_events();
@@ -340,7 +393,10 @@ TEST_F(JoinedPlaneTest, IsTheSameWhenNoLineFitsTheBuffer) {
 
 TEST_F(XPlaneRewriterTest, ReplacesTheValuesOfOneStat) {
   XSpace space;
-  XLine* line = space.add_planes()->add_lines();
+  XPlane* plane = space.add_planes();
+  (*plane->mutable_event_metadata())[0].set_name("event");
+  for (int id : {3, 4}) (*plane->mutable_stat_metadata())[id].set_name("stat");
+  XLine* line = plane->add_lines();
   for (const auto& [id, value] :
        std::vector<std::pair<int64_t, uint64_t>>{{3, 5}, {4, 5}, {3, 6}}) {
     auto* stat = line->add_events()->add_stats();

@@ -6,7 +6,6 @@
 #include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "xla_profiler/base/utf8.h"
 #include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
@@ -51,43 +50,19 @@ class XStatDecoder {
  private:
   using ValueCase = XStatVisitor::ValueCase;
 
-  // The short cut for id and one value, in this order (see event_wire.h). Returns false when the
-  // stat has another form.
+  // The short cut of event_wire.h. Returns false when the stat has another form.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool DecodePlain(absl::string_view payload,
                                                 XStatVisitor* stat) const {
-    const char* p = payload.data();
-    const char* end = p + payload.size();
-    if (payload.size() < 4 || !HasRoomBehind(end, source_)) return false;
-    if (*p != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) return false;
-    uint64_t id = 0;
-    p = ReadShortVarint(p + 1, &id);
-    if (p == nullptr || p >= end) return false;
-    stat->id_ = static_cast<int64_t>(id);
-    switch (*p) {
-      case OneByteTag(XStatField::kUint64, WireType::kVarint):
-        stat->value_case_ = ValueCase::kUint64;
-        break;
-      case OneByteTag(XStatField::kInt64, WireType::kVarint):
-        stat->value_case_ = ValueCase::kInt64;
-        break;
-      case OneByteTag(XStatField::kRef, WireType::kVarint):
-        stat->value_case_ = ValueCase::kRef;
-        break;
-      case OneByteTag(XStatField::kDouble, WireType::kFixed64):
-        stat->value_case_ = ValueCase::kDouble;
-        std::memcpy(&stat->scalar_, p + 1, sizeof(stat->scalar_));
-        return p + 9 == end;
-      case OneByteTag(XStatField::kStr, WireType::kBytes):
-        if (end - p < 2) return false;
-        stat->value_case_ = ValueCase::kStr;
-        stat->text_ = absl::string_view(p + 2, end - p - 2);
-        // One byte of length, which reaches to the end.
-        return stat->text_.size() < 0x80 && p[1] == static_cast<char>(stat->text_.size()) &&
-               IsValidUtf8(stat->text_);
-      default:
-        return false;
+    PlainStat plain;
+    if (!HasRoomBehind(payload.data() + payload.size(), source_) ||
+        !ReadPlainStat(payload, &plain)) {
+      return false;
     }
-    return ReadShortVarint(p + 1, &stat->scalar_) == end;
+    stat->id_ = plain.id;
+    stat->value_case_ = static_cast<ValueCase>(plain.number);
+    stat->scalar_ = plain.scalar;
+    stat->text_ = plain.text;
+    return true;
   }
 
   ABSL_ATTRIBUTE_NOINLINE bool DecodeAny(absl::string_view payload, XStatVisitor* stat,
@@ -209,16 +184,15 @@ StatSelection::StatSelection(const XPlaneVisitor& plane, std::initializer_list<S
 
 namespace {
 
-// True for a stat that begins with an id which is not selected. Needs room behind it.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool CanSkip(absl::string_view stat,
+// True for a sound stat that is not selected. Needs room behind it.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool CanSkip(absl::string_view payload,
+                                                 const XPlaneVisitor& plane,
                                                  const StatSelection& selection) {
-  if (stat.size() < 2 || stat[0] != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) {
-    return false;
-  }
-  uint64_t id = 0;
-  const char* p = ReadShortVarint(stat.data() + 1, &id);
-  return p != nullptr && p <= stat.data() + stat.size() &&
-         !selection.Contains(static_cast<int64_t>(id));
+  PlainStat stat;
+  return ReadPlainStat(payload, &stat) && !selection.Contains(stat.id) &&
+         plane.GetStatMetadata(stat.id) != nullptr &&
+         (stat.number != XStatField::kRef ||
+          plane.GetStatMetadata(static_cast<int64_t>(stat.scalar)) != nullptr);
 }
 
 }  // namespace
@@ -234,7 +208,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
   for (const char* p = event.stats; p != end;) {
     absl::string_view stat;
     p = NextPlainStat(p, end, &stat);
-    if (selection_ != nullptr && p != nullptr && CanSkip(stat, *selection_)) continue;
+    if (selection_ != nullptr && p != nullptr && CanSkip(stat, *plane_, *selection_)) continue;
     // An error is found again, and reported, on the long way; there the buffer grows, too.
     if (ABSL_PREDICT_FALSE(p == nullptr || num_stats_ == stats_.size() ||
                            !stat_decoder.DecodeDefined(stat, &stats_[num_stats_], &ignored))) {
@@ -252,10 +226,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
 bool XEventVisitor::Decode(absl::string_view payload, absl::Status* error) {
   file_offset_ = payload.data() - plane_->Source().origin();
   int64_t metadata_id = 0;
-  if (ABSL_PREDICT_FALSE(!DecodePlain(payload, &metadata_id)) &&
-      !DecodeAny(payload, &metadata_id, error)) {
-    return false;
-  }
+  is_plain_ = DecodePlain(payload, &metadata_id);
+  if (ABSL_PREDICT_FALSE(!is_plain_) && !DecodeAny(payload, &metadata_id, error)) return false;
   metadata_ = plane_->GetEventMetadata(metadata_id);
   if (ABSL_PREDICT_TRUE(metadata_ != nullptr)) return true;
   *error = UndefinedMetadata(payload, metadata_id);
@@ -319,6 +291,14 @@ absl::StatusOr<XPlaneVisitor> XPlaneVisitor::Create(const XSpaceSource& source,
   RETURN_IF_ERROR(visitor.DecodeEventMetadata());
   RETURN_IF_ERROR(visitor.DecodeStats());
   return visitor;
+}
+
+absl::Status XPlaneVisitor::CheckEvents() const {
+  XLineHeader header;
+  for (absl::string_view line : layout_.lines) {
+    RETURN_IF_ERROR(WalkTimes(line, &header, [](const XEventVisitor&) {}));
+  }
+  return absl::OkStatus();
 }
 
 const XStatVisitor* XPlaneVisitor::GetStat(StatType type) const { return FindStat(stats_, type); }

@@ -49,7 +49,16 @@ struct XStatMetadata {
 // One stat of an event, an event metadata or a plane.
 class XStatVisitor {
  public:
-  enum class ValueCase { kNone, kDouble, kUint64, kInt64, kStr, kBytes, kRef };
+  // Numbered as the fields that hold them.
+  enum class ValueCase : uint32_t {
+    kNone = 0,
+    kDouble = XStatField::kDouble,
+    kUint64 = XStatField::kUint64,
+    kInt64 = XStatField::kInt64,
+    kStr = XStatField::kStr,
+    kBytes = XStatField::kBytes,
+    kRef = XStatField::kRef,
+  };
 
   int64_t Id() const { return id_; }
 
@@ -112,7 +121,8 @@ struct XEventMetadata {
 // Returns the first stat of that type, or nullptr. Linear in the number of stats.
 const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type);
 
-// Some types of stats of a plane's events. Walking the events for these alone is cheaper.
+// Some types of stats of a plane's events. Walking the events for these alone is cheaper; the others
+// are checked all the same.
 class StatSelection {
  public:
   StatSelection(const class XPlaneVisitor& plane, std::initializer_list<StatType> types);
@@ -151,11 +161,15 @@ class XEventVisitor {
   // Like GetStat, but looks at the metadata's stats first.
   const XStatVisitor* GetEventOrMetadataStat(StatType type) const;
 
+  // True when the event is written in the form of event_wire.h, and so are its stats.
+  bool IsPlain() const { return is_plain_; }
+
   // Where the event's bytes begin in the file.
   uint64_t FileOffset() const { return file_offset_; }
 
  private:
   friend class XLineVisitor;
+  friend class XPlaneVisitor;
 
   // All stats are decoded when there is no selection.
   XEventVisitor(const class XPlaneVisitor* plane, const StatSelection* selection)
@@ -173,6 +187,7 @@ class XEventVisitor {
   int64_t offset_ps_ = 0;
   int64_t duration_ps_ = 0;
   bool is_aggregated_ = false;
+  bool is_plain_ = false;
   uint64_t file_offset_ = 0;
   // A buffer that grows with the largest event; only the first num_stats_ are this event's.
   std::vector<XStatVisitor> stats_;
@@ -200,8 +215,7 @@ class XLineVisitor {
   template <typename Fn>
   absl::Status ForEachEvent(Fn&& fn) const;
 
-  // The same for a caller who looks at selected stats only: of the others, some are jumped over
-  // unread, so that damage to them is not noticed.
+  // The same for a caller who looks at selected stats only. Of the others, some are not handed out.
   template <typename Fn>
   absl::Status ForEachEvent(const StatSelection& selection, Fn&& fn) const;
 
@@ -240,6 +254,14 @@ class XPlaneVisitor {
   template <typename Fn>
   absl::Status ForEachLine(Fn&& fn) const;
 
+  // Checks the events of all lines: fails as a walk over all of them would.
+  absl::Status CheckEvents() const;
+
+  // Reads a line's header and, in the same walk, checks its events and hands out their times: fn
+  // gets an event whose stats are unknown. The header is whole only after the walk.
+  template <typename Fn>
+  absl::Status WalkTimes(absl::string_view line, XLineHeader* header, Fn&& fn) const;
+
   absl::Span<const XStatVisitor> Stats() const { return stats_; }
   // Returns the plane's own stat of that type, or nullptr.
   const XStatVisitor* GetStat(StatType type) const;
@@ -253,6 +275,7 @@ class XPlaneVisitor {
   const XStatMetadata* GetStatMetadata(int64_t id) const { return stat_metadata_.Find(id); }
 
   const XSpaceSource& Source() const { return *source_; }
+  const XPlaneLayout& Layout() const { return layout_; }
 
  private:
   friend class XEventVisitor;
@@ -295,6 +318,17 @@ absl::Status XPlaneVisitor::ForEachLine(Fn&& fn) const {
     if (!internal::CallVisitor(fn, XLineVisitor(this, header), &error)) return error;
   }
   return absl::OkStatus();
+}
+
+template <typename Fn>
+absl::Status XPlaneVisitor::WalkTimes(absl::string_view line, XLineHeader* header, Fn&& fn) const {
+  const StatSelection nothing(*this, {});
+  XEventVisitor event(this, &nothing);
+  absl::Status error;
+  return WalkXLine(*source_, line, header, [&](absl::string_view payload) {
+    if (ABSL_PREDICT_TRUE(event.Decode(payload, &error))) fn(event);
+    return error;
+  });
 }
 
 template <typename Fn>
