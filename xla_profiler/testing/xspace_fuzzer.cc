@@ -1,19 +1,8 @@
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-
-#include "absl/strings/string_view.h"
+// Any bytes as an XSpace: the same verdict and view as libprotobuf's.
 #include "xla_profiler/testing/codec_comparison.h"
+#include "xla_profiler/testing/fuzz.h"
 
-// Any bytes: never a crash, and the same verdict and view as libprotobuf.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  meridian::CodecVerdict verdict;
-  const absl::Status status = meridian::CompareWithLibprotobuf(
-      absl::string_view(reinterpret_cast<const char*>(data), size), &verdict);
-  if (!status.ok()) {
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    std::abort();
-  }
-  return 0;
+absl::Status meridian::FuzzOne(absl::string_view bytes) {
+  CodecVerdict verdict;
+  return CompareWithLibprotobuf(bytes, &verdict);
 }

@@ -2,19 +2,21 @@
 
 Half of the time of compiling a source goes into Abseil's, GoogleTest's and the standard library's
 headers. A precompiled header has them read already. g++ takes it only if it was made with the same
-flags (it looks through a folder of several), and reads the plain header otherwise; other compilers
-are given the plain header alone.
+flags (it looks through a folder of several), and reads the plain header otherwise; clang is given
+an empty one.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 def _precompiled_header_impl(ctx):
     header = ctx.actions.declare_file(ctx.label.name + ".h")
-    ctx.actions.expand_template(template = ctx.file.header, output = header, substitutions = {})
     headers = [header]
     defines = depset(transitive = [dep[CcInfo].compilation_context.defines for dep in ctx.attr.deps])
     toolchain = find_cpp_toolchain(ctx)
-    if "clang" not in toolchain.compiler_executable:
+    if "clang" in toolchain.compiler_executable:
+        ctx.actions.write(header, "")
+    else:
+        ctx.actions.expand_template(template = ctx.file.header, output = header, substitutions = {})
         features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
         levels = ctx.attr.optimization_levels
         for level in levels:

@@ -1,0 +1,31 @@
+// Any bytes as each of the files of clock readings, and what is made of those that are accepted.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
+#include "trace_alignment/probes/probe_windows.h"
+#include "trace_alignment/probes/two_way_probes.h"
+#include "xla_profiler/testing/fuzz.h"
+
+absl::Status meridian::FuzzOne(absl::string_view bytes) {
+  const RunClock run(int64_t{1700000000000000000});
+  const absl::StatusOr<SnapshotPairs> pairs = ParseSnapshotPairs(bytes, "fuzz.jsonl");
+  if (pairs.ok()) TracerToHostMap(*pairs, run).IgnoreError();
+  const absl::StatusOr<OffsetSamples> offsets =
+      OffsetSamples::Parse(bytes, "fuzz.jsonl", std::nullopt);
+  if (offsets.ok()) {
+    for (const int64_t node : offsets->NodeIds()) {
+      offsets->OffsetMap(node, run, OffsetSamples::Slope::kInterpolate).IgnoreError();
+      offsets->OffsetMap(node, run, OffsetSamples::Slope::kDriftPpm).IgnoreError();
+    }
+  }
+  const absl::StatusOr<std::vector<TwoWayProbe>> probes = ParseTwoWayProbes(bytes, "fuzz.jsonl");
+  if (probes.ok()) EstimateEdges(*probes);
+  const absl::StatusOr<std::vector<ProbeWindowEdge>> windows =
+      ParseProbeWindows(bytes, "probe_windows_node0.jsonl");
+  if (windows.ok()) EstimatesFromWindows(*windows);
+  return absl::OkStatus();
+}

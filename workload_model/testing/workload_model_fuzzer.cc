@@ -1,0 +1,22 @@
+// Any bytes as the model of a workload: one that is accepted can be evaluated, and is written so that
+// it is read back.
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "workload_model/workload.h"
+#include "workload_model/workload_model.pb.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/testing/fuzz.h"
+
+absl::Status meridian::FuzzOne(absl::string_view bytes) {
+  const absl::StatusOr<WorkloadModel> model = ParseWorkloadModel(bytes, "fuzz.json");
+  if (!model.ok()) return absl::OkStatus();
+  FormatWorkloadModel(*model);
+  WorkloadCell cell;
+  EvaluateWorkload(*model, cell).IgnoreError();
+  const std::string json = ReportToJson(*model);
+  const absl::StatusOr<WorkloadModel> again = ParseWorkloadModel(json, "again.json");
+  if (!again.ok()) return again.status();
+  return ReportToJson(*again) == json ? absl::OkStatus()
+                                      : absl::InternalError("the model has changed");
+}
