@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,10 +15,12 @@
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "trace_alignment/testing/naive_merge.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/synthetic_run.h"
 #include "xla_profiler/testing/xplane_utils.h"
 #include "xla_profiler/xplane/combined_profile.h"
@@ -248,6 +251,21 @@ TEST_F(CombinerTest, NothingOfTheNodesIsLost) {
     for (const XLineProto& line : plane.lines()) events_after += line.events_size();
   }
   EXPECT_EQ(events_after, events_before);
+}
+
+TEST_F(CombinerTest, EqualsANaiveMergeOfDamagedProfiles) {
+  const std::string whole = spaces_[0].SerializeAsString();
+  std::mt19937_64 random(20261116);
+  int merged = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::string bytes = i < 2 ? whole : Damage(whole, random);
+    MergeVerdict verdict;
+    ASSERT_OK(CompareWithNaiveMerge(
+        bytes, i % 2 == 0 ? PlaneNaming::kViewer : PlaneNaming::kNodePrefix, &verdict))
+        << i;
+    if (verdict == MergeVerdict::kMerged) ++merged;
+  }
+  EXPECT_GT(merged, 400);
 }
 
 // Node 1's program has node 0's id but is another: its collectives are still found.
