@@ -89,11 +89,9 @@ absl::string_view LikelyCause(const ChildProcessResult& end) {
   }
   if (end.exit_code == 0) {
     return "ranks wait for each other: a peer, tag or size without a match, a collective of a "
-           "group "
-           "of one, halvingDoubling among a number of ranks that is no power of two; or, with "
-           "roofline-enabled, a computation of tensor_size 0, which it skips and whatever waits "
-           "for "
-           "it (chakra_inspect --check names such nodes)";
+           "group of one, halvingDoubling among a number of ranks that is no power of two; or, "
+           "with roofline-enabled, a computation of tensor_size 0, which it skips together with "
+           "all that waits for it (chakra_inspect --check names such nodes)";
   }
   if (end.exit_code == 1) {
     return "a file it cannot read, an algorithm it does not know or that the collective does not "
