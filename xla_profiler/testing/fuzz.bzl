@@ -27,7 +27,7 @@ def fuzz_target(name, deps, tags = [], **kwargs):
             "//xla_profiler/testing:fuzzing": [
                 "-max_total_time=20",
                 "-rss_limit_mb=2048",
-                "-timeout=10",
+                "-timeout=25",
                 "-seed_inputs=" + ",".join(inputs),
             ],
             "//conditions:default": inputs,
