@@ -355,7 +355,8 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
     }
     const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
     const int32_t position = member / stride % phase.size;
-    return member + ((position ^ to_position) - position) * stride;
+    const bool is_lower = position / to_position % 2 == 0;
+    return member + (is_lower ? to_position : -to_position) * stride;
   };
   // By position and for one size of message at a time: how it gets there.
   std::vector<std::optional<RingStep>> steps(phase.size);

@@ -150,6 +150,25 @@ TEST(ShortCutTest, EqualsTheEventsInSeveralDimensions) {
   CompareOnRandomSimulations(options, 2000);
 }
 
+// Distances 3 and 1: the partners of 1 are 4 and 0.
+TEST(ShortCutTest, EqualsTheEventsOfHalvingDoublingAmongSixRanks) {
+  RandomSimulation simulation;
+  simulation.network.dimensions = {{BlockShape::kSwitch, 6, 4.0, 7.0}};
+  for (std::vector<CollectiveAlgorithm>& algorithms : simulation.system.algorithms) {
+    algorithms = {{CollectiveAlgorithm::Kind::kHalvingDoubling}};
+  }
+  WorkloadNode gather;
+  gather.type = WorkloadNodeType::kCollective;
+  gather.op = CollectiveKind::kAllGather;
+  gather.bytes = 96;
+  simulation.workload.ranks.resize(6);
+  for (RankWorkload& rank : simulation.workload.ranks) rank.Add(gather);
+  for (const Congestion congestion : {Congestion::kAware, Congestion::kUnaware}) {
+    simulation.congestion = congestion;
+    CompareWithEvents(simulation);
+  }
+}
+
 TEST(ShortCutTest, EqualsTheEventsOfGroupsSideBySide) {
   std::mt19937_64 random(20261116);
   for (int64_t i = 0; i < 4000; ++i) {
