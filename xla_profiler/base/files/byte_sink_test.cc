@@ -76,7 +76,7 @@ TEST(GzipSinkTest, ErrorsOfTheOtherSinkComeBack) {
               StatusIs(absl::StatusCode::kDataLoss, "broken"));
 }
 
-#ifndef NDEBUG_SANITIZER  // Their allocators end the program themselves.
+#ifndef MERIDIAN_SANITIZED  // Their allocators end the program themselves.
 // Leaves the process no more memory than the sink itself takes: the compressor's own 256 KiB are
 // missing.
 void TakeTheMemoryThatACompressorNeeds() {
