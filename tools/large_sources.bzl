@@ -37,6 +37,7 @@ def _large_sources_impl(ctx):
     large = []
     for package, sources in packages.items():
         source = ctx.actions.declare_file("%s/%s.cc" % (ctx.label.name, package.replace("/", "_")))
+
         # The compiler takes what is included for headers, where unnamed namespaces would be suspect.
         lines = ["#pragma GCC diagnostic ignored \"-Wsubobject-linkage\""]
         lines += ["#include \"%s\"" % file.short_path for file in sources]

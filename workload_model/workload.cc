@@ -466,7 +466,8 @@ absl::StatusOr<std::vector<PredictedCall>> PredictBetweenKinds(const WorkloadMod
     ASSIGN_OR_RETURN(const PredictedCall predicted, Predict(call, cell));
     by_transition[{kind.rank_class, call.source(), call.destination()}].push_back(predicted);
   }
-  for (const auto& [transition, calls] : by_transition) {
+  for (const auto& transition_and_calls : by_transition) {
+    const std::vector<PredictedCall>& calls = transition_and_calls.second;
     const auto at = [&](double PredictedCall::*value) {
       std::vector<KindValue> values;
       for (const PredictedCall& call : calls) {

@@ -115,6 +115,8 @@ int main(int argc, char** argv) {
     }
     if (command == "signal") {
       std::cout << std::flush;
+      // Sanitizers have handlers of their own.
+      std::signal(std::stoi(rest), SIG_DFL);
       raise(std::stoi(rest));
     }
     if (command == "signal_parent") kill(getppid(), std::stoi(rest));
