@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import mutate_inputs
@@ -63,6 +64,8 @@ class FaultyCommand:
         self.new = contents(self.trial.out)
         # Of a file that is not always the same, its size tells whether it is whole.
         self.changing = set()
+        # Reports say to the second when they were made.
+        time.sleep(1.1)
         for _ in range(4):
             self.run()
             self.changing |= {name for name, data in contents(self.trial.out).items() if data != self.new.get(name)}
