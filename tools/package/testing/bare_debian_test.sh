@@ -71,7 +71,7 @@ cat > "$scratch/same.py" << 'END'
 import re, shutil, subprocess, sys
 import meridian
 def without_sizes(text):
-    return re.sub(r'"bytes": "[0-9]+"', "", text)
+    return re.sub(r'"bytes": [0-9]+', "", text)
 run_dir, output_dir, program = sys.argv[1:]
 result = meridian.combine(run_dir, output_dir)
 assert result.report_html.is_file()
