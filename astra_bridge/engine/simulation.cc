@@ -57,6 +57,15 @@ bool HasRoofline(const WorkloadNode& node, const SystemConfig& system) {
          node.type == WorkloadNodeType::kCompute && !node.on_host;
 }
 
+// Returns how long a node with a roofline lasts; not finite where nothing is computed.
+double RooflineNs(const WorkloadNode& node, const SystemConfig& system) {
+  const double operations = static_cast<double>(node.operations);
+  const double intensity = operations / static_cast<double>(node.tensor_bytes);
+  const double per_second =
+      std::min(system.local_memory_bandwidth * 1e9 * intensity, system.peak_performance * 1e12);
+  return operations / per_second * 1e9;
+}
+
 // Returns what is wrong with the node, or "".
 std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& workload,
                       const SystemConfig& system) {
@@ -66,9 +75,12 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& wo
   if (node.type == WorkloadNodeType::kCompute) {
     if (!system.roofline_enabled) return "";
     if (node.operations < 0 || node.tensor_bytes < 0) return "num_ops or tensor_size is negative";
-    const bool divides_by_nothing =
-        HasRoofline(node, system) && node.operations == 0 && node.tensor_bytes > 0;
-    return divides_by_nothing ? "num_ops is 0; a roofline divides by it: write 1 or more" : "";
+    if (!HasRoofline(node, system) || node.tensor_bytes == 0) return "";
+    if (node.operations == 0) return "num_ops is 0; a roofline divides by it: write 1 or more";
+    const double roofline_ns = RooflineNs(node, system);
+    if (roofline_ns <= kMaxDurationNs) return "";
+    return absl::StrCat("num_ops ", node.operations, " and tensor_size ", node.tensor_bytes,
+                        " take ", roofline_ns, " ns by the roofline, which is out of range");
   }
   if (system.replay_only) return "";
   if (node.bytes < 0 || node.bytes > kMaxBytes) {
@@ -506,11 +518,7 @@ class WorkloadRunner {
 
   int64_t DurationNs(const WorkloadNode& node) const {
     if (!HasRoofline(node, system_)) return std::max<int64_t>(node.duration_ns, 1);
-    const double operations = static_cast<double>(node.operations);
-    const double intensity = operations / static_cast<double>(node.tensor_bytes);
-    const double per_second =
-        std::min(system_.local_memory_bandwidth * 1e9 * intensity, system_.peak_performance * 1e12);
-    return static_cast<int64_t>(operations / per_second * 1e9);
+    return static_cast<int64_t>(RooflineNs(node, system_));
   }
 
   static SendKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {

@@ -391,6 +391,19 @@ TEST_F(RooflineTest, ARooflineDividesByTheOperations) {
                        StartsWith("w.0.et: node 2: num_ops is 0; a roofline divides by it")));
 }
 
+TEST_F(RooflineTest, AComputationLongerThanTheClockIsRefused) {
+  system_.local_memory_bandwidth = 0.5;
+  workload_.ranks[0].Add(Moves(2, int64_t{1} << 62));
+  EXPECT_THAT(Simulate(workload_, Ring(2), system_, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(StartsWith("w.0.et: node 2: num_ops 1 and tensor_size 46116"),
+                             HasSubstr("by the roofline, which is out of range"))));
+  system_.local_memory_bandwidth = 1000;
+  system_.peak_performance = 1e-300;
+  EXPECT_THAT(Simulate(workload_, Ring(2), system_, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("w.0.et: node 1: num_ops")));
+}
+
 TEST(SimulationTest, ReplayLetsEveryNodeLastItsDuration) {
   SystemConfig system;
   system.replay_only = true;

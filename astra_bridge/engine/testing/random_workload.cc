@@ -96,6 +96,8 @@ class Maker {
             MakeAlgorithm(dimension.npus, static_cast<CollectiveKind>(op)));
       }
     }
+    system.roofline_enabled = system.local_memory_bandwidth > 0 && Chance(3);
+    system.peak_performance = OneOf<double>({0.5, 100});
   }
 
   // Adds a node to a rank. Collectives and sends follow each other, so that all ranks issue what
@@ -135,6 +137,8 @@ class Maker {
   void AddCompute() {
     WorkloadNode node;
     node.duration_ns = OneOf<int64_t>({0, 1000, 2000, 50000});
+    node.operations = OneOf<int64_t>({1'000'000, 3'000'000'000});
+    node.tensor_bytes = OneOf<int64_t>({100'000, 7'000'000});
     for (int32_t rank = 0; rank < npus_; ++rank) {
       if (Chance(2)) Add(rank, node);
     }
