@@ -244,10 +244,7 @@ void TimingCache::Store(absl::string_view key, absl::Span<const double> ns) {
   const std::string bytes = Encode(ns);
   absl::MutexLock lock(&mutex_);
   absl::Status status = Write(key, bytes);
-  if (!status.ok()) {
-    Recover(status);
-    status = Write(key, bytes);
-  }
+  if (!status.ok() && Recover(status)) status = Write(key, bytes);
   if (status.ok()) {
     ++stats_.stored;
   } else {
@@ -265,19 +262,26 @@ absl::Status TimingCache::Write(absl::string_view key, absl::string_view bytes) 
   return store.Step().status();
 }
 
-void TimingCache::Recover(const absl::Status& failure) {
+bool TimingCache::Recover(const absl::Status& failure) {
+  if (absl::IsUnavailable(failure)) {
+    // Whoever holds the file has been waited for: not again for each of thousands of times.
+    connection_ = nullptr;
+    Warn(absl::StrCat("the cache is no longer used: ", failure.message()));
+    return false;
+  }
   if (!absl::IsDataLoss(failure) && !absl::IsAborted(failure)) {
     Warn(absl::StrCat("the cache failed: ", failure.message()));
-    return;
+    return false;
   }
   if (mode_ == CacheMode::kReadOnly) {
     connection_ = nullptr;
     Warn(absl::StrCat("the cache is damaged and no longer used: ", failure.message()));
-    return;
+    return false;
   }
   // Another process may have begun the file anew already: then it is whole.
   const absl::Status status = ConnectReadWrite(Check::kAllPages);
   if (!status.ok()) Warn(absl::StrCat("the cache is no longer used: ", status.message()));
+  return status.ok();
 }
 
 TimingCacheStats TimingCache::stats() const {

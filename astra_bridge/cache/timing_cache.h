@@ -80,8 +80,9 @@ class TimingCache {
   absl::Status Write(absl::string_view key, absl::string_view bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Takes note of a failed statement, and connects anew where that can help.
-  void Recover(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes note of a failed statement, and connects anew where that can help. Returns whether to try
+  // once more.
+  bool Recover(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Warn(const std::string& warning) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;

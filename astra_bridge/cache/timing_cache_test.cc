@@ -242,6 +242,20 @@ TEST_F(TimingCacheTest, SaysThatItWaitsForAWriter) {
   EXPECT_EQ(cache->stats().stored, 1);
 }
 
+// Waits for half a minute, but not so for each time that is stored.
+TEST_F(TimingCacheTest, AWriterThatNeverLetsGoIsWaitedForOnce) {
+  const std::unique_ptr<TimingCache> cache = Open(kReadWrite);
+  ASSERT_OK_AND_ASSIGN(SqliteDatabase other,
+                       SqliteDatabase::Open(path_, SqliteDatabase::Access::kReadWrite));
+  ASSERT_OK(other.Execute("BEGIN IMMEDIATE"));
+  cache->Store("a", {7});
+  const absl::Time waited = absl::Now();
+  for (int i = 0; i < 1000; ++i) cache->Store("b", {8});
+  EXPECT_LT(absl::Now() - waited, absl::Seconds(10));
+  EXPECT_EQ(cache->stats().stored, 0);
+  EXPECT_THAT(cache->warnings(), Contains(HasSubstr("the cache is no longer used")));
+}
+
 TEST_F(TimingCacheTest, AnotherNumberOfTimesIsAMiss) {
   Fill(1);
   EXPECT_EQ(Open(kReadWrite)->Find(Key(0), 2), std::nullopt);
