@@ -322,13 +322,12 @@ absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
   return CheckOutputPaths(inputs, {UserPath(FLAGS_manifest), UserPath(FLAGS_csv)});
 }
 
-absl::Status WriteManifest(const SnapshotManifest& manifest, const std::string& path) {
+absl::Status WriteManifest(const SnapshotManifest& manifest, const std::string& path,
+                           OutputFiles* outputs) {
   const bool binary = absl::EndsWith(absl::StripSuffix(path, ".gz"), ".pb");
-  OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.Write("manifest", path, [&](ByteSink& sink) {
+  return outputs->Write("manifest", path, [&](ByteSink& sink) {
     return binary ? sink.Append(manifest.SerializeAsString()) : WriteReportJson(manifest, &sink);
-  }));
-  return outputs.Commit();
+  });
 }
 
 // The workload of --et, read once.
@@ -341,7 +340,8 @@ struct PredictedWorkload {
 
 // Reads the workload after all that is smaller, into *workload unless it is there.
 absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
-                                                 std::unique_ptr<PredictedWorkload>* workload) {
+                                                 std::unique_ptr<PredictedWorkload>* workload,
+                                                 OutputFiles* outputs) {
   const std::string prefix = UserPath(FLAGS_et);
   const std::string manifest_path = UserPath(FLAGS_manifest);
   ASSIGN_OR_RETURN(TimingConfig config, ReadConfig(files));
@@ -367,8 +367,9 @@ absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
       PredictWithProgress(setup, graph, match, options);
   if (!prediction.ok()) return Annotate(prediction.status(), prefix);
   if (!manifest_path.empty()) {
-    RETURN_IF_ERROR(WriteManifest(
-        MakeSnapshotManifest(**prediction, options, setup.timing->engine(), graph), manifest_path));
+    RETURN_IF_ERROR(
+        WriteManifest(MakeSnapshotManifest(**prediction, options, setup.timing->engine(), graph),
+                      manifest_path, outputs));
   }
   PredictionReport report = MakeIterationReport(**prediction, options, setup, graph, match);
   report.set_network(files.name);
@@ -430,14 +431,16 @@ absl::StatusOr<int> Predict() {
     return PrintReport(report, FormatPrediction);
   }
   RETURN_IF_ERROR(CheckOutputs(networks));
+  OutputFiles outputs(FileSystem::Posix());
   PredictionComparison comparison;
   std::unique_ptr<PredictedWorkload> workload;
   for (const CalibrationFiles& files : networks) {
-    ASSIGN_OR_RETURN(*comparison.add_networks(), PredictWorkload(files, &workload));
+    ASSIGN_OR_RETURN(*comparison.add_networks(), PredictWorkload(files, &workload, &outputs));
     Warn(comparison.networks(comparison.networks_size() - 1));
   }
   const std::string csv = UserPath(FLAGS_csv);
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
+  RETURN_IF_ERROR(outputs.WriteText("table", csv, NetworksCsv(NetworksOf(comparison))));
+  RETURN_IF_ERROR(outputs.Commit());
   if (networks.size() > 1) return PrintReport(comparison, FormatPredictionComparison);
   return PrintReport(comparison.networks(0), FormatIteration);
 }

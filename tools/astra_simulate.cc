@@ -284,14 +284,6 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload
   return outcome;
 }
 
-absl::Status WriteTimelineFile(const Workload& workload, const SimulationResult& result,
-                               const std::string& path) {
-  OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.Write(
-      "timeline", path, [&](ByteSink& sink) { return WriteTimeline(workload, result, &sink); }));
-  return outputs.Commit();
-}
-
 absl::StatusOr<SimulationOptions> ReadOptions() {
   SimulationOptions options;
   ASSIGN_OR_RETURN(options.congestion,
@@ -362,16 +354,22 @@ absl::StatusOr<int> SimulateWorkload() {
   }
   const std::string groups = FindGroups(prefix);
   RETURN_IF_ERROR(CheckOutputs(prefix, groups, networks));
+  OutputFiles outputs(FileSystem::Posix());
   SimulationComparison comparison;
   for (const Inputs& inputs : all) {
     ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, inputs));
     ASSIGN_OR_RETURN(const Outcome outcome, is_embedded
                                                 ? SimulateEmbedded(inputs, workload, options)
                                                 : SimulateWithSidecar(inputs, workload, options));
-    if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(workload, outcome.result, timeline));
+    if (!timeline.empty()) {
+      RETURN_IF_ERROR(outputs.Write("timeline", timeline, [&](ByteSink& sink) {
+        return WriteTimeline(workload, outcome.result, &sink);
+      }));
+    }
     *comparison.add_networks() = MakeReport(inputs, outcome);
   }
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
+  RETURN_IF_ERROR(outputs.WriteText("table", csv, NetworksCsv(NetworksOf(comparison))));
+  RETURN_IF_ERROR(outputs.Commit());
   if (networks.size() > 1) return PrintReport(comparison, FormatSimulationComparison);
   return PrintReport(comparison.networks(0), FormatSimulationReport);
 }

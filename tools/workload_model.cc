@@ -250,7 +250,7 @@ std::vector<CallModel> TimesOf(const WorkloadModel& model) {
 }
 
 // As DOT, or as JSON.
-absl::Status WriteGraph(const std::vector<RunMeasurements>& runs) {
+absl::Status WriteGraph(const std::vector<RunMeasurements>& runs, OutputFiles* outputs) {
   const std::string path = UserPath(FLAGS_graph);
   if (path.empty()) return absl::OkStatus();
   const CallsiteGraph graph = MakeCallsiteGraph(runs);
@@ -258,8 +258,8 @@ absl::Status WriteGraph(const std::vector<RunMeasurements>& runs) {
     return absl::InvalidArgumentError(
         "--graph needs traces of single calls; trace models only have the values of transitions");
   }
-  return WriteOutput(FileSystem::Posix(), path,
-                     absl::EndsWith(path, ".dot") ? CallsiteGraphDot(graph) : ReportToJson(graph));
+  return outputs->WriteText(
+      "graph", path, absl::EndsWith(path, ".dot") ? CallsiteGraphDot(graph) : ReportToJson(graph));
 }
 
 absl::StatusOr<int> Fit() {
@@ -274,7 +274,8 @@ absl::StatusOr<int> Fit() {
         absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
   }
   ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadMeasured(inputs));
-  RETURN_IF_ERROR(WriteGraph(runs));
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(WriteGraph(runs, &outputs));
   ASSIGN_OR_RETURN(const WorkloadModel model, FitRuns(std::move(runs), options));
   std::string text;
   if (!absl::EndsWith(output, ".model")) {
@@ -284,7 +285,8 @@ absl::StatusOr<int> Fit() {
   } else {
     ASSIGN_OR_RETURN(text, FormatTypedModels(TimesOf(model)));
   }
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), output, text));
+  RETURN_IF_ERROR(outputs.WriteText("model", output, text));
+  RETURN_IF_ERROR(outputs.Commit());
   return PrintReport(model, FormatWorkloadModel);
 }
 

@@ -85,38 +85,20 @@ void RemoveHandlers() {
   for (int signal : kEndingSignals) sigaction(signal, ActionBefore(signal), nullptr);
 }
 
-// Holds these signals back from this thread as long as it lives: between the birth of a child
-// and its registration nobody would kill it.
-class SignalsHeldBack {
- public:
-  SignalsHeldBack() {
-    sigset_t held;
-    sigemptyset(&held);
-    for (int signal : kEndingSignals) sigaddset(&held, signal);
-    pthread_sigmask(SIG_BLOCK, &held, &before_);
+// Lets signals that were held back through in the child, too. There they end it, or are ignored if
+// they were: handlers of this process would do in the child what only this process may do, such as
+// remove its unfinished files. Async-signal-safe.
+void LetThroughInChild(const EndingSignalsHeldBack& held_back) {
+  for (int signal : kEndingSignals) {
+    struct sigaction action;
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, nullptr);
   }
-  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeldBack(const SignalsHeldBack&) = delete;
-  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
-
-  // Lets them through in the child, too. There they end it, or are ignored if they were: handlers
-  // of this process would do in the child what only this process may do, such as remove its
-  // unfinished files. Async-signal-safe.
-  void LetThroughInChild() const {
-    for (int signal : kEndingSignals) {
-      struct sigaction action;
-      sigaction(signal, nullptr, &action);
-      if (action.sa_handler == SIG_IGN) continue;
-      action = {};
-      action.sa_handler = SIG_DFL;
-      sigaction(signal, &action, nullptr);
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t before_;
-};
+  pthread_sigmask(SIG_SETMASK, &held_back.before(), nullptr);
+}
 
 // A process group that must not outlive this process, as long as the object lives. While there are
 // any, signals that would end this process (kEndingSignals) kill them instead, and it finds out by
@@ -216,7 +198,7 @@ struct ChildSetup {
   int output;
   int error;
   int failure;
-  const SignalsHeldBack* held_back;
+  const EndingSignalsHeldBack* held_back;
 };
 
 [[noreturn]] void Fail(const ChildSetup& setup) {
@@ -246,7 +228,7 @@ struct ChildSetup {
   if (nothing != STDIN_FILENO) close(nothing);
   if (dup2(setup.output, STDOUT_FILENO) < 0 || dup2(setup.error, STDERR_FILENO) < 0) Fail(setup);
   if (chdir(setup.working_directory) != 0) Fail(setup);
-  setup.held_back->LetThroughInChild();
+  LetThroughInChild(*setup.held_back);
   execv(setup.argv[0], setup.argv.data());
   Fail(setup);
 }
@@ -371,7 +353,8 @@ absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& op
   {
     std::optional<ChildGroup> group;
     {
-      const SignalsHeldBack held_back;
+      // Between the birth of a child and its registration nobody would kill it.
+      const EndingSignalsHeldBack held_back;
       ChildSetup setup = {{},
                           options.working_directory.c_str(),
                           getpid(),

@@ -84,7 +84,9 @@ absl::StatusOr<EtWriter*> EtWorkloadWriter::BeginTrace(
 }
 
 absl::Status EtWorkloadWriter::FinishTrace() {
-  return trace_ == nullptr ? absl::OkStatus() : finished_.Add(trace_->TakeFile());
+  if (trace_ == nullptr) return absl::OkStatus();
+  const std::unique_ptr<EtWriter> trace = std::move(trace_);
+  return finished_.Add(trace->TakeFile());
 }
 
 absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(

@@ -38,7 +38,8 @@ namespace meridian {
 // `version` of the metadata in files made here.
 inline constexpr char kEtSchemaVersion[] = "1.0.0";
 
-// Until Commit the file keeps what it had; an uncommitted writer leaves no trace. Not thread safe.
+// Until the file is committed it keeps what it had; an uncommitted writer leaves no trace. Not
+// thread safe.
 class EtWriter {
  public:
   static absl::StatusOr<std::unique_ptr<EtWriter>> Create(
@@ -51,10 +52,7 @@ class EtWriter {
   // A node of more than kMaxEtRecordBytes is InvalidArgument.
   absl::Status Add(const ChakraProtoMsg::Node& node);
 
-  // Gives the file its name. Nothing may be called afterwards.
-  absl::Status Commit() { return file_->Commit(); }
-
-  // Returns the file with all nodes, to be committed with others. Nothing may be called afterwards.
+  // Returns the file with all nodes, to be committed. Nothing may be called afterwards.
   std::unique_ptr<AtomicFileWriter> TakeFile() { return std::move(file_); }
 
  private:

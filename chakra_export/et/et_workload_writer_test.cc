@@ -151,7 +151,7 @@ absl::Status WriteFile(FileSystem& file_system, const std::string& path,
   ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
                    EtWriter::Create(file_system, path, Metadata()));
   for (const Node& node : nodes) RETURN_IF_ERROR(writer->Add(node));
-  return writer->Commit();
+  return writer->TakeFile()->Commit();
 }
 
 TEST(EtWriterTest, WritesTheBytesOfTheFormat) {

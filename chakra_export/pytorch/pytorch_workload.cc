@@ -371,21 +371,19 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
   }
 }
 
-// Returns the files on the disk, not seen before they are committed.
-absl::StatusOr<std::vector<std::unique_ptr<AtomicFileWriter>>> PrepareLinkedJsons(
-    FileSystem& file_system, const std::vector<RankTraces>& ranks,
-    const MatchedCommunication& communication, const std::string& prefix) {
-  std::vector<std::unique_ptr<AtomicFileWriter>> files;
+// Writes files that are not seen before they are committed.
+absl::Status AddLinkedJsons(FileSystem& file_system, const std::vector<RankTraces>& ranks,
+                            const MatchedCommunication& communication, const std::string& prefix,
+                            AtomicFileBatch* files) {
   for (size_t i = 0; i < ranks.size() && !prefix.empty(); ++i) {
     const std::string path = absl::StrCat(prefix, ".", communication.ranks[i].rank, ".json");
     ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
                      AtomicFileWriter::CreateWithFolder(file_system, path));
     RETURN_IF_ERROR(WriteLinkedJson(ranks[i].host, ranks[i].device.table, ranks[i].link,
                                     ranks[i].timeline, communication.ranks[i], file.get()));
-    RETURN_IF_ERROR(file->Prepare());
-    files.push_back(std::move(file));
+    RETURN_IF_ERROR(files->Add(std::move(file)));
   }
-  return files;
+  return absl::OkStatus();
 }
 
 void AppendReasons(absl::string_view what,
@@ -431,16 +429,16 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   ASSIGN_OR_RETURN(const RunWorkload workload,
                    MakeRunWorkload(options.flavor, /*has_times=*/true, &nodes.graph));
   const Decorator decorator(ranks, communication, nodes, workload, options.flavor);
-  ASSIGN_OR_RETURN(
-      const std::vector<std::unique_ptr<AtomicFileWriter>> linked_jsons,
-      PrepareLinkedJsons(file_system, ranks, communication, options.linked_json_prefix));
+  AtomicFileBatch linked_jsons(file_system);
+  RETURN_IF_ERROR(
+      AddLinkedJsons(file_system, ranks, communication, options.linked_json_prefix, &linked_jsons));
   ASSIGN_OR_RETURN(
       const WrittenWorkload written,
       WriteEtWorkload(file_system, workload.graph, output_prefix, communication.world_size,
                       [&](NodeIndex node, ChakraProtoMsg::Node* message) {
                         decorator.Decorate(node, message);
                       }));
-  for (const auto& file : linked_jsons) RETURN_IF_ERROR(file->Commit());
+  RETURN_IF_ERROR(linked_jsons.Commit());
 
   ChakraLinkReport report;
   report.set_measured_ns(workload.measured_ns);

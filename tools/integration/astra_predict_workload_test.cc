@@ -163,6 +163,17 @@ TEST_F(AstraPredictWorkloadTest, ASecondRunIsAllCacheHits) {
   EXPECT_LT(first.workload().distinct_snapshots() * 4, first.snapshots());
 }
 
+TEST_F(AstraPredictWorkloadTest, ATableThatCannotBeWrittenReplacesNoManifest) {
+  const std::string prefix = ExportExample();
+  const std::string path = directory_.Write("snapshots.json", "old");
+  const CommandResult result = RunCommandLine(
+      "tools/astra_predict", {"--et=" + prefix, "--network=" + Network("Ring", 4),
+                              "--mode=snapshot", "--manifest=" + path, "--csv=/dev/null"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("is not a regular file"));
+  EXPECT_EQ(directory_.Read("snapshots.json"), "old");
+}
+
 TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
   const std::string prefix = ExportExample();
   for (const char* name : {"snapshots.json", "snapshots.pb"}) {

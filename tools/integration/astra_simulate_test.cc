@@ -179,6 +179,13 @@ TEST_F(AstraSimulateTest, WritesATimeline) {
   ExpectRefused(Simulate({"--trace_json=/dev/null"}), 2, HasSubstr("is not a regular file"));
 }
 
+TEST_F(AstraSimulateTest, ATableThatCannotBeWrittenReplacesNoTimeline) {
+  const std::string path = directory_.Write("timeline.json", "old");
+  ExpectRefused(Simulate({"--trace_json=" + path, "--csv=/dev/null"}), 2,
+                HasSubstr("is not a regular file"));
+  EXPECT_EQ(directory_.Read("timeline.json"), "old");
+}
+
 TEST_F(AstraSimulateTest, ATimelineTakesNoInputsPlace) {
   const std::string before = directory_.Read("network.yml");
   ExpectRefused(Simulate({"--trace_json=" + directory_.PathOf("network.yml")}), 2,

@@ -827,7 +827,7 @@ class CombinePipeline {
       const auto combined = std::find_if(files.begin(), files.end(), [](const OutputFile& file) {
         return file.kind == "combined";
       });
-      ASSIGN_OR_RETURN(const std::string written, outputs_.ReadablePath(combined - files.begin()));
+      const std::string written = outputs_.ReadablePath(combined - files.begin());
       ASSIGN_OR_RETURN(opened, XSpaceReader::Open(file_system_, written, reader_options));
     }
     const XSpaceReader& combined = *opened;
@@ -987,10 +987,12 @@ class CombinePipeline {
 
   // `order` is that of the nodes in the files.
   absl::Status CheckFiles(absl::string_view kind, const std::vector<size_t>& order) {
-    std::vector<std::string> files;
+    // They are read under other names than they will have.
+    std::vector<std::string> files, names;
     for (size_t i = 0; i < outputs_.files().size(); ++i) {
       if (outputs_.files()[i].kind != kind) continue;
-      ASSIGN_OR_RETURN(files.emplace_back(), outputs_.ReadablePath(i));
+      files.push_back(outputs_.ReadablePath(i));
+      names.push_back(outputs_.files()[i].path);
     }
     CollectiveRunOptions options;
     options.reader.input = request_.input;
@@ -1006,7 +1008,7 @@ class CombinePipeline {
     HappensBeforeSummary* summary = report_.mutable_happens_before();
     if (check.checked != summary->checked() || check.unmatched != summary->unmatched()) {
       return absl::InternalError(absl::StrCat(
-          files[0], ": ", check.checked, " collectives were found in what was written, ",
+          names[0], ": ", check.checked, " collectives were found in what was written, ",
           summary->checked(), " in what was read; please report this with your profiles"));
     }
     const int64_t violations = static_cast<int64_t>(check.violations.size());

@@ -83,8 +83,9 @@ absl::Status OutputFiles::Write(const std::string& kind, const std::string& path
   } else {
     RETURN_IF_ERROR(write(*writer));
   }
-  files_.push_back({kind, path, writer->bytes_appended()});
-  pending_.push_back(std::move(writer));
+  const uint64_t bytes = writer->bytes_appended();
+  RETURN_IF_ERROR(pending_.Add(std::move(writer)));
+  files_.push_back({kind, path, bytes});
   return absl::OkStatus();
 }
 
@@ -94,23 +95,13 @@ absl::Status OutputFiles::WriteText(const std::string& kind, const std::string& 
   return Write(kind, path, [&](ByteSink& sink) { return sink.Append(text); });
 }
 
-absl::StatusOr<std::string> OutputFiles::ReadablePath(size_t index) {
-  const size_t committed = files_.size() - pending_.size();
-  if (index < committed) return files_[index].path;
-  AtomicFileWriter& writer = *pending_[index - committed];
-  RETURN_IF_ERROR(writer.Prepare());
-  return writer.temporary_path();
+std::string OutputFiles::ReadablePath(size_t index) const {
+  return index < committed_ ? files_[index].path : pending_.temporary_path(index - committed_);
 }
 
 absl::Status OutputFiles::Commit() {
-  for (const std::unique_ptr<AtomicFileWriter>& writer : pending_) {
-    RETURN_IF_ERROR(writer->Prepare());
-  }
-  for (const std::unique_ptr<AtomicFileWriter>& writer : pending_) {
-    RETURN_IF_ERROR(writer->Commit());
-  }
-  pending_.clear();
-  return absl::OkStatus();
+  committed_ = files_.size();
+  return pending_.Commit();
 }
 
 absl::Status WriteOutput(FileSystem& file_system, const std::string& path, absl::string_view text) {

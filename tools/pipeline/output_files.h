@@ -43,7 +43,8 @@ absl::Status WriteOutput(FileSystem& file_system, const std::string& path, absl:
 
 class OutputFiles {
  public:
-  explicit OutputFiles(FileSystem& file_system) : file_system_(file_system) {}
+  explicit OutputFiles(FileSystem& file_system)
+      : file_system_(file_system), pending_(file_system) {}
 
   // Writes a file that is not seen before Commit; gzip when its name ends in .gz. Makes the folder
   // that it lies in.
@@ -54,7 +55,7 @@ class OutputFiles {
   absl::Status WriteText(const std::string& kind, const std::string& path, absl::string_view text);
 
   // Returns the path under which files()[index] can be read now, before Commit.
-  absl::StatusOr<std::string> ReadablePath(size_t index);
+  std::string ReadablePath(size_t index) const;
 
   // Puts everything written so far in its place: all files are whole on the disk before the first
   // one is renamed.
@@ -66,8 +67,9 @@ class OutputFiles {
  private:
   FileSystem& file_system_;
   std::vector<OutputFile> files_;
-  // Of the last files, those that were not committed yet.
-  std::vector<std::unique_ptr<AtomicFileWriter>> pending_;
+  // The files from this number on are not committed yet.
+  size_t committed_ = 0;
+  AtomicFileBatch pending_;
 };
 
 }  // namespace meridian

@@ -69,22 +69,38 @@ TEST(OutputFilesTest, NothingIsRenamedBeforeAllIsOnTheDisk) {
   {
     OutputFiles outputs(files);
     ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
-    ASSERT_OK(outputs.Write("report", directory.PathOf("b"), WriteText));
-    EXPECT_FALSE(outputs.Commit().ok());
+    EXPECT_FALSE(outputs.Write("report", directory.PathOf("b"), WriteText).ok());
   }
   EXPECT_THAT(directory.List(), ElementsAre("a"));
   EXPECT_EQ(directory.Read("a"), "old");
+}
+
+TEST(OutputFilesTest, ARenameThatFailsLeavesTheFilesAfterItAsTheyWere) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"a", "b", "c"}) directory.Write(name, "old");
+  FaultyFileSystem files(FileSystem::Posix());
+  files.Fail(Operation::kRename, 2, absl::UnavailableError("planned"));
+  {
+    OutputFiles outputs(files);
+    for (const char* name : {"a", "b", "c"}) {
+      ASSERT_OK(outputs.Write("report", directory.PathOf(name), WriteText));
+    }
+    EXPECT_THAT(outputs.Commit(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("planned")));
+  }
+  EXPECT_THAT(directory.List(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(directory.Read("a"), "text");
+  EXPECT_EQ(directory.Read("b"), "old");
+  EXPECT_EQ(directory.Read("c"), "old");
 }
 
 TEST(OutputFilesTest, FilesCanBeReadBeforeTheyAppear) {
   const TemporaryDirectory directory;
   OutputFiles outputs(FileSystem::Posix());
   ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
-  ASSERT_OK_AND_ASSIGN(const std::string path, outputs.ReadablePath(0));
-  ASSERT_OK_AND_ASSIGN(const auto region, FileSystem::Posix().Map(path));
+  ASSERT_OK_AND_ASSIGN(const auto region, FileSystem::Posix().Map(outputs.ReadablePath(0)));
   EXPECT_EQ(region->bytes(), "text");
   ASSERT_OK(outputs.Commit());
-  EXPECT_THAT(outputs.ReadablePath(0), IsOkAndHolds(directory.PathOf("a")));
+  EXPECT_EQ(outputs.ReadablePath(0), directory.PathOf("a"));
 }
 
 TEST(OutputFilesTest, AnInputIsNoOutputUnderAnyName) {

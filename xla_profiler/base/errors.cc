@@ -57,8 +57,9 @@ int ExitCode(const absl::Status& status) {
 }
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
+  if (status.ok()) return status;
   const std::string prefix = absl::StrCat(context, ": ");
-  if (status.ok() || absl::StartsWith(status.message(), prefix)) return status;
+  if (absl::StartsWith(status.message(), prefix)) return status;
   return absl::Status(status.code(), absl::StrCat(prefix, status.message()));
 }
 

@@ -7,7 +7,8 @@
 //   FAULT_KIND    an error number that it fails with, "short" (a write of half the bytes),
 //                 "interrupted" (EINTR once), "kill" (SIGKILL instead of the call), "term" (SIGTERM
 //                 before it)
-//   FAULT_COUNT   a file that the number of calls is written to when the program exits
+//   FAULT_COUNT   a file that is written when the program exits: the number of calls, and the name
+//                 of the one that went wrong
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,18 +25,21 @@
 namespace {
 
 std::atomic<int> calls{0};
+std::atomic<const char*> faulty_call{"none"};
 
 enum class Outcome { kGoOn, kFail, kShort };
 
-// Counts a call; sets errno where it is to fail.
-Outcome Count(bool is_write) {
+// Counts a call of that name; sets errno where it is to fail.
+Outcome Count(const char* name) {
   const char* number = getenv("FAULT_CALL");
   const char* kind = getenv("FAULT_KIND");
   const int call = ++calls;
   if (number == nullptr || kind == nullptr || call != atoi(number)) return Outcome::kGoOn;
+  faulty_call = name;
   if (strcmp(kind, "kill") == 0) raise(SIGKILL);
   if (strcmp(kind, "term") == 0) raise(SIGTERM);
-  if (strcmp(kind, "short") == 0) return is_write ? Outcome::kShort : Outcome::kGoOn;
+  if (strcmp(kind, "short") == 0)
+    return strcmp(name, "write") == 0 ? Outcome::kShort : Outcome::kGoOn;
   errno = strcmp(kind, "interrupted") == 0 ? EINTR : atoi(kind);
   return errno == 0 ? Outcome::kGoOn : Outcome::kFail;
 }
@@ -55,7 +59,7 @@ bool IsFileBelow(int file) {
 }
 
 int Open(const char* path, int flags, mode_t mode) {
-  if ((flags & O_CREAT) && IsBelow(path) && Count(false) == Outcome::kFail) return -1;
+  if ((flags & O_CREAT) && IsBelow(path) && Count("open") == Outcome::kFail) return -1;
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
@@ -81,7 +85,7 @@ int open64(const char* path, int flags, ...) {
 
 ssize_t write(int file, const void* data, size_t size) {
   if (IsFileBelow(file)) {
-    const Outcome outcome = Count(true);
+    const Outcome outcome = Count("write");
     if (outcome == Outcome::kFail) return -1;
     if (outcome == Outcome::kShort && size > 1) size /= 2;
   }
@@ -89,14 +93,19 @@ ssize_t write(int file, const void* data, size_t size) {
 }
 
 int fsync(int file) {
-  if (IsFileBelow(file) && Count(false) == Outcome::kFail) return -1;
+  if (IsFileBelow(file) && Count("fsync") == Outcome::kFail) return -1;
   return static_cast<int>(syscall(SYS_fsync, file));
+}
+
+int syncfs(int file) noexcept {
+  if (IsFileBelow(file) && Count("syncfs") == Outcome::kFail) return -1;
+  return static_cast<int>(syscall(SYS_syncfs, file));
 }
 
 // The file is closed, whatever close(2) returns. Of files that were only read nobody cares.
 int close(int file) {
   const bool is_written = (fcntl(file, F_GETFL) & O_ACCMODE) != O_RDONLY;
-  const bool fails = is_written && IsFileBelow(file) && Count(false) == Outcome::kFail;
+  const bool fails = is_written && IsFileBelow(file) && Count("close") == Outcome::kFail;
   const int error = errno;
   const int result = static_cast<int>(syscall(SYS_close, file));
   if (fails) errno = error;
@@ -105,12 +114,12 @@ int close(int file) {
 
 // It is never interrupted.
 int rename(const char* from, const char* to) noexcept {
-  if (IsBelow(to) && Count(false) == Outcome::kFail && errno != EINTR) return -1;
+  if (IsBelow(to) && Count("rename") == Outcome::kFail && errno != EINTR) return -1;
   return static_cast<int>(syscall(SYS_rename, from, to));
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
-  if (IsBelow(path) && Count(false) == Outcome::kFail && errno != EINTR) return -1;
+  if (IsBelow(path) && Count("mkdir") == Outcome::kFail && errno != EINTR) return -1;
   return static_cast<int>(syscall(SYS_mkdir, path, mode));
 }
 
@@ -120,6 +129,6 @@ __attribute__((destructor)) static void WriteCount() {
   const char* path = getenv("FAULT_COUNT");
   std::FILE* file = path == nullptr ? nullptr : fopen(path, "w");
   if (file == nullptr) return;
-  fprintf(file, "%d\n", calls.load());
+  fprintf(file, "%d %s\n", calls.load(), faulty_call.load());
   fclose(file);
 }

@@ -89,14 +89,9 @@ absl::Status AtomicFileWriter::Append(absl::string_view data) {
   return status_;
 }
 
-absl::Status AtomicFileWriter::Prepare() {
-  if (status_.ok()) status_ = Annotate(Finish(/*sync=*/true), path_);
-  return status_;
-}
-
 absl::Status AtomicFileWriter::Commit() {
-  RETURN_IF_ERROR(Prepare());
-  status_ = Annotate(Publish(), path_);
+  if (status_.ok()) status_ = Annotate(Finish(/*sync=*/true), path_);
+  if (status_.ok()) status_ = Annotate(Publish(), path_);
   if (status_.ok()) status_ = Annotate(file_system_.SyncDirectory(Directory()), path_);
   return status_;
 }
@@ -154,7 +149,11 @@ absl::Status AtomicFileBatch::Commit() {
   for (const std::string& directory : unsynced) {
     RETURN_IF_ERROR(file_system_.SyncFileSystem(directory));
   }
-  for (const auto& file : files_) RETURN_IF_ERROR(Annotate(file->Publish(), file->path_));
+  {
+    const EndingSignalsHeldBack held_back;
+    for (const auto& file : files_) RETURN_IF_ERROR(Annotate(file->Publish(), file->path_));
+  }
+  files_.clear();
   for (const std::string& directory : directories) {
     RETURN_IF_ERROR(file_system_.SyncDirectory(directory));
   }

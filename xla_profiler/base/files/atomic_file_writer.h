@@ -25,7 +25,8 @@ namespace meridian {
 
 class AtomicFileWriter : public ByteSink {
  public:
-  // Missing parent directories are an error, as is a path that exists and is no regular file: a rename would replace even a device.
+  // Missing parent directories are an error, as is a path that exists and is no regular file: a
+  // rename would replace even a device.
   static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(FileSystem& file_system,
                                                                   const std::string& path);
   // The same for outputs that a user names, whose folder is made if there is none.
@@ -37,13 +38,6 @@ class AtomicFileWriter : public ByteSink {
   absl::Status Append(absl::string_view data) override;
 
   uint64_t bytes_appended() const { return bytes_appended_; }
-
-  // Puts all bytes on the disk and frees what writing them took, so that of several files each can
-  // be prepared before the first is committed. Nothing but Commit may be called afterwards.
-  absl::Status Prepare();
-
-  // Where the file lies until it is committed.
-  const std::string& temporary_path() const { return temporary_->path(); }
 
   // Makes the file visible under its name. Nothing may be called afterwards. Fails without touching
   // the old file, and also when an append had failed; only if syncing the directory is what fails,
@@ -59,7 +53,9 @@ class AtomicFileWriter : public ByteSink {
 
   absl::Status AppendBuffered(absl::string_view data);
   absl::Status Flush();
+  // Hands everything to the operating system, or to the disk, and frees what writing it took.
   absl::Status Finish(bool sync);
+  // Gives the file its name.
   absl::Status Publish();
   // Returns the directory in which the file lies.
   std::string Directory() const;
@@ -90,8 +86,14 @@ class AtomicFileBatch {
   // Takes a file to which nothing will be appended any more, and frees what writing it took.
   absl::Status Add(std::unique_ptr<AtomicFileWriter> file);
 
-  // Makes the files visible under their names, in the order in which they came. Nothing may be
-  // called afterwards.
+  // Returns where the file that was added as number `index` lies until it is committed.
+  const std::string& temporary_path(size_t index) const {
+    return files_[index]->temporary_->path();
+  }
+
+  // Makes the files visible under their names, in the order in which they came, and forgets them.
+  // Signals that would end the process wait until all are; if a rename fails, the files before it
+  // are in place and those after it as they were.
   absl::Status Commit();
 
  private:

@@ -77,28 +77,6 @@ TEST_F(AtomicFileWriterTest, SyncsTheFileBeforeTheRenameAndTheDirectoryAfter) {
                   Operation::kClose, Operation::kRename, Operation::kSyncDirectory));
 }
 
-TEST_F(AtomicFileWriterTest, APreparedFileNeedsNothingButItsName) {
-  directory_.Write("a.pb", "old");
-  const std::unique_ptr<AtomicFileWriter> writer = Create();
-  ASSERT_OK(writer->Append("new"));
-  ASSERT_OK(writer->Prepare());
-  EXPECT_EQ(file_system_.operations().back(), Operation::kClose);
-  EXPECT_EQ(directory_.Read("a.pb"), "old");
-  ASSERT_OK(writer->Commit());
-  EXPECT_EQ(directory_.Read("a.pb"), "new");
-}
-
-TEST_F(AtomicFileWriterTest, APreparedFileThatIsNotCommittedIsRemoved) {
-  directory_.Write("a.pb", "old");
-  {
-    const std::unique_ptr<AtomicFileWriter> writer = Create();
-    ASSERT_OK(writer->Append("new"));
-    ASSERT_OK(writer->Prepare());
-  }
-  EXPECT_THAT(directory_.List(), ElementsAre("a.pb"));
-  EXPECT_EQ(directory_.Read("a.pb"), "old");
-}
-
 TEST_F(AtomicFileWriterTest, ShowsTheFileOnlyWhenCommitted) {
   auto writer = Create();
   ASSERT_OK(writer->Append("new"));

@@ -19,6 +19,26 @@ inline constexpr int kEndingSignals[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGUSR1, S
                                          SIGPIPE, SIGALRM, SIGTERM,   SIGXCPU, SIGVTALRM,
                                          SIGPROF, SIGPOLL, SIGSTKFLT, SIGPWR};
 
+// Holds these signals back from this thread as long as it lives.
+class EndingSignalsHeldBack {
+ public:
+  EndingSignalsHeldBack() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : kEndingSignals) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~EndingSignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  EndingSignalsHeldBack(const EndingSignalsHeldBack&) = delete;
+  EndingSignalsHeldBack& operator=(const EndingSignalsHeldBack&) = delete;
+
+  // Returns which signals were held back before.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_;
+};
+
 // Registers a file while it lives, or, when the path ends in a slash, a folder with all that is in
 // it. Begin before the file is made, and end when it has been removed or given its final name. The
 // name must be one that nobody else has.
