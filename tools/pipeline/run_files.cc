@@ -15,7 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/node_ids.h"
 
@@ -54,41 +56,59 @@ bool IsLog(absl::string_view name) {
   return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".log");
 }
 
-// Leaves out JSON and logs that are no profiles: execution traces, reports, what viewers made. What
-// is empty stays, for its reader to refuse.
-std::vector<std::string> WithoutOthers(FileSystem& file_system, const std::string& folder,
-                                       std::vector<std::string> names) {
-  names.erase(std::remove_if(names.begin(), names.end(),
-                             [&](const std::string& name) {
-                               if (!IsJson(name) && !IsLog(name)) return false;
-                               const absl::StatusOr<TraceKind> kind =
-                                   TellTraceKind(file_system, absl::StrCat(folder, "/", name));
-                               if (IsLog(name)) {
-                                 return !kind.ok() || *kind != TraceKind::kInspector;
-                               }
-                               return kind.ok() && (*kind == TraceKind::kPytorchEt ||
-                                                    *kind == TraceKind::kCombinedKineto ||
-                                                    *kind == TraceKind::kTraceJson ||
-                                                    *kind == TraceKind::kUnknown);
-                             }),
-              names.end());
-  return names;
+// Returns whether all of the file is JSON, one value or one after the other, whatever it says.
+bool IsWholeJson(FileSystem& file_system, const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(file_system, path, {});
+  if (!file.ok()) return false;
+  JsonCutter cutter(file->bytes(), 0, JsonChecks::kAll);
+  while (cutter.status().ok() && !cutter.AtEnd()) cutter.CutValue();
+  return cutter.status().ok();
 }
 
-// The names of regular files in the folder, in natural order, without JSON that is no profile.
+// JSON and logs that are no profiles: execution traces, reports, what viewers made. What is damaged,
+// so that it cannot be told, is none of these: its reader refuses it.
+bool IsNoProfile(FileSystem& file_system, const std::string& path) {
+  if (!IsJson(path) && !IsLog(path)) return false;
+  const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, path);
+  if (IsLog(path)) return !kind.ok() || *kind != TraceKind::kInspector;
+  if (!kind.ok()) return false;
+  switch (*kind) {
+    case TraceKind::kPytorchEt:
+    case TraceKind::kCombinedKineto:
+    case TraceKind::kTraceJson:
+      return true;
+    case TraceKind::kUnknown:
+      return IsWholeJson(file_system, path);
+    default:
+      return false;
+  }
+}
+
+// The names of regular files in the folder, in natural order, without JSON that is no profile. What
+// is named like a profile and leads nowhere, or is a pipe, is an error: without it the run would be
+// another.
 absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
                                                  const std::string& folder) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
   std::vector<std::string> files;
   for (std::string& name : names) {
-    const absl::StatusOr<FileKind> kind = file_system.Kind(absl::StrCat(folder, "/", name));
-    // A link that leads nowhere.
-    if (absl::IsNotFound(kind.status())) continue;
+    const std::string path = absl::StrCat(folder, "/", name);
+    const absl::StatusOr<FileKind> kind = file_system.Kind(path);
+    const bool may_be_profile = Stem(name, kTraceSuffixes).has_value() && !IsLog(name);
+    if (absl::IsNotFound(kind.status())) {
+      if (!may_be_profile) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a link that leads nowhere; remove it, or put the profile there"));
+    }
     if (!kind.ok()) return kind.status();
-    if (*kind == FileKind::kRegular) files.push_back(std::move(name));
+    if (*kind == FileKind::kOther && may_be_profile) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+    }
+    if (*kind != FileKind::kRegular || IsNoProfile(file_system, path)) continue;
+    files.push_back(std::move(name));
   }
   std::sort(files.begin(), files.end(), NaturalLess);
-  return WithoutOthers(file_system, folder, std::move(files));
+  return files;
 }
 
 bool HasTraces(const std::vector<std::string>& files) {

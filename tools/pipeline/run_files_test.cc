@@ -1,5 +1,6 @@
 #include "tools/pipeline/run_files.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -120,11 +121,32 @@ TEST_F(RunFilesTest, ProfilesBesideARunAreAmbiguous) {
   EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("profile/first")));
 }
 
-TEST_F(RunFilesTest, ALinkThatLeadsNowhereDoesNotMatter) {
+// Without it the run would be one of fewer ranks.
+TEST_F(RunFilesTest, AProfileThatIsALinkToNowhereOrAPipeIsRefused) {
   Add("run/a.xplane.pb");
-  ASSERT_EQ(symlink("nowhere", Path("run/b.xplane.pb").c_str()), 0);
+  ASSERT_EQ(symlink("nowhere", Path("run/readme").c_str()), 0);
   ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
   EXPECT_THAT(files.traces, ElementsAre(Path("run/a.xplane.pb")));
+  ASSERT_EQ(symlink("nowhere", Path("run/b.xplane.pb").c_str()), 0);
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("run/b.xplane.pb: a link that leads nowhere")));
+  ASSERT_EQ(unlink(Path("run/b.xplane.pb").c_str()), 0);
+  ASSERT_EQ(mkfifo(Path("run/b.json").c_str(), 0600), 0);
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("run/b.json: not a regular file")));
+}
+
+TEST_F(RunFilesTest, DamagedJsonIsForItsReaderToRefuse) {
+  ASSERT_OK(FileSystem::Posix().CreateDirectories(Path("run")));
+  directory_.Write("run/kineto_0.json", R"({"schemaVersion": 1, "traceEvents": []})");
+  directory_.Write("run/report.json", R"({"zz": [1]})");
+  directory_.Write("run/lines.json", "{\"zz\": 1}\n{\"zz\": 2}\n");
+  for (const char* damaged : {"{\"zz\": [1}", "{'schemaVersion': 1}", "{", "\xff\xfe{"}) {
+    directory_.Write("run/kineto_1.json", damaged);
+    ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
+    EXPECT_THAT(files.traces, ElementsAre(Path("run/kineto_0.json"), Path("run/kineto_1.json")))
+        << damaged;
+  }
 }
 
 TEST_F(RunFilesTest, SnapshotsAreFoundByNumberWhenNamesDiffer) {

@@ -91,6 +91,14 @@ std::string InflateBeginning(absl::string_view compressed) {
   return inflated;
 }
 
+absl::Status NotWanted(const std::string& path, TraceKind kind,
+                       const std::vector<TraceKind>& wanted) {
+  std::vector<absl::string_view> names;
+  for (const TraceKind other : wanted) names.push_back(TraceKindText(other));
+  return absl::InvalidArgumentError(absl::StrCat(Printable(path), " is ", TraceKindText(kind),
+                                                 "; expected ", absl::StrJoin(names, " or ")));
+}
+
 }  // namespace
 
 absl::string_view TraceKindText(TraceKind kind) {
@@ -142,27 +150,29 @@ absl::StatusOr<TraceKind> TellTraceKind(FileSystem& file_system, const std::stri
 absl::StatusOr<TraceKind> TellOneTraceKind(FileSystem& file_system,
                                            const std::vector<std::string>& paths,
                                            const std::vector<TraceKind>& wanted) {
-  std::vector<TraceKind> kinds;
+  const auto is_wanted = [&](TraceKind wished) {
+    return std::find(wanted.begin(), wanted.end(), wished) != wanted.end();
+  };
+  // What all are so far, and the first file that is.
+  TraceKind common = TraceKind::kUnknown;
+  std::string first;
   for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(TraceKind kind, TellTraceKind(file_system, path));
-    const auto is_wanted = [&](TraceKind wished) {
-      return std::find(wanted.begin(), wanted.end(), wished) != wanted.end();
-    };
-    // Its reader says more about what may be a broken one.
-    if (kind == TraceKind::kUnknown && is_wanted(TraceKind::kXSpace)) kind = TraceKind::kXSpace;
-    kinds.push_back(kind);
-    if (!is_wanted(kind)) {
-      std::vector<absl::string_view> names;
-      for (const TraceKind other : wanted) names.push_back(TraceKindText(other));
-      return absl::InvalidArgumentError(absl::StrCat(Printable(path), " is ", TraceKindText(kind),
-                                                     "; expected ", absl::StrJoin(names, " or ")));
+    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(file_system, path));
+    // It may be a broken one of the same kind, of which its reader says more.
+    if (kind == TraceKind::kUnknown) continue;
+    if (!is_wanted(kind)) return NotWanted(path, kind, wanted);
+    if (first.empty()) {
+      common = kind;
+      first = path;
+    } else if (kind != common) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Printable(first), " is ", TraceKindText(common), ", ", Printable(path), " is ",
+          TraceKindText(kind), "; runs of different profilers are not mixed, give those of one"));
     }
-    if (kind == kinds[0]) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        Printable(paths[0]), " is ", TraceKindText(kinds[0]), ", ", Printable(path), " is ",
-        TraceKindText(kind), "; runs of different profilers are not mixed, give those of one"));
   }
-  return kinds[0];
+  if (!first.empty()) return common;
+  if (is_wanted(TraceKind::kXSpace)) return TraceKind::kXSpace;
+  return NotWanted(paths[0], TraceKind::kUnknown, wanted);
 }
 
 std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::string> paths) {

@@ -42,8 +42,8 @@ absl::StatusOr<TraceKind> TellTraceKind(FileSystem& file_system, const std::stri
 
 // Returns what all of the files are. InvalidArgument that names two files when they are of different
 // kinds, and for a kind that is not among those that are wanted: "kineto_0.json is a Kineto trace;
-// expected an XSpace". What is not known is taken for an XSpace, if one is wanted. There is at least
-// one file.
+// expected an XSpace". What is not known is taken for one of the same kind as the others; if none is
+// known, for an XSpace, if one is wanted. There is at least one file.
 absl::StatusOr<TraceKind> TellOneTraceKind(FileSystem& file_system,
                                            const std::vector<std::string>& paths,
                                            const std::vector<TraceKind>& wanted);

@@ -74,6 +74,21 @@ TEST(TraceKindTest, KindsAreNotMixedAndNamed) {
                        HasSubstr("kineto_0.json is a Kineto trace; expected an XSpace")));
 }
 
+TEST(TraceKindTest, WhatIsBrokenIsOfTheKindOfTheOthers) {
+  const TemporaryDirectory directory;
+  const std::string kineto =
+      directory.Write("kineto_0.json", R"({"schemaVersion": 1, "traceEvents": []})");
+  const std::string broken = directory.Write("kineto_1.json", "{\"zz\": [1}");
+  const std::vector<TraceKind> both = {TraceKind::kXSpace, TraceKind::kKineto};
+  EXPECT_THAT(TellOneTraceKind(FileSystem::Posix(), {broken, kineto}, both),
+              IsOkAndHolds(TraceKind::kKineto));
+  EXPECT_THAT(TellOneTraceKind(FileSystem::Posix(), {broken}, both),
+              IsOkAndHolds(TraceKind::kXSpace));
+  EXPECT_THAT(TellOneTraceKind(FileSystem::Posix(), {broken}, {TraceKind::kKineto}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("kineto_1.json is no trace that is known; expected a Kineto")));
+}
+
 TEST(TraceKindTest, WhatLiesBesideProfilesDoesNotMatter) {
   const TemporaryDirectory directory;
   const std::string kineto =
