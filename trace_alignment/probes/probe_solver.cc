@@ -24,6 +24,10 @@ constexpr double kPpmOfRate = 1e6;
 // The reference is node 0 of a round; its values are 0 by definition.
 constexpr int kReference = 0;
 
+// How often all links are looked at for the best way to each node. Each way goes on in the direction
+// of a look as far as it leads, so that more are needed only where ways turn round that often.
+constexpr size_t kMaxPasses = 1000;
+
 // One round: the edges, and the nodes that they connect to the reference.
 class Round {
  public:
@@ -55,7 +59,7 @@ class Round {
       OffsetSample sample;
       sample.node_id = nodes_[i];
       sample.midpoint_ref_ns = *midpoint_ns;
-      sample.offset_ps = times_ps_[i] + std::llround(corrections_ps[i]);
+      ASSIGN_OR_RETURN(sample.offset_ps, Sum(times_ps_[i], corrections_ps[i]));
       sample.drift_ppm = std::expm1(log_rates[i]) * kPpmOfRate;
       if (!uncertainties_ps.empty()) sample.uncertainty_ns = uncertainties_ps[i] / kPsPerNs;
       samples->push_back(sample);
@@ -80,8 +84,7 @@ class Round {
   absl::StatusOr<int64_t> DstTime(const ProbeEdge& edge, int64_t src_ps) const {
     ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge.midpoint_src_ns, 0));
     const double since_middle_ps = static_cast<double>(absl::int128(src_ps) - middle_ps);
-    return Narrow(absl::int128(src_ps) + edge.offset_ps +
-                  std::llround(edge.rate * since_middle_ps));
+    return Sum(absl::int128(src_ps) + edge.offset_ps, edge.rate * since_middle_ps);
   }
 
   // The inverse.
@@ -89,13 +92,16 @@ class Round {
     ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge.midpoint_src_ns, 0));
     const absl::int128 shifted_ps = absl::int128(dst_ps) - edge.offset_ps;
     const double since_middle_ps = static_cast<double>(shifted_ps - middle_ps);
-    return Narrow(shifted_ps - std::llround(since_middle_ps * edge.rate / (1 + edge.rate)));
+    return Sum(shifted_ps, -since_middle_ps * edge.rate / (1 + edge.rate));
   }
 
-  static absl::StatusOr<int64_t> Narrow(absl::int128 time_ps) {
-    const std::optional<int64_t> narrow_ps = NarrowToInt64(time_ps);
-    if (!narrow_ps.has_value()) return absl::OutOfRangeError("clocks are over 106 days apart");
-    return *narrow_ps;
+  static absl::StatusOr<int64_t> Sum(absl::int128 time_ps, double more_ps) {
+    // Whatever llround takes, and the int128 beside it does not overflow.
+    if (std::abs(more_ps) < 9e18) {
+      const std::optional<int64_t> sum_ps = NarrowToInt64(time_ps + std::llround(more_ps));
+      if (sum_ps.has_value()) return *sum_ps;
+    }
+    return absl::OutOfRangeError("clocks are over 106 days apart");
   }
 
   // Walks the edges breadth first from the reference, in either direction, and notes what each
@@ -159,7 +165,7 @@ class Round {
 
   // With z = truth - solution, each link says |z_dst - z_src - residual| <= bound: shortest paths
   // from the reference bound z from above, and with the signs turned from below. Empty when the
-  // bounds contradict each other, or some link has none.
+  // bounds contradict each other, some link has none, or a way turns round too often.
   std::vector<double> CertifiedErrors(const std::vector<double>& residuals_ps) const {
     for (const double bound_ps : bounds_ps_) {
       if (!std::isfinite(bound_ps)) return {};
@@ -170,7 +176,7 @@ class Round {
       above_ps[kReference] = 0;
       bool changed = true;
       for (size_t pass = 0; changed; ++pass) {
-        if (pass > nodes_.size() || above_ps[kReference] < 0) return {};
+        if (pass > std::min(nodes_.size(), kMaxPasses) || above_ps[kReference] < 0) return {};
         changed = false;
         const auto relax = [&](int from, int to, double length_ps) {
           // Rounding must not look like a contradiction.
@@ -179,7 +185,9 @@ class Round {
           above_ps[to] = above_ps[from] + length_ps;
           changed = true;
         };
-        for (size_t i = 0; i < links_.size(); ++i) {
+        // To and fro, so that ways against the order of the links take no pass for each link.
+        for (size_t n = 0; n < links_.size(); ++n) {
+          const size_t i = pass % 2 == 0 ? n : links_.size() - 1 - n;
           relax(links_[i].src, links_[i].dst, bounds_ps_[i] + sign * residuals_ps[i]);
           relax(links_[i].dst, links_[i].src, bounds_ps_[i] - sign * residuals_ps[i]);
         }

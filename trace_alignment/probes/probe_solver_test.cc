@@ -176,6 +176,22 @@ TEST(ProbeSolverTest, BoundsOfALongChainAreFoundInOnePass) {
   EXPECT_NEAR(*SampleOf(solution, 1)->uncertainty_ns, 2.0 * (kNodes - 1), 1e-3);
 }
 
+// The best way to each node leads over the last one, against the order of the links.
+TEST(ProbeSolverTest, BoundsOfAChainAgainstTheOrderTakeFewPasses) {
+  constexpr int kNodes = 20'000;
+  std::vector<ProbeEdge> edges;
+  for (int i = 1; i < kNodes; ++i) {
+    edges.push_back(Edge(0, i, 10));
+    edges.back().bounds = ProbeEdge::Bounds{i == kNodes - 1 ? 2000 : int64_t{1} << 50, 0};
+    if (i == 1) continue;
+    edges.push_back(Edge(i, i - 1, 0));
+    edges.back().bounds = ProbeEdge::Bounds{2000, 0};
+  }
+  ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes(edges, 0));
+  ASSERT_TRUE(SampleOf(solution, 1)->uncertainty_ns.has_value());
+  EXPECT_NEAR(*SampleOf(solution, 1)->uncertainty_ns, 2.0 * (kNodes - 1), 1e-3);
+}
+
 TEST(ProbeSolverTest, BoundsWidenAwayFromTheMeasurement) {
   ProbeEdge first = Edge(0, 1, 0);
   first.bounds = ProbeEdge::Bounds{1000, 1e-6};
@@ -192,6 +208,12 @@ TEST(ProbeSolverTest, RefusesClocksThatAreYearsApart) {
   edge.midpoint_src_ns = 0;
   EXPECT_THAT(SolveProbes({Edge(0, 1, 5), edge}, 0),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("probes of round 0")));
+}
+
+TEST(ProbeSolverTest, RefusesOffsetsWhoseDifferenceNoNumberHolds) {
+  constexpr int64_t kFarNs = 9'000'000'000'000'000;
+  EXPECT_THAT(SolveProbes({Edge(0, 1, -kFarNs, 1), Edge(0, 1, kFarNs, 1e6)}, 0),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("106 days apart")));
 }
 
 TEST(ProbeSolverTest, FindsTheTruthBehindConsistentProbes) {

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
+#include "trace_alignment/probes/probe_solver.h"
 #include "trace_alignment/probes/probe_windows.h"
 #include "trace_alignment/probes/two_way_probes.h"
 #include "xla_profiler/testing/fuzz.h"
@@ -23,9 +24,9 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
     }
   }
   const absl::StatusOr<std::vector<TwoWayProbe>> probes = ParseTwoWayProbes(bytes, "fuzz.jsonl");
-  if (probes.ok()) EstimateEdges(*probes);
+  if (probes.ok()) SolveProbes(EstimateEdges(*probes).edges, 0).IgnoreError();
   const absl::StatusOr<std::vector<ProbeWindowEdge>> windows =
       ParseProbeWindows(bytes, "probe_windows_node0.jsonl");
-  if (windows.ok()) EstimatesFromWindows(*windows);
+  if (windows.ok()) SolveProbes(EstimatesFromWindows(*windows).edges, 0).IgnoreError();
   return absl::OkStatus();
 }
