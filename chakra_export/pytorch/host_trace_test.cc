@@ -97,6 +97,19 @@ TEST(HostTraceTest, RefusesWhatIsNoTrace) {
   EXPECT_THAT(read(text.substr(0, text.size() / 2)), error("et.json: offset"));
 }
 
+// What is not JSON would be copied into a linked trace.
+TEST(HostTraceTest, WhatIsNotJsonIsRefusedWhereverItStands) {
+  for (const char* text :
+       {R"({"schema": "1.0.1", "x": tru, "nodes": []})",
+        R"({"schema": "1.0.1", "nodes": [], "x": 1.})",
+        R"({"schema": "1.0.1", "nodes": [{"id": 1, "name": "a", "y": {"z": [nul]}}]})",
+        "{\"schema\": \"1.0.1\", \"nodes\": [], \"x\": \"\xff\"}"}) {
+    EXPECT_THAT(ReadHostTrace(text, "et.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("et.json: offset ")))
+        << text;
+  }
+}
+
 TEST(HostTraceTest, SaysWhereATraceIsCutShort) {
   const std::string text = TwoOps("1.0.1").Text();
   // Within a node, behind a comma, behind a node, within a text: everywhere.
@@ -110,11 +123,10 @@ TEST(HostTraceTest, SaysWhereATraceIsCutShort) {
   EXPECT_THAT(
       ReadHostTrace(R"({"schema": "1.0.1", "nodes": [{"id": 1, "name": "\"]}"},)", "et.json"),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("et.json: offset 56: an element of the nodes is missing; the text "
-                         "ends at byte 56, before its end")));
+               HasSubstr("et.json: offset 56: expected a value; the text ends at byte 56, before "
+                         "its end")));
   EXPECT_THAT(ReadHostTrace(R"({"schema": "1.0.1", "nodes": [,]})", "et.json"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "et.json: offset 30: an element of the nodes is missing"));
+              StatusIs(absl::StatusCode::kInvalidArgument, "et.json: offset 30: expected a value"));
 }
 
 TEST(HostTraceTest, SurvivesDamage) {

@@ -40,7 +40,9 @@ class Writer {
     CollectWaits();
     json_.BeginObject();
     for (const auto& [key, value] : host_.header()) {
-      json_.Key(key);
+      // The name has its escapes as it was written.
+      json_.Key(
+          JsonValue(absl::string_view(key.data() - 1, key.size() + 2)).AsString().value_or(""));
       json_.Raw(value.text());
     }
     json_.Key("nodes");

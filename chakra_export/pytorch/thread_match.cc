@@ -98,22 +98,28 @@ class ThreadMatcher {
   bool Compare(Candidate* candidate) {
     const CalledNames &a = a_[candidate->a], &b = b_[candidate->b];
     const size_t comparison = candidate->comparisons++;
+    const size_t calls = a.size() + b.size();
     if (comparison == 0) {
+      if (!Take(static_cast<int64_t>(calls))) return false;
       candidate->is_compared = FindShorter(a, b).has_value();
       return true;
     }
     if (comparison > std::size(kEditLimits)) return false;
-    const size_t calls = a.size() + b.size();
     const int64_t max_edits = std::min(kEditLimits[comparison - 1], static_cast<int64_t>(calls));
-    const int64_t steps = max_edits * max_edits + static_cast<int64_t>(calls);
-    if (steps > steps_left_) return false;
-    steps_left_ -= steps;
+    if (!Take(max_edits * max_edits + static_cast<int64_t>(calls))) return false;
     const auto common = CommonSubsequence(a, b, max_edits);
     candidate->is_compared = common.has_value();
     candidate->shared = common.has_value()
                             ? common->size()
                             : std::min(candidate->shared, (calls - max_edits - 1) / 2);
     return candidate->shared > 0;
+  }
+
+  // Returns whether there are that many steps left, and takes them.
+  bool Take(int64_t steps) {
+    if (steps > steps_left_) return false;
+    steps_left_ -= steps;
+    return true;
   }
 
   // Returns where the shorter of the two stands in the other.

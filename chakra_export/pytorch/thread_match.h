@@ -30,9 +30,9 @@ inline constexpr size_t kMaxThreadPairs = 1'000'000;
 // else their longest common subsequence. The pair that shares most is matched first, of equal ones
 // the first; then what is left. Threads that share nothing are in no match.
 //
-// Threads whose calls differ much are costly to compare. What is compared is limited to 1,000 steps
-// for each call, of which *steps, where given, is told how many it took; threads that would need
-// more are matched only if one is in the other as it is. There may be kMaxThreadPairs at most.
+// Threads whose calls differ much are costly to compare. All that is compared is limited to 1,000
+// steps for each call, of which *steps, where given, is told how many it took; threads for which
+// too few are left are not matched. There may be kMaxThreadPairs at most.
 std::vector<ThreadMatch> MatchThreads(absl::Span<const CalledNames> a,
                                       absl::Span<const CalledNames> b, int64_t* steps = nullptr);
 

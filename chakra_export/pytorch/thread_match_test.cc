@@ -49,6 +49,17 @@ TEST(ThreadMatchTest, ThreadsThatDifferInHundredsOfCallsAreFound) {
   EXPECT_EQ(matches[0].calls.back(), std::make_pair(size_t{899}, size_t{899}));
 }
 
+// A thread of N calls and N others of one call that nobody else made took the square of N.
+TEST(ThreadMatchTest, ManyThreadsThatStandInNoOtherTakeAThousandStepsForEachCall) {
+  const std::vector<CalledNames> a(1, CalledNames(20'000, 1));
+  const std::vector<CalledNames> b(20'000, CalledNames(1, 2));
+  int64_t steps = 0;
+  EXPECT_THAT(MatchThreads(a, b, &steps), IsEmpty());
+  constexpr int64_t kLimit = 25'000'000 + 1'000 * 2 * 20'000;
+  EXPECT_GT(steps, kLimit - 100'000);
+  EXPECT_LE(steps, kLimit);
+}
+
 // 16 threads of 4,000 calls each that have little in common with any of 16 others took 37 s: three
 // billion steps.
 TEST(ThreadMatchTest, ThreadsThatDifferEverywhereTakeAThousandStepsForEachCall) {
