@@ -482,8 +482,9 @@ class GraphChecker {
           HaveSameMessages(match.members(match.instance_of(problem.node)))) {
         Report(EtRule::kMixedCollective, problem.node,
                absl::StrCat(problem.text,
-                            "; ASTRA-sim takes one for the other with ring and direct "
-                            "implementations, since the messages are the same"));
+                            "; ASTRA-sim takes one for the other with direct implementations, "
+                            "and but for an all-to-all of more than two ranks with rings, since "
+                            "the messages are the same"));
       } else {
         Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
       }
@@ -497,8 +498,8 @@ class GraphChecker {
 
  private:
   // Returns whether the members of a collective send the same messages, whatever they mean by them:
-  // a reduce-scatter passes on the share of one rank as an all-gather does, and between two ranks an
-  // all-to-all is no other.
+  // a reduce-scatter passes on the share of one rank as an all-gather does, and so does an all-to-all
+  // that sends them to all ranks at once.
   bool HaveSameMessages(absl::Span<const NodeIndex> members) const {
     const std::optional<int64_t> first = MessageBytes(members[0]);
     return first.has_value() &&
@@ -511,7 +512,7 @@ class GraphChecker {
     if (communication.type == ChakraProtoMsg::ALL_GATHER) return communication.bytes;
     const auto ranks = static_cast<int64_t>(graph_.groups()[communication.group].ranks.size());
     const bool passes_shares = communication.type == ChakraProtoMsg::REDUCE_SCATTER ||
-                               (communication.type == ChakraProtoMsg::ALL_TO_ALL && ranks == 2);
+                               communication.type == ChakraProtoMsg::ALL_TO_ALL;
     if (!passes_shares || communication.bytes % ranks != 0) return std::nullopt;
     return communication.bytes / ranks;
   }

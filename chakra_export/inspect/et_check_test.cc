@@ -161,6 +161,13 @@ TEST(EtCheckTest, AReduceScatterMayMeetAnAllGatherOfTheSameMessages) {
               ElementsAre(Breaks(EtRule::kDisagreement, "ALL_GATHER of 128 bytes")));
 }
 
+TEST(EtCheckTest, AnAllToAllMayMeetAReduceScatterOfAsManyBytes) {
+  EXPECT_THAT(CheckGraphOf({{CollectiveNode(1, ChakraProtoMsg::REDUCE_SCATTER, 96)},
+                            {CollectiveNode(1, ChakraProtoMsg::ALL_TO_ALL, 96)},
+                            {CollectiveNode(1, ChakraProtoMsg::REDUCE_SCATTER, 96)}}),
+              ElementsAre(Breaks(EtRule::kMixedCollective, "with direct implementations")));
+}
+
 TEST(EtCheckTest, DeadlocksOfOneCommunicationAtATime) {
   // Rank 0 runs group 1 first, rank 1 group 2.
   EXPECT_THAT(
