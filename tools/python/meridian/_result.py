@@ -25,7 +25,9 @@ NO_EVENT = 2**32 - 1
 NO_CORRELATION = 2**64 - 1
 NO_STEP = -(2**63)
 
-# JSON has whole numbers beyond 2^53 as text, since not every reader of JSON keeps more bits.
+# JSON has whole numbers beyond 2^53 as text, since not every reader of JSON keeps more bits. Only
+# fields of such names hold them; a name of digits in any other field is a name.
+_LARGE_FIELD = re.compile(r"(.*_)?(ns|ps|bytes|(node|global|process|correlation)_id)")
 _LARGE_NUMBER = re.compile(r"-?[1-9][0-9]{15,19}")
 
 
@@ -42,13 +44,13 @@ class Fields(Dict[str, Any]):
         return [*super().__dir__(), *self]
 
 
-def to_fields(value: Any) -> Any:
-    """Returns JSON with objects as Fields."""
+def to_fields(value: Any, name: str = "") -> Any:
+    """Returns JSON with objects as Fields; `name` is that of the field that holds the value."""
     if isinstance(value, dict):
-        return Fields((key, to_fields(item)) for key, item in value.items())
+        return Fields((key, to_fields(item, key)) for key, item in value.items())
     if isinstance(value, list):
-        return [to_fields(item) for item in value]
-    if isinstance(value, str) and _LARGE_NUMBER.fullmatch(value) and abs(int(value)) > 2**53:
+        return [to_fields(item, name) for item in value]
+    if isinstance(value, str) and _LARGE_FIELD.fullmatch(name) and _LARGE_NUMBER.fullmatch(value):
         return int(value)
     return value
 

@@ -132,18 +132,20 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(meridian.run("combine").n, "unset")
 
     def test_whole_numbers_beyond_53_bits_are_numbers_and_names_of_digits_are_names(self):
-        self.program("""echo '{"a": "-9223372036854775808", "host": "9007199254740992",
-                              "b": [{"x": "9007199254740993", "name": "7"}, {"x": 1}],
+        self.program("""echo '{"a_ns": "-9223372036854775808", "host": "9007199254740993",
+                              "b": [{"x_ps": "9007199254740993", "edge_id": "17000000000000000000",
+                                     "name": "7"}, {"x_ps": 1}],
                               "c": [{"y": 0, "f": true}, {"y": 0.5, "f": false}, {"f": true}]}'""")
         result = meridian.run("combine")
-        self.assertEqual(result.json["a"], "-9223372036854775808")
-        self.assertEqual((result.a, result.host), (-2**63, "9007199254740992"))
-        self.assertEqual((result.b[0].x, result.b[0].name), (9007199254740993, "7"))
-        self.assertEqual(result.table("b")["x"].tolist(), [9007199254740993, 1])
+        self.assertEqual(result.json["a_ns"], "-9223372036854775808")
+        self.assertEqual((result.a_ns, result.host), (-2**63, "9007199254740993"))
+        self.assertEqual((result.b[0].x_ps, result.b[0].name), (9007199254740993, "7"))
+        self.assertEqual(result.b[0].edge_id, "17000000000000000000")
+        self.assertEqual(result.table("b")["x_ps"].tolist(), [9007199254740993, 1])
         self.assertEqual(result.table("b")["name"].tolist(), ["7", None])
         self.assertEqual(result.table("c")["y"].tolist()[:2], [0, 0.5])
         self.assertEqual(result.table("c")["f"].dtype, bool)
-        with self.assertRaisesRegex(AttributeError, "no field 'z'; there are: a, host, b, c"):
+        with self.assertRaisesRegex(AttributeError, "no field 'z'; there are: a_ns, host, b, c"):
             result.z
 
     def test_a_program_that_is_not_there(self):
