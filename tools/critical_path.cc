@@ -195,6 +195,9 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   const std::string what_if = FLAGS_what_if.value();
   if (what_if.empty()) return std::vector<WhatIfEdit>();
   if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if);
+  if (what_if == "@") {
+    return absl::InvalidArgumentError("--what_if=@ names no file; expected e.g. @edits.txt");
+  }
   ASSIGN_OR_RETURN(const InputFile file, Open(EditsPath()));
   return ParseEdits(file.bytes());
 }

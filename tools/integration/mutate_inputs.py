@@ -32,8 +32,9 @@ SHARED = pathlib.Path(os.path.realpath(__file__)).parents[3] / "shared"
 START_NS = 1794701451406144825  # When examples/jax_cuda2 was recorded.
 
 # Command, the name of the input, the input that is damaged, the arguments. In these, {input} is the
-# damaged file, {made} the folder of prepare(), {out} a folder for outputs and {examples} that of the examples. {input}/ is the folder of a run of which one file is damaged, and
-# {input_prefix} the prefix of its files. Outputs with a suffix are files, which are there before.
+# damaged file, {made} the folder of prepare(), {out} a folder for outputs and {examples} that of the
+# examples. {input}/ is the folder of a run of which one file is damaged, and {input_prefix} the prefix of
+# its files. Outputs with a suffix are files, which are there before.
 Pair = collections.namedtuple("Pair", "command input source arguments")
 CUDA2 = "{examples}/jax_cuda2/rank1.xplane.pb"
 TP = "{examples}/jax_tp_cuda4_skewed/rank2.xplane.pb.gz"
@@ -60,6 +61,9 @@ PAIRS = [
          "--traces={examples}/jax_cuda2 --snapshots={made}/snapshots.jsonl,{input} --output={out}/c.xplane.pb"),
     Pair("combine", "probe windows", "{made}/probe_windows_node0.jsonl",
          "--traces={examples}/jax_cuda2 --probes={input} --method=probes --output={out}/c.xplane.pb"),
+    Pair("combine", "two-way probes", "{made}/probes_node0.jsonl",
+         "--traces={examples}/jax_cuda2 --probes={input} --method=probes --output={out}/c.xplane.pb"),
+    Pair("combine", "inspector log", "{made}/logs/rank1.log", "--run_dir={input}/ --output={out}/c.json"),
     Pair("combine", "whole chain", CUDA2, "--run_dir={input}/ --output_dir={out}/all"),
     Pair("validate_collectives", "xspace", CUDA2, "--run_dir={input}/ --csv={out}/v.csv"),
     Pair("validate_collectives", "kineto", KINETO, "--run_dir={input}/ --csv={out}/v.csv"),
@@ -196,7 +200,7 @@ def prepare(program, made, examples):
     """Makes the inputs that are no examples."""
     def run(*arguments):
         subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    for folder in ("cache", "mpip"):
+    for folder in ("cache", "logs", "mpip"):
         (made / folder).mkdir(parents=True)
     run("chakra_export", f"--traces={examples}/jax_cuda2", f"--output={made}/et/run")
     run("chakra_generate", "--pattern=transformer", "--tp=2", "--dp=2", "--layers=2", f"--output={made}/gen/t")
@@ -232,6 +236,18 @@ def prepare(program, made, examples):
         f'{{"window_start_ns":{START_NS + i * second},"window_end_ns":{START_NS + (i + 1) * second},"round_id":{i},'
         f'"node_id":0,"edges":[{{"dst":1,"alpha":0.0000001,"beta":-1234{i},"pairs":40,"lost":2}}]}}\n'
         for i in range(5)))
+    (made / "probes_node0.jsonl").write_text("".join(
+        f'{{"src":0,"dst":1,"t1":{t},"t2":{t + 13500},"t3":{t + 14000},"t4":{t + 27000}}}\n'
+        for t in range(START_NS - second, START_NS + 2 * second, second // 20)))
+    for rank in (0, 1):
+        (made / "logs" / f"rank{rank}.log").write_text("".join(
+            f'{{"header": {{"id": "0x7f8c496ae9f661", "rank": {rank}, "n_ranks": 2, "nnodes": 2}}, "metadata": '
+            f'{{"inspector_output_format_version": "v4.0", "dump_timestamp_us": {us + 99}, "hostname": "host{rank}", '
+            f'"pid": {1000 + rank}}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {number}, "coll_msg_size_bytes": '
+            f'1048576, "coll_exec_time_us": 61, "coll_timing_source": "kernel_gpu", "event_trace_ts": '
+            f'{{"coll_start_ts": {us}, "kernel_events": [{{"channel_id": 0, "kernel_start_ts": {us + 23 + rank}, '
+            f'"kernel_stop_ts": {us + 84}, "kernel_record_ts": {us + 83}}}]}}}}}}\n'
+            for number, us in enumerate(range(START_NS // 1000, START_NS // 1000 + 40000, 1000))))
     for nodes in (4, 8, 16):
         for size in (16, 17, 18):
             times = " ".join(str(20 + 1e-4 * 2 ** size / nodes) for _ in range(30))

@@ -1,9 +1,9 @@
 #include "xla_profiler/collectives/collective_collector.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 
@@ -135,7 +135,8 @@ void CollectiveCollector::NumberOccurrences() {
 }
 
 void CollectiveCollector::ListAssignedDevices() {
-  std::set<int64_t> devices;
+  // The programs of large runs all name the same thousands of devices.
+  absl::flat_hash_set<int64_t> devices;
   for (const HloProgram& program : programs_.programs()) {
     const absl::StatusOr<std::optional<DeviceAssignment>> assignment =
         program.ReadDeviceAssignment();
@@ -146,6 +147,7 @@ void CollectiveCollector::ListAssignedDevices() {
     }
   }
   out_->assigned_devices.assign(devices.begin(), devices.end());
+  std::sort(out_->assigned_devices.begin(), out_->assigned_devices.end());
 }
 
 }  // namespace meridian

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
@@ -19,7 +20,7 @@ size_t CountDevices(absl::Span<const ProfileCollectives> profiles) {
 // The ids of all ranks: what programs are assigned to, and what devices say they are. When nobody
 // says anything, devices are numbered.
 std::vector<int64_t> AllDeviceIds(absl::Span<const ProfileCollectives> profiles) {
-  std::set<int64_t> ids;
+  absl::flat_hash_set<int64_t> ids;
   for (const ProfileCollectives& profile : profiles) {
     ids.insert(profile.assigned_devices.begin(), profile.assigned_devices.end());
     for (const LocalDevice& device : profile.devices) {
@@ -29,7 +30,9 @@ std::vector<int64_t> AllDeviceIds(absl::Span<const ProfileCollectives> profiles)
   if (ids.empty()) {
     for (size_t i = 0; i < CountDevices(profiles); ++i) ids.insert(static_cast<int64_t>(i));
   }
-  return std::vector<int64_t>(ids.begin(), ids.end());
+  std::vector<int64_t> sorted(ids.begin(), ids.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
 }
 
 void SetDevice(uint32_t local_device, int64_t global_id, DeviceIdSource source,

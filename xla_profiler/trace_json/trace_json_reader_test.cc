@@ -176,8 +176,8 @@ TEST(TraceJsonReaderTest, WhatIsNotJsonIsRefusedWithItsPlace) {
       {R"({"ph":"X","ts":1,})", "offset 52: not expected here"},
       {R"({"ph":"X" "ts":1})", "offset 45: not expected here"},
       {R"({"ph":"X",ts:1})", "offset 45: not expected here"},
-      {R"({"ph":"X","ts":1,"name":"\x"})", "offset 60: a backslash that escapes nothing"},
-      {R"({"ph":"X","ts":1,"name":"\ud83d"})", "offset 60: a backslash that escapes nothing"},
+      {R"({"ph":"X","ts":1,"name":"\x"})", "offset 60: an escape that means no character"},
+      {R"({"ph":"X","ts":1,"name":"\ud83d"})", "offset 60: an escape that means no character"},
       {"{\"ph\":\"X\",\"ts\":1,\"name\":\"\n\"}", "offset 60: a control character in a string"},
       {"{\"ph\":\"X\",\"ts\":1,\"name\":\"\xFF\"}", "offset 60: text is not UTF-8"},
       // A form feed is no white space in JSON.

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "third_party/hlo/hlo.pb.h"
+#include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -274,7 +275,7 @@ std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch&
   PlaneMetadataBuilder task(environment);
   task.SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns));
   task.SetPlaneStat(StatType::kProfileStopTime, static_cast<uint64_t>(steps.back().span.end_ns));
-  return space.SerializeAsString();
+  return SerializeWithSortedMaps(space);
 }
 
 }  // namespace meridian

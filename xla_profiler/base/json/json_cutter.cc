@@ -430,7 +430,8 @@ void JsonCutter::CheckText(uint64_t begin, uint64_t end) {
     const uint64_t offset = begin + at;
     rest.remove_prefix(at + 1);
     meaning.clear();
-    if (!TakeJsonEscape(&rest, &meaning)) return FailAt(offset, "a backslash that escapes nothing");
+    if (!TakeJsonEscape(&rest, &meaning))
+      return FailAt(offset, "an escape that means no character");
     begin = end - rest.size();
   }
 }
