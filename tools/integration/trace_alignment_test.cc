@@ -85,6 +85,40 @@ TEST(TraceAlignmentTest, StatisticsAreWrittenBesideTheOutput) {
                     HasSubstr("\"snapshot_extrapolations\": 0,")));
 }
 
+// Each run is a process of its own, in which libprotobuf's maps have an order of their own.
+TEST(TraceAlignmentTest, RepeatedRunsWriteTheSameBytes) {
+  const TemporaryDirectory directory;
+  directory.Write("offsets.jsonl", kOffsets);
+  struct Case {
+    std::string trace;
+    std::string output;
+    std::vector<std::string> flags;
+  };
+  const std::vector<Case> cases = {
+      {kTrace1, "a.xplane.pb", {}},
+      {kTrace1, "a.xplane.pb.gz", {"--keep_original", "--target=host"}},
+      {kTrace1, "a.xplane.pb", {"--strict_monotonic", "--keep_original"}},
+      {"examples/torch_pipeline4/kineto_1.json.gz",
+       "a.json",
+       {"--max_extrapolation_ms=1000000000"}}};
+  for (const Case& test : cases) {
+    std::string first, first_stats;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const CommandResult result = Align(directory, test.trace, test.output, test.flags);
+      ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+      const std::string written = directory.Read(test.output);
+      const std::string stats = directory.Read("a.alignment_stats.json");
+      if (repeat == 0) {
+        first = written;
+        first_stats = stats;
+      }
+      EXPECT_GT(written.size(), 1000u);
+      EXPECT_TRUE(written == first) << test.output << " differs";
+      EXPECT_EQ(stats, first_stats);
+    }
+  }
+}
+
 TEST(TraceAlignmentTest, ANodeWithoutOffsetsIsNamed) {
   const TemporaryDirectory directory;
   directory.Write("offsets.jsonl", kOffsets);
