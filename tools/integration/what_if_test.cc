@@ -143,12 +143,10 @@ TEST(WhatIfCommandTest, WrongEditsExitWithTwoAndAReason) {
   const TemporaryDirectory directory;
   const std::string trace = "--trace=" + directory.Write("t.json", Trace());
   const std::string edits = directory.Write("edits.txt", "scale all 1\nscale all -1\n");
-  const std::string unmatched = directory.Write("unmatched.txt", "scale name=~\"qq+\" 2\n");
   const std::string binary = directory.Write("binary", std::string("\x1f\x8b\x00garbage", 10));
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{trace, "--what_if=shrink all 2"}, "--what_if: 1:1: 'shrink' is no edit; there are: scale"},
       {{trace, "--what_if=@" + edits}, edits + ": 2:11: the factor -1 is not between"},
-      {{trace, "--what_if=@" + unmatched}, "critical_path: " + unmatched + ": 1:1: scale "},
       {{trace, "--what_if=@missing.txt"}, "missing.txt: No such file"},
       {{trace, "--what_if=@" + binary}, "binary: "},
       {{trace, "--what_if=set all -5us"}, "the duration -5us is negative"},
@@ -171,6 +169,20 @@ TEST(WhatIfCommandTest, WrongEditsExitWithTwoAndAReason) {
     EXPECT_EQ(result.standard_output, "");
     EXPECT_THAT(result.standard_error, AllOf(StartsWith("critical_path: "), HasSubstr(reason)));
   }
+}
+
+// Which is known only when the trace has been read.
+TEST(WhatIfCommandTest, EditsThatMatchNothingNameTheirFile) {
+  const TemporaryDirectory directory;
+  const std::string edits =
+      directory.Write("edits.txt", "# all\nscale all 1\nscale name=~\"qq+\" 2\n");
+  const CommandResult result =
+      FindPath({"--trace=" + directory.Write("t.json", Trace()), "--what_if=@" + edits});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.standard_output, "");
+  EXPECT_THAT(result.standard_error,
+              StartsWith("critical_path: " + edits +
+                         ": 3:1: scale name=~\"qq+\" 2: nothing matches name=~\"qq+\"; "));
 }
 
 TEST(WhatIfCommandTest, HasTheLengthsOfHta) {
