@@ -15,6 +15,7 @@ namespace meridian {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr int64_t kSecondPs = 1000000000000;
 
@@ -155,6 +156,12 @@ TEST_F(XSpaceAlignerTest, AnEventThatNoClockCanShowIsRefused) {
       ->set_duration_ps(-1);
   EXPECT_THAT(Align(Clock()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no clock can show")));
+}
+
+// The run's base is half a century before the session.
+TEST_F(XSpaceAlignerTest, AStartThatCannotBeMappedNamesTheProfile) {
+  EXPECT_THAT(Align(NodeClock(RunClock(0))),
+              StatusIs(absl::StatusCode::kOutOfRange, StartsWith("a.pb: Unix time ")));
 }
 
 // Without a plane that says when the session began, the aligned file gets one.
