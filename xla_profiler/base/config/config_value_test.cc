@@ -114,6 +114,26 @@ TEST(ConfigValueYamlTest, ErrorsOfSyntaxNameTheLine) {
   EXPECT_THAT(Yaml(std::string(1000, '[')), StatusIs(kInvalid));
 }
 
+// Lists and maps, in brackets and by indentation, with their ends and without.
+TEST(ConfigValueYamlTest, DeepYamlIsRefused) {
+  const auto repeated = [](absl::string_view text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) absl::StrAppend(&all, text);
+    return all;
+  };
+  const auto parse = [](const std::string& text) {
+    return ConfigValue::FromYaml(text, "f.yml", size_t{1} << 20, "a test").status();
+  };
+  constexpr int kDeep = 100'000;
+  for (const char* level : {"[", "{", "{a: ", "[a: ", "- ", "? "}) {
+    EXPECT_THAT(parse(repeated(level, kDeep)), StatusIs(kInvalid, StartsWith("f.yml:1: ")))
+        << level;
+  }
+  EXPECT_THAT(parse(repeated("[", kDeep) + repeated("]", kDeep)),
+              StatusIs(kInvalid, StartsWith("f.yml:1: ")));
+  EXPECT_OK(parse(repeated("[", 100) + repeated("]", 100)));
+}
+
 TEST(ConfigValueYamlTest, KeysAreTextsAndComeOnce) {
   const auto ignore = [](const auto&...) { return absl::OkStatus(); };
   ASSERT_OK_AND_ASSIGN(const ConfigValue twice, Yaml("a: 1\na: 2\n"));
