@@ -1,9 +1,11 @@
 #include "astra_bridge/edges/comm_edge_list.h"
 
+#include <cstdint>
 #include <random>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -126,6 +128,24 @@ TEST(CommEdgeListTest, WhatIsWrongIsNamedWithItsLine) {
                          AllOf(StartsWith("e.jsonl:"), HasSubstr(wrong.reason))))
         << wrong.line;
   }
+}
+
+TEST(CommEdgeListTest, ParticipantsAndBytesAreLimited) {
+  const auto parse = [](int64_t participants, int64_t bytes) {
+    std::string line = absl::StrCat(R"({"edge_id":"a","op_kind":"AR","size_bytes":)", bytes,
+                                    R"(,"participants":[0)");
+    for (int64_t rank = 1; rank < participants; ++rank) absl::StrAppend(&line, ",", rank);
+    return ParseCommEdges(line + "]}", "e.jsonl").status();
+  };
+  constexpr int64_t kMostParticipants = int64_t{1} << 20, kMostBytes = int64_t{1} << 50;
+  EXPECT_OK(parse(kMostParticipants, kMostBytes));
+  EXPECT_THAT(parse(kMostParticipants + 1, 8),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("e.jsonl:1: 1048577 participants are too many")));
+  EXPECT_THAT(
+      parse(2, kMostBytes + 1),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               StartsWith("e.jsonl:1: size_bytes is 1125899906842625, not from 0 to 2^50")));
 }
 
 TEST(CommEdgeListTest, AFileMayBeCompressed) {
