@@ -80,6 +80,7 @@ TEST(XPlaneWireTest, CountsAreLimited) {
   limits.max_lines = 1;
   limits.max_metadata_per_plane = 1;
   limits.max_stats_per_event = 1;
+  limits.max_messages = 1;
   const auto plane_status = [&](uint32_t number) {
     const std::string plane = Message().Bytes(number, "").Bytes(number, "").bytes();
     return ReadXPlaneLayout({plane, limits}, plane).status();
@@ -94,6 +95,13 @@ TEST(XPlaneWireTest, CountsAreLimited) {
   const std::string space = Message().Bytes(1, "").Bytes(1, "").Bytes(1, "").bytes();
   EXPECT_THAT(ReadXSpaceLayout({space, limits}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than 2 planes")));
+  // Errors, warnings and host names.
+  for (const uint32_t number : {2, 3, 4}) {
+    const std::string messages = Message().Bytes(number, "a").Bytes(number, "b").bytes();
+    EXPECT_THAT(
+        ReadXSpaceLayout({messages, limits}),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("offset 5: more than 1 messages")));
+  }
 }
 
 }  // namespace
