@@ -1,6 +1,8 @@
 // combine as users run it.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "third_party/xplane/xplane.pb.h"
 #include "tools/report/run_report.pb.h"
 #include "tools/testing/run_command.h"
 #include "trace_alignment/combine/combine_report.pb.h"
@@ -84,24 +87,38 @@ TEST(CombineTest, NoCommandTakesAProfileThatInspectRefuses) {
   ASSERT_OK_AND_ASSIGN(const auto sound,
                        FileSystem::Posix().Map(absl::StrCat(kTrue, "/rank0.xplane.pb")));
   const std::string trace = directory.PathOf("rank0.xplane.pb");
-  const std::string traces = absl::StrCat(trace, ",", kTrue, "/rank1.xplane.pb");
+  ASSERT_OK_AND_ASSIGN(const auto other,
+                       FileSystem::Posix().Map(absl::StrCat(kTrue, "/rank1.xplane.pb")));
+  const std::string traces =
+      absl::StrCat(trace, ",", directory.Write("rank1.xplane.pb", other->bytes()));
   const std::string aligned = directory.PathOf("aligned.xplane.pb");
   const std::string combined = directory.PathOf("combined.xplane.pb");
   const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
       {"tools/xprof_trace_align", {"--trace=" + trace, "--output=" + aligned}},
       {"tools/combine", {"--traces=" + traces, "--output=" + combined, "--method=none"}},
+      {"tools/combine", {"--traces=" + traces, "--validate", "--method=none"}},
       {"tools/validate_collectives", {"--traces=" + traces}},
+      {"tools/astra_calibrate", {"--traces=" + traces, "--allow_violations"}},
       {"tools/critical_path", {"--traces=" + traces, "--allow_violations"}}};
+  const std::string whole(sound->bytes());
+  // In the second a plane that nobody looks at has an event whose stat is a text that is not UTF-8.
+  std::vector<std::string> profiles = {
+      whole, whole + "\x0a\x12\x12\x07/nobody\x1a\x07\x22\x05\x22\x03\x2a\x01\xff"};
   std::mt19937_64 random(22);
+  while (profiles.size() < 42) profiles.push_back(Damage(whole, random));
   int refused = 0;
-  for (int round = 0; round < 40; ++round) {
-    directory.Write("rank0.xplane.pb", Damage(std::string(sound->bytes()), random));
+  for (size_t round = 0; round < profiles.size(); ++round) {
+    directory.Write("rank0.xplane.pb", profiles[round]);
     const CommandResult inspected = RunCommandLine("tools/xspace_inspect", {"--trace=" + trace});
+    if (round < 2) {
+      EXPECT_EQ(inspected.exit_code, round == 0 ? 0 : 2) << inspected.standard_error;
+    }
     refused += inspected.exit_code == 2;
     for (const auto& [command, arguments] : commands) {
       const CommandResult result = RunCommandLine(command, arguments);
-      if (inspected.exit_code == 2) {
-        EXPECT_EQ(result.exit_code, 2) << round << " " << command << inspected.standard_error;
+      if (round == 0 || inspected.exit_code == 2) {
+        EXPECT_EQ(result.exit_code, inspected.exit_code)
+            << round << " " << command << ": " << inspected.standard_error << result.standard_error;
       }
       for (const std::string& output : {aligned, combined}) {
         if (!FileSystem::Posix().Kind(output).ok()) continue;
@@ -112,6 +129,45 @@ TEST(CombineTest, NoCommandTakesAProfileThatInspectRefuses) {
     }
   }
   EXPECT_GT(refused, 10);
+}
+
+// Host names are whatever the profiles say; no file is named after them.
+TEST(CombineTest, HostNamesThatLookLikePathsNeverBecomePaths) {
+  const TemporaryDirectory directory;
+  const auto combine = [&](const std::vector<std::string>& hosts, const std::string& out) {
+    for (size_t rank = 0; rank < hosts.size(); ++rank) {
+      const std::string name = absl::StrCat("rank", rank, ".xplane.pb");
+      const absl::StatusOr<InputFile> sound =
+          InputFile::Open(FileSystem::Posix(), absl::StrCat(kTrue, "/", name));
+      EXPECT_OK(sound);
+      // The first name counts.
+      ::tensorflow::profiler::XSpace host;
+      host.add_hostnames(hosts[rank]);
+      directory.Write("run/" + name, absl::StrCat(host.SerializeAsString(), sound->bytes()));
+    }
+    const CommandResult result = Combine({"--run_dir=" + directory.PathOf("run"),
+                                          "--output_dir=" + directory.PathOf(out + "/b/c/d/out")});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    EXPECT_THAT(result.standard_output, HasSubstr("2 hosts"));
+  };
+  const auto files = [&](const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(directory.PathOf(folder))) {
+      names.push_back(entry.path().lexically_relative(directory.PathOf(folder)));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  combine({"host-a", "host-b"}, "plain");
+  const std::vector<std::vector<std::string>> hostile = {
+      {"../../evil", directory.PathOf("evil/x")},
+      {std::string("a\0/../../evil", 13), "b\n/../../evil"}};
+  for (const std::vector<std::string>& hosts : hostile) {
+    combine(hosts, "hostile");
+    EXPECT_EQ(files("hostile"), files("plain"));
+    EXPECT_THAT(directory.List(), ElementsAre("hostile", "plain", "run"));
+  }
 }
 
 // Each run is a process of its own, in which libprotobuf's maps have an order of their own.
