@@ -21,6 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -333,6 +334,31 @@ TEST(CriticalPathCommandTest, BrokenTracesExitWithTwoAndAReason) {
       EXPECT_EQ(result.standard_output, "");
       EXPECT_THAT(result.standard_error,
                   AllOf(StartsWith("critical_path: " + path), HasSubstr(reason)));
+    }
+  }
+}
+
+TEST(CriticalPathCommandTest, NoOverlayIsWrittenFromWhatIsNotJson) {
+  const TemporaryDirectory directory, out;
+  const std::string sound = directory.Write("t.json", Trace());
+  const std::string graph = directory.PathOf("graph.mcp");
+  ASSERT_EQ(FindPath({"--trace=" + sound, "--save=" + graph}).exit_code, 0);
+  const std::string name = "\"python\"";
+  for (const std::string value : {"tru", "python", "01", "\"py\\qthon\"", ""}) {
+    std::string text = Trace();
+    text.replace(text.find(name), name.size(), value);
+    const std::string damaged = "--trace=" + directory.Write("damaged.json", text);
+    const std::vector<std::vector<std::string>> modes = {
+        {damaged}, {damaged, "--hta_compatible"}, {damaged, "--restore=" + graph}};
+    for (std::vector<std::string> arguments : modes) {
+      SCOPED_TRACE(value + arguments.back());
+      arguments.push_back("--overlay=" + out.PathOf("o.json"));
+      const CommandResult result = FindPath(arguments);
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_EQ(result.standard_output, "");
+      EXPECT_THAT(result.standard_error,
+                  StartsWith("critical_path: " + directory.PathOf("damaged.json") + ": offset "));
+      EXPECT_THAT(out.List(), IsEmpty());
     }
   }
 }
