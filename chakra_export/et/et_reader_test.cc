@@ -184,6 +184,16 @@ TEST(EtReaderTest, SaysWhereAndWhyAFileIsBroken) {
   EXPECT_THAT(ReadAll(head + "\x03\x12\x05x"), StatusIs(kBad, HasSubstr("offset 10: length runs")));
 }
 
+TEST(EtReaderTest, RecordsAreAsLongAsTheLimitAndNoLonger) {
+  const std::string head = EncodeEt({});
+  ASSERT_EQ(kMaxEtRecordBytes, uint64_t{1} << 26);
+  // Nothing follows the lengths.
+  EXPECT_THAT(ReadAll(head + "\x80\x80\x80\x20"),
+              StatusIs(kTorn, HasSubstr("offset 8: the record has 67108864 bytes, the file ends")));
+  EXPECT_THAT(ReadAll(head + "\x81\x80\x80\x20"),
+              StatusIs(kBad, HasSubstr("the record's length is 67108865, more than 67108864;")));
+}
+
 TEST(EtReaderTest, TextsMustBeUtf8) {
   std::string bytes = EncodeEt({CompNode(1, 1)});
   const size_t at = bytes.find("is_cpu_op");
