@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,9 +57,11 @@ CommandResult RunCommandLine(const std::string& command,
   posix_spawn_file_actions_destroy(&actions);
 
   int status = 0;
-  MERIDIAN_CHECK(waitpid(pid, &status, 0) == pid);
+  rusage usage = {};
+  MERIDIAN_CHECK(wait4(pid, &status, 0, &usage) == pid);
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  result.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
   result.standard_output = output.Contents();
   result.standard_error = error.Contents();
   return result;

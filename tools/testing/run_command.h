@@ -3,6 +3,7 @@
 #ifndef TOOLS_TESTING_RUN_COMMAND_H_
 #define TOOLS_TESTING_RUN_COMMAND_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct CommandResult {
   int exit_code = 0;
   std::string standard_output;
   std::string standard_error;
+  // The most memory that the command had at one time.
+  int64_t peak_bytes = 0;
 };
 
 // `command` is the label's path among the runfiles, e.g. "tools/xspace_inspect"; the test names it
