@@ -1,12 +1,19 @@
 #include "xla_profiler/base/files/input_file.h"
 
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -184,6 +191,45 @@ TEST_F(InputFileTest, NamesTheFileWhateverFails) {
         << operation;
   }
 }
+
+#ifndef MERIDIAN_SANITIZED  // Their allocators end the program themselves.
+// Once there is a temporary file, the process has no more memory than the buffer of a megabyte that
+// is inflated into and scraps: zlib's own 7 KiB are missing.
+class FileSystemThatTakesTheMemory : public FaultyFileSystem {
+ public:
+  using FaultyFileSystem::FaultyFileSystem;
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateTemporary(
+      const std::string& directory) override {
+    absl::StatusOr<std::unique_ptr<WritableFile>> file =
+        FaultyFileSystem::CreateTemporary(directory);
+    // Else large pieces are mapped, and unmapped when they are freed.
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    // Volatile: the compiler may drop what is only allocated and freed.
+    void* volatile for_the_buffer = std::malloc((1 << 20) + 64);
+    const rlimit nothing_new = {0, 0};
+    setrlimit(RLIMIT_AS, &nothing_new);
+    while (std::malloc(2 << 10) != nullptr) {
+    }
+    std::free(for_the_buffer);
+    return file;
+  }
+};
+
+TEST_F(InputFileTest, WithoutMemoryToInflateItFailsInsteadOfAborting) {
+  const std::string path = directory_.Write("a.pb", GzipText("text"));
+  EXPECT_EXIT(
+      {
+        FileSystemThatTakesTheMemory file_system(FileSystem::Posix());
+        const absl::Status status = InputFile::Open(file_system, path, options_).status();
+        // The offset says that nothing was inflated yet.
+        const bool failed = absl::IsResourceExhausted(status) &&
+                            absl::EndsWith(status.message(), "a.pb: offset 0: out of memory");
+        _exit(failed ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST_F(InputFileTest, ReportsAFileItCannotMap) {
   EXPECT_THAT(InputFile::Open(file_system_, directory_.PathOf("missing"), options_),
