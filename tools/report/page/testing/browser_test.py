@@ -4,7 +4,7 @@
 browser_test.py MAKE_PAGE FOLDER [REPORT.html ...]: MAKE_PAGE is the program //tools/report:make_page, pages and
 screenshots go to the folder; further pages must show their charts without an error.
 """
-import base64, contextlib, itertools, json, pathlib, re, socket, statistics, subprocess, sys, time, urllib.request
+import base64, contextlib, csv, itertools, json, pathlib, re, socket, statistics, subprocess, sys, time, urllib.request
 
 HERE = pathlib.Path(__file__).parent
 OUT = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else HERE
@@ -285,6 +285,12 @@ def check_tables(browser):
     CHECK("long tables show 20 rows", browser.js("return %s.querySelectorAll('tbody tr').length" % long) == 20)
     browser.js("%s.querySelector('.tools button').click()" % long)
     CHECK("show all", browser.js("return %s.querySelectorAll('tbody tr').length" % long) == 48)
+    lines = clocks_csv(browser)
+    CHECK("the CSV downloads under the policy", len(lines) == 5 and lines[0].startswith('"node","host"'), str(lines[:2]))
+
+
+def clocks_csv(browser):
+    """The lines of the clocks' table as it is saved; none when it is not."""
     target = OUT / "clocks.csv"
     target.unlink(missing_ok=True)
     browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(OUT))
@@ -293,8 +299,8 @@ def check_tables(browser):
     while not target.exists() and time.time() < deadline:
         time.sleep(0.1)
     lines = target.read_text().splitlines() if target.exists() else []
-    CHECK("the CSV downloads under the policy", len(lines) == 5 and lines[0].startswith('"node","host"'), str(lines[:2]))
     target.unlink(missing_ok=True)
+    return lines
 
 
 def check_overflow(browser, name):
@@ -381,6 +387,8 @@ def check_hostile(browser):
     CHECK("hostile: texts are shown as texts", browser.js("return document.querySelector('h1').textContent").startswith("</script><img"))
     CHECK("hostile: no section fails", browser.js("return document.querySelectorAll('p.verdict.bad').length") == 0)
     CHECK("hostile: no NaN or undefined", not (words := browser.js("return document.querySelector('main').innerText.match(/NaN|undefined|Infinity/g)")), str(words))
+    hosts = [row[1] for row in csv.reader(clocks_csv(browser)[1:])]
+    CHECK("hostile: no spreadsheet runs a cell of the CSV", sorted(hosts) == ["'+1+1", "'-1+1", "'=1+1", "'@SUM(1,1)"], str(hosts))
     check_overflow(browser, "hostile")
     browser.resize(1180)
     browser.screenshot("hostile")

@@ -3,7 +3,7 @@
 
 sample  4 ranks whose clocks were off, and of which one is late
 big     64 ranks, 100,000 events
-hostile the sample with code in place of every text, and numbers that are missing, negative or huge
+hostile the sample with code in place of every text, formulas for the names of its nodes' hosts, and numbers that are missing, negative or huge
 empty   nothing at all
 """
 import json, pathlib, random, sys
@@ -11,6 +11,8 @@ import json, pathlib, random, sys
 OUT = pathlib.Path(sys.argv[1])
 KINDS = ["computation", "transfer", "wait", "copy", "host", "gap"]
 HOSTILE = "</script><img src=x onerror=\"document.title='OWNED'\">"
+# What a spreadsheet would run when it stands in a cell.
+FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(1,1)"]
 
 
 class Timeline:
@@ -186,5 +188,8 @@ write("sample", sample)
 big = report(64, 12, 16, 7)
 print("sample %d events, big %d events" % (len(sample["timeline"]["events"]["lane"]), len(big["timeline"]["events"]["lane"])))
 write("big", big)
-write("hostile", hostile(sample, random.Random(3)))
+attack = hostile(sample, random.Random(3))
+for node, formula in zip(attack["nodes"], FORMULAS):
+    node["hostname"] = formula
+write("hostile", attack)
 write("empty", {})
