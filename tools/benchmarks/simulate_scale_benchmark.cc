@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -147,9 +148,10 @@ absl::StatusOr<double> TimeAstraSim(const Case& measured, const std::string& pre
                                           " ns, but AstraSim's at ", astra.result.makespan_ns()));
 }
 
-// Returns the CPU seconds of the command on the workload with that prefix.
-absl::StatusOr<double> TimeCommand(const Case& measured, const std::string& prefix,
-                                   const TemporaryDirectory& folder) {
+// Returns the CPU seconds of the command on the workload with that prefix, and the most memory in MB.
+absl::StatusOr<std::pair<double, int64_t>> TimeCommand(const Case& measured,
+                                                       const std::string& prefix,
+                                                       const TemporaryDirectory& folder) {
   const double before = CpuSeconds(ChildUsage());
   const CommandResult result = RunCommandLine(
       "tools/astra_simulate",
@@ -157,7 +159,7 @@ absl::StatusOr<double> TimeCommand(const Case& measured, const std::string& pref
        "--system=" + folder.Write("system.json", measured.system),
        measured.congestion == Congestion::kAware ? "--congestion=aware" : "--congestion=unaware"});
   if (result.exit_code != 0) return absl::InternalError(result.standard_error);
-  return CpuSeconds(ChildUsage()) - before;
+  return std::make_pair(CpuSeconds(ChildUsage()) - before, result.peak_bytes >> 20);
 }
 
 absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* table) {
@@ -166,8 +168,8 @@ absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* 
   const std::string prefix = folder.PathOf("w");
   ASSIGN_OR_RETURN(const ChakraGenerateReport report,
                    WriteGeneratedWorkload(FileSystem::Posix(), *measured.workload, prefix));
-  ASSIGN_OR_RETURN(double seconds, TimeCommand(measured, prefix, folder));
-  const int64_t megabytes = ChildUsage().ru_maxrss / 1024;
+  ASSIGN_OR_RETURN(const auto used, TimeCommand(measured, prefix, folder));
+  auto [seconds, megabytes] = used;
   std::string astra, ratio;
   // AstraSim's congestion-aware program knows one dimension only.
   if (ranks == kLeastRanks && !FLAGS_astra_folder.value().empty() &&
@@ -175,9 +177,9 @@ absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* 
     double astra_seconds = std::numeric_limits<double>::infinity();
     for (int turn = 0; turn < kTurns; ++turn) {
       ASSIGN_OR_RETURN(const double theirs, TimeAstraSim(measured, prefix, folder.path()));
-      ASSIGN_OR_RETURN(const double ours, TimeCommand(measured, prefix, folder));
+      ASSIGN_OR_RETURN(const auto ours, TimeCommand(measured, prefix, folder));
       astra_seconds = std::min(astra_seconds, theirs);
-      seconds = std::min(seconds, ours);
+      seconds = std::min(seconds, ours.first);
     }
     astra = absl::StrFormat("%.2f", astra_seconds);
     ratio = absl::StrFormat("1/%.0f", astra_seconds / seconds);
@@ -197,7 +199,7 @@ absl::StatusOr<int> MeasureAll() {
                    {"nodes", kRight},
                    {"CPU s", kRight},
                    {"growth", kRight},
-                   {"MB, so far at most", kRight},
+                   {"MB at most", kRight},
                    {"AstraSim CPU s", kRight},
                    {"ratio", kRight}});
   for (const char* algorithm : {"doubleBinaryTree", "halvingDoubling", "direct"}) {
