@@ -17,7 +17,9 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_order.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -122,6 +124,15 @@ absl::StatusOr<Row> RowOf(std::vector<int64_t> ranks, int64_t world) {
       absl::StrCat("the group {", absl::StrJoin(ranks, ","), "} is no row of a mesh of ranks"));
 }
 
+// Copies of nodes that do not fit together would not either: an error for ids that occur twice,
+// dependencies that are no node, and cycles.
+absl::Status CheckNodes(FileSystem& file_system, const EtFiles& files, const CommGroups& groups) {
+  EtGraphReaderOptions options;
+  options.groups = groups;
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, files, options));
+  return TopologicalOrder(graph).status();
+}
+
 // What was read of the job, and how it is laid out.
 class Job {
  public:
@@ -153,6 +164,7 @@ class Job {
       job.axes_of_group_[name] =
           row.length == 1 ? AxisRange(0, 0) : *job.mesh_->RangeOf(row.stride, row.length);
     }
+    RETURN_IF_ERROR(CheckNodes(file_system, files, known));
     return job;
   }
 

@@ -13,6 +13,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/transformer_step.h"
@@ -210,6 +211,24 @@ TEST_F(ScalingTest, WhatDoesNotFitIsRefused) {
   EXPECT_FALSE(Scale(directory_.PathOf("nothing"), {2, 2}).ok());
   EXPECT_THAT(Scale(Generate("one", SmallTransformer(1, 1, 1)), {}, 8).status().message(),
               HasSubstr("one rank"));
+}
+
+// They were copied, and simulators refused the copies.
+TEST_F(ScalingTest, NodesThatDoNotFitTogetherAreRefused) {
+  const std::string prefix = Generate("w", SmallTransformer(2, 2, 1));
+  const std::string sound = directory_.Read("w.0.et");
+  const auto with_dependency_on = [&](uint64_t id) {
+    ChakraProtoMsg::Node node;
+    node.set_id(1'000'000);
+    node.set_type(ChakraProtoMsg::COMP_NODE);
+    node.add_data_deps(id);
+    std::string bytes = sound;
+    AppendEtRecord(node, &bytes);
+    directory_.Write("w.0.et", bytes);
+    return std::string(Scale(prefix, {}, 8).status().message());
+  };
+  EXPECT_THAT(with_dependency_on(1'000'000), HasSubstr("a cycle: rank 0 node 1000000"));
+  EXPECT_THAT(with_dependency_on(2'000'000), HasSubstr("w.0.et"));
 }
 
 TEST_F(ScalingTest, GroupsThatAreNoRowsAreRefused) {
