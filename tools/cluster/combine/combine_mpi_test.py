@@ -141,12 +141,10 @@ class CombineMpiTest(unittest.TestCase):
             )
             while job.poll() is None and not list(self.output.glob(".combine.*/.*")):
                 time.sleep(0.001)
-            children = subprocess.run(
-                ["ps", "--ppid", str(job.pid), "-o", "pid="], capture_output=True, text=True
-            ).stdout.split()
-            for pid in children:
-                if is_rank(pid, lost):
-                    os.kill(int(pid), signal.SIGKILL)
+            for children in pathlib.Path(f"/proc/{job.pid}/task").glob("*/children"):
+                for pid in children.read_text().split():
+                    if is_rank(pid, lost):
+                        os.kill(int(pid), signal.SIGKILL)
             messages = job.communicate(timeout=60)[1]
             self.assertNotEqual(job.returncode, 0)
             self.assertRegex(messages, rf"process rank {lost} .*on node \S+ exited on\s+signal 9")
