@@ -185,6 +185,14 @@ TEST(WhatIfCommandTest, EditsThatMatchNothingNameTheirFile) {
                          ": 3:1: scale name=~\"qq+\" 2: nothing matches name=~\"qq+\"; "));
 }
 
+TEST(WhatIfCommandTest, AFileOfEditsNeedsAName) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      FindPath({"--trace=" + directory.Write("t.json", Trace()), "--what_if=@"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, StartsWith("critical_path: --what_if=@ names no file"));
+}
+
 TEST(WhatIfCommandTest, HasTheLengthsOfHta) {
   const std::optional<std::string> shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;

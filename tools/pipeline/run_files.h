@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
 //
 // NotFound when there is no profile. InvalidArgument that lists what was found when there are
 // several runs (profiles in the folder itself are one), several offsets files or several snapshots
-// for one profile.
+// for one profile; and for what is named like a profile but is a link to nowhere or a pipe. JSON that
+// is damaged is taken for a profile, for its reader to refuse.
 absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
                                       const RunFilesOptions& options = {});
 
