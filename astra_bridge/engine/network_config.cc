@@ -162,9 +162,12 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
     ASSIGN_OR_RETURN(dimension.latency_ns, ReadNumber(latency, latencies[d]));
   }
   RETURN_IF_ERROR(CheckNetworkConfig(network));
-  for (const std::string& key : document.Keys()) {
+  const std::vector<std::string> keys = document.Keys();
+  for (const std::string& key : keys) {
     if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
       network.unknown_keys.push_back(key);
+    } else if (std::count(keys.begin(), keys.end(), key) > 1) {
+      return document.Find(key).Error("given twice; expected once");
     }
   }
   return network;

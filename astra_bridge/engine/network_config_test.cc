@@ -97,6 +97,7 @@ TEST(NetworkConfigTest, NamesTheKeyAtFault) {
       {Replaced("FullyConnected", "KingMesh"), "n.yml: topology: unknown shape \"KingMesh\""},
       {Replaced("topology", "topologies"), "n.yml: topology: missing"},
       {std::string(kGood) + "bandwidth_unit: Gb\n", "n.yml: bandwidth_unit: expected GB"},
+      {std::string(kGood) + "latency: [ 1, 1, 1 ]\n", "n.yml: latency: given twice"},
       {"just text", "n.yml: no network"},
       {"", "n.yml: no network"},
       {"topology: [ Ring\nnpus", "n.yml:"},

@@ -19,12 +19,12 @@ import pathlib
 import random
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
 # More real traces, where they lie beside the checkout (which Bazel's files are links to).
@@ -168,11 +168,13 @@ def mutate(data, rng):
             if found:
                 data[found.start():found.end()] = rng.choice(TEXT_VALUES)
         else:  # A line moves, or goes.
-            lines = bytes(data).split(b"\n")
-            line = lines.pop(rng.randrange(len(lines)))
+            start = data.rfind(b"\n", 0, at) + 1
+            end = data.find(b"\n", at) + 1 or len(data)
+            line = data[start:end]
+            del data[start:end]
             if rng.random() < 0.5:
-                lines.insert(rng.randrange(len(lines) + 1), line)
-            data = bytearray(b"\n".join(lines))
+                to = data.rfind(b"\n", 0, rng.randrange(len(data) + 1)) + 1
+                data[to:to] = line
     return bytes(data)
 
 
@@ -185,11 +187,11 @@ def graph_checksum(body):
     return total
 
 
-def damaged(data, rng):
+def damaged(data, rng, inflated):
     """Most files that are compressed or have a checksum are damaged inside, where bytes mean something."""
     if rng.random() < 0.8:
-        if data[:2] == b"\x1f\x8b":
-            return gzip.compress(mutate(gzip.decompress(data), rng), 1)
+        if inflated is not None:
+            return gzip.compress(mutate(inflated, rng), 0)  # Stored: compressing would take longer than the command.
         if data[:8] == b"MCPGRAPH":
             body = mutate(data[28:], rng)
             return data[:12] + len(body).to_bytes(8, "little") + graph_checksum(body).to_bytes(8, "little") + body
@@ -281,6 +283,7 @@ class Trial:
                         if f"={self.out}/" in argument]
         self.files = [path for path in self.outputs if path.suffix]
         self.data = self.source.read_bytes()
+        self.inflated = gzip.decompress(self.data) if self.data[:2] == b"\x1f\x8b" else None
         self.beside = {path.name: path.read_bytes() for path in self.input.parent.iterdir()}
 
     def set_up(self, data):
@@ -310,23 +313,20 @@ class Trial:
 
 def run_limited(command, trial, options):
     """Returns exit code (negative for a signal), CPU seconds, MiB and the text on standard error."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (options.memory_mib << 20,) * 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (options.timeout_s, options.timeout_s + 1))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = {resource.RLIMIT_AS: (options.memory_mib << 20,) * 2, resource.RLIMIT_CORE: (0, 0),
+              resource.RLIMIT_CPU: (options.timeout_s, options.timeout_s + 1)}
     environment = dict(os.environ, TMPDIR=str(trial.tmp), HOME=str(trial.folder), XDG_CACHE_HOME=str(trial.folder))
     with open(trial.folder / "stderr", "w+b") as error:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error,
-                                   preexec_fn=limit, env=environment, cwd=trial.folder)
+                                   env=environment, cwd=trial.folder)
+        for name, value in limits.items():
+            resource.prlimit(process.pid, name, value)
         # One that neither works nor ends is found out by the clock.
-        deadline = time.monotonic() + 20 * options.timeout_s
-        while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > deadline:
-                process.send_signal(signal.SIGKILL)
-            time.sleep(0.002)
+        ended = os.pidfd_open(process.pid)
+        if not select.select([ended], [], [], 20 * options.timeout_s)[0]:
+            process.send_signal(signal.SIGKILL)
+        os.close(ended)
+        _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         error.seek(0)
         text = error.read(1 << 20).decode(errors="replace")
@@ -364,7 +364,8 @@ def try_pair(pair, options, made, work):
     worst_cpu = worst_memory = failures = 0
     for number in range(options.first, options.first + options.count):
         # Each mutation has a seed of its own, so that it can be made again without the others.
-        data = damaged(trial.data, random.Random(f"{options.seed} {pair.command} {pair.input} {number}"))
+        rng = random.Random(f"{options.seed} {pair.command} {pair.input} {number}")
+        data = damaged(trial.data, rng, trial.inflated)
         trial.set_up(data)
         code, cpu, memory, text = run_limited(command, trial, options)
         exits[code] += 1

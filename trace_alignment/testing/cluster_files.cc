@@ -26,6 +26,20 @@ std::string Serialize(const XSpaceProto& profile) {
   return bytes;
 }
 
+// Writes the profile plane by plane, each in its turn freed: a message of all may be beyond the
+// 2 GiB that protobuf serializes. The concatenated fields are the message.
+absl::Status WriteProfile(FileSystem& file_system, const std::string& path, XSpaceProto profile) {
+  ASSIGN_OR_RETURN(const auto file, AtomicFileWriter::Create(file_system, path));
+  for (XPlaneProto& plane : *profile.mutable_planes()) {
+    XSpaceProto part;
+    part.add_planes()->Swap(&plane);
+    RETURN_IF_ERROR(file->Append(Serialize(part)));
+  }
+  profile.clear_planes();
+  RETURN_IF_ERROR(file->Append(Serialize(profile)));
+  return file->Commit();
+}
+
 // Offsets and rates at true time 0; wander adds to them later.
 std::string TruthJson(const SyntheticCluster& cluster) {
   std::string out = absl::StrCat("{\"start_ns\": ", cluster.options().start_ns, ", \"nodes\": [");
@@ -78,7 +92,7 @@ absl::Status WriteCluster(FileSystem& file_system, const SyntheticCluster& clust
   RETURN_IF_ERROR(file_system.CreateDirectories(folder));
   for (int64_t n = 0; n < cluster.options().nodes; ++n) {
     if (options.progress) options.progress(n);
-    RETURN_IF_ERROR(write(TracePath(folder, n), Serialize(RecordedProfile(cluster, n))));
+    RETURN_IF_ERROR(WriteProfile(file_system, TracePath(folder, n), RecordedProfile(cluster, n)));
     if (options.snapshots.has_value()) {
       RETURN_IF_ERROR(
           write(SnapshotsPath(folder, n), SnapshotPairsJsonl(cluster, n, *options.snapshots)));

@@ -115,12 +115,12 @@ int close(int file) {
 // It is never interrupted.
 int rename(const char* from, const char* to) noexcept {
   if (IsBelow(to) && Count("rename") == Outcome::kFail && errno != EINTR) return -1;
-  return static_cast<int>(syscall(SYS_rename, from, to));
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
   if (IsBelow(path) && Count("mkdir") == Outcome::kFail && errno != EINTR) return -1;
-  return static_cast<int>(syscall(SYS_mkdir, path, mode));
+  return static_cast<int>(syscall(SYS_mkdirat, AT_FDCWD, path, mode));
 }
 
 }  // extern "C"
