@@ -99,7 +99,8 @@ PAIRS = [
          "--workload={made}/gen/t --network={made}/ring4.yml --corrections={input}"),
     Pair("astra_simulate", "comm groups", "{made}/gen/t.comm_groups.json",
          "--workload={made}/gen/t --network={made}/ring4.yml --comm_groups={input}"),
-    Pair("astra_predict", "et", "{made}/gen/t.1.et", "--et={input_prefix} --network={made}/ring4.yml --threads=2"),
+    Pair("astra_predict", "et", "{made}/gen/t.1.et",
+         "--et={input_prefix} --network={made}/ring4.yml --threads=2 --csv={out}/p.csv"),
     Pair("astra_predict", "edges", "{made}/edges.jsonl",
          "--edges={input} --network={made}/ring4.yml --mode=snapshot --json"),
     Pair("astra_predict", "config", "{made}/timing.yml", "--edges={made}/edges.jsonl --config={input}"),
@@ -107,7 +108,8 @@ PAIRS = [
          "--edges={made}/edges.jsonl --network={made}/ring4.yml --engine=embedded --cache=readwrite"
          " --cache_dir={input}/"),
     Pair("workload_model", "et", ET, "fit --et={input_prefix} --size=1 --output={out}/m.json"),
-    Pair("workload_model", "xspace.gz", "{examples}/jax_tp_cuda4/rank2.xplane.pb.gz", "scale --traces={input}/ --ranks=8 --output={out}/w/run"),
+    Pair("workload_model", "xspace.gz", "{examples}/jax_tp_cuda4/rank2.xplane.pb.gz",
+         "scale --traces={input}/ --ranks=8 --output={out}/w/run"),
     Pair("workload_model", "mpip trace", "{made}/mpip/a_8-8-1-17-0.txt",
          "fit --traces={input}/ --output={out}/m.json"),
     Pair("workload_model", "model", "{made}/model.json", "generate --model={input} --nodes=2 --size=1"
