@@ -1,5 +1,7 @@
 #include "trace_alignment/testing/cluster_files.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -26,17 +28,20 @@ std::string Serialize(const XSpaceProto& profile) {
   return bytes;
 }
 
-// Writes the profile plane by plane, each in its turn freed: a message of all may be beyond the
-// 2 GiB that protobuf serializes. The concatenated fields are the message.
-absl::Status WriteProfile(FileSystem& file_system, const std::string& path, XSpaceProto profile) {
+// Writes the profile plane by plane: the concatenated parts are the message.
+absl::Status WriteProfile(FileSystem& file_system, const SyntheticCluster& cluster, int64_t node,
+                          const std::string& path) {
   ASSIGN_OR_RETURN(const auto file, AtomicFileWriter::Create(file_system, path));
-  for (XPlaneProto& plane : *profile.mutable_planes()) {
+  absl::Status status;
+  ForEachRecordedPlane(cluster, node, [&](XPlaneProto plane) {
     XSpaceProto part;
-    part.add_planes()->Swap(&plane);
-    RETURN_IF_ERROR(file->Append(Serialize(part)));
-  }
-  profile.clear_planes();
-  RETURN_IF_ERROR(file->Append(Serialize(profile)));
+    *part.add_planes() = std::move(plane);
+    if (status.ok()) status = file->Append(Serialize(part));
+  });
+  RETURN_IF_ERROR(status);
+  XSpaceProto rest;
+  rest.add_hostnames(ClusterHostName(node));
+  RETURN_IF_ERROR(file->Append(Serialize(rest)));
   return file->Commit();
 }
 
@@ -92,7 +97,7 @@ absl::Status WriteCluster(FileSystem& file_system, const SyntheticCluster& clust
   RETURN_IF_ERROR(file_system.CreateDirectories(folder));
   for (int64_t n = 0; n < cluster.options().nodes; ++n) {
     if (options.progress) options.progress(n);
-    RETURN_IF_ERROR(WriteProfile(file_system, TracePath(folder, n), RecordedProfile(cluster, n)));
+    RETURN_IF_ERROR(WriteProfile(file_system, cluster, n, TracePath(folder, n)));
     if (options.snapshots.has_value()) {
       RETURN_IF_ERROR(
           write(SnapshotsPath(folder, n), SnapshotPairsJsonl(cluster, n, *options.snapshots)));

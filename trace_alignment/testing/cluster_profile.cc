@@ -9,7 +9,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/testing/hlo_module_builder.h"
-#include "xla_profiler/testing/xplane_utils.h"
 
 namespace meridian {
 namespace {
@@ -152,43 +151,50 @@ class ProfileWriter {
         session_start_ps_(cluster.node(node).session_start_ps),
         session_start_ns_(FloorToNs(clocks_.host(session_start_ps_))) {}
 
-  XSpaceProto Write() {
-    space_.add_hostnames(absl::StrCat("host-", node_));
-    // Planes first, in the order of real files.
-    const int64_t devices = cluster_.options().devices_per_node;
-    WriteMetadata();
-    for (int64_t d = 0; d < devices; ++d) {
-      FindOrAddMutablePlaneWithName(&space_, absl::StrCat(kGpuPlanePrefix, d));
-    }
-    FindOrAddMutablePlaneWithName(&space_, kHostThreadsPlaneName);
-    WriteTaskEnvironment();
-    XPlaneBuilder host(FindMutablePlaneWithName(&space_, kHostThreadsPlaneName));
-    for (int64_t d = 0; d < devices; ++d) WriteDevice(d, &host);
-    return std::move(space_);
+  // Planes come when they are whole, in the order of real files.
+  void Write(const PlaneVisitor& visit) {
+    visit(Metadata());
+    XPlaneProto host_plane = Plane(kHostThreadsPlaneName);
+    XPlaneBuilder host(&host_plane);
+    for (int64_t d = 0; d < cluster_.options().devices_per_node; ++d) visit(Device(d, &host));
+    visit(std::move(host_plane));
+    visit(TaskEnvironment());
   }
 
  private:
-  void WriteMetadata() {
-    XPlaneBuilder plane(FindOrAddMutablePlaneWithName(&space_, kMetadataPlaneName));
+  static XPlaneProto Plane(absl::string_view name) {
+    XPlaneProto plane;
+    plane.set_name(std::string(name));
+    return plane;
+  }
+
+  XPlaneProto Metadata() {
+    XPlaneProto proto = Plane(kMetadataPlaneName);
+    XPlaneBuilder plane(&proto);
     XEventMetadataProto* entry =
         plane.GetOrCreateEventMetadata(absl::StrCat(kModule, "(", ProgramId(node_), ")"));
     XStatsBuilder<XEventMetadataProto> stats(entry, &plane);
     stats.AddBytesValue(*plane.GetOrCreateStatMetadata(StatType::kHloProto), StepModule(cluster_));
     stats.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kProgramId), ProgramId(node_));
+    return proto;
   }
 
-  void WriteTaskEnvironment() {
-    XPlaneBuilder plane(FindOrAddMutablePlaneWithName(&space_, kTaskEnvPlaneName));
+  XPlaneProto TaskEnvironment() {
+    XPlaneProto proto = Plane(kTaskEnvPlaneName);
+    XPlaneBuilder plane(&proto);
     const auto add = [&](StatType type, int64_t ns) {
       plane.AddStatValue(*plane.GetOrCreateStatMetadata(type),
                          static_cast<uint64_t>(cluster_.options().start_ns + ns));
     };
     add(StatType::kProfileStartTime, session_start_ns_);
     add(StatType::kProfileStopTime, FloorToNs(clocks_.host(cluster_.end_ps())));
+    return proto;
   }
 
-  void WriteDevice(int64_t device, XPlaneBuilder* host) {
-    XPlaneBuilder plane(FindMutablePlaneWithName(&space_, absl::StrCat(kGpuPlanePrefix, device)));
+  // Returns the plane of a device; what its thread did goes to the host's.
+  XPlaneProto Device(int64_t device, XPlaneBuilder* host) {
+    XPlaneProto proto = Plane(absl::StrCat(kGpuPlanePrefix, device));
+    XPlaneBuilder plane(&proto);
     LineWriter compute(&plane, 14, "Stream #14(Compute)", clocks_.tracer, session_start_ns_);
     LineWriter communication(&plane, 20, "Stream #20(Collective)", clocks_.tracer,
                              session_start_ns_);
@@ -226,6 +232,7 @@ class ProfileWriter {
         AddKernel(op, kernel, work.start_ps, work.end_ps, &plane, &communication);
       }
     }
+    return proto;
   }
 
   // Profilers do not see what began before them.
@@ -294,21 +301,39 @@ class ProfileWriter {
   const int64_t session_start_ns_;
   // Of the launch at hand.
   uint64_t correlation_id_ = 0;
-  XSpaceProto space_;
 };
+
+XSpaceProto Profile(int64_t node, ProfileWriter writer) {
+  XSpaceProto space;
+  space.add_hostnames(ClusterHostName(node));
+  writer.Write([&](XPlaneProto plane) { *space.add_planes() = std::move(plane); });
+  return space;
+}
+
+ProfileWriter Recorder(const SyntheticCluster& cluster, int64_t node) {
+  return ProfileWriter(
+      cluster, node,
+      {[&cluster, node](int64_t true_ps) { return cluster.HostPs(node, true_ps); },
+       [&cluster, node](int64_t true_ps) { return cluster.FilePs(node, true_ps); }});
+}
 
 }  // namespace
 
+void ForEachRecordedPlane(const SyntheticCluster& cluster, int64_t node,
+                          const PlaneVisitor& visit) {
+  Recorder(cluster, node).Write(visit);
+}
+
 XSpaceProto RecordedProfile(const SyntheticCluster& cluster, int64_t node) {
-  const FileClocks clocks = {[&](int64_t true_ps) { return cluster.HostPs(node, true_ps); },
-                             [&](int64_t true_ps) { return cluster.FilePs(node, true_ps); }};
-  return ProfileWriter(cluster, node, clocks).Write();
+  return Profile(node, Recorder(cluster, node));
 }
 
 XSpaceProto TrueProfile(const SyntheticCluster& cluster, int64_t node) {
   const auto identity = [](int64_t true_ps) { return true_ps; };
-  return ProfileWriter(cluster, node, {identity, identity}).Write();
+  return Profile(node, ProfileWriter(cluster, node, {identity, identity}));
 }
+
+std::string ClusterHostName(int64_t node) { return absl::StrCat("host-", node); }
 
 int64_t ClusterRunId(int64_t step) { return 1000 + step; }
 

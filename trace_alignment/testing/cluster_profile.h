@@ -13,6 +13,7 @@
 #define TRACE_ALIGNMENT_TESTING_CLUSTER_PROFILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "trace_alignment/testing/synthetic_cluster.h"
@@ -20,11 +21,18 @@
 
 namespace meridian {
 
-// What the node's profiler wrote, on the node's clocks.
+// What the node's profiler wrote, on the node's clocks; and plane by plane, for profiles that are
+// larger than the memory or than protobuf's 2 GiB.
 XSpaceProto RecordedProfile(const SyntheticCluster& cluster, int64_t node);
+
+using PlaneVisitor = std::function<void(XPlaneProto plane)>;
+void ForEachRecordedPlane(const SyntheticCluster& cluster, int64_t node, const PlaneVisitor& visit);
 
 // The same if all clocks were the reference's host clock: the truth, event by event.
 XSpaceProto TrueProfile(const SyntheticCluster& cluster, int64_t node);
+
+// The name of a node's host, as in its profile.
+std::string ClusterHostName(int64_t node);
 
 // The run_id of a step, equal on all ranks.
 int64_t ClusterRunId(int64_t step);
