@@ -819,11 +819,13 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
                      status.ok() ? "its format is another" : status.message(), ")"));
   }
   const auto check = [&](const CallModel& call) -> absl::Status {
-    for (const Model* part : {&call.value(), &call.first(), &call.count(), &call.compute()}) {
-      // Messages have a value only, and computation is not always known.
-      const bool is_missing = part->type().empty() && part != &call.value() &&
-                              (!call.has_destination() || part == &call.compute());
-      const absl::Status valid = is_missing ? absl::OkStatus() : CheckModel(*part);
+    std::vector<const Model*> parts = {&call.value()};
+    // Messages have a value only, and computation is not always known.
+    if (call.has_destination() || call.has_first()) parts.push_back(&call.first());
+    if (call.has_destination() || call.has_count()) parts.push_back(&call.count());
+    if (call.has_compute()) parts.push_back(&call.compute());
+    for (const Model* part : parts) {
+      const absl::Status valid = CheckModel(*part);
       if (!valid.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(
             Printable(source), ": callsite ", call.source(), ": ", Printable(valid.message())));

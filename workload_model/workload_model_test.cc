@@ -612,6 +612,11 @@ TEST(WorkloadTest, OtherFilesAreRefused) {
   EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_kinds(0)->clear_log_deviation(); }));
   EXPECT_TRUE(
       refused([](WorkloadModel* m) { m->mutable_models(1)->mutable_value()->set_type("TRACE"); }));
+  // Computation may be missing, not a part of it.
+  EXPECT_TRUE(refused(
+      [](WorkloadModel* m) { m->mutable_models(0)->mutable_compute()->add_coefficients(1); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_value(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_first(); }));
   for (const char* json : {"", "{}", "[", "{\"format\": \"x\"}", "{\"cells\": {}}",
                            R"({"format": "meridian workload model 1", "models": [{"source": "1",
                                "destination": "2", "value": {"type": "LINEAR"}}]})",

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "workload_model/evaluated_flow.h"
 #include "workload_model/workload.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/json/report_json.h"
@@ -14,6 +15,9 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   FormatWorkloadModel(*model);
   WorkloadCell cell;
   EvaluateWorkload(*model, cell).IgnoreError();
+  for (const ControlFlow& flow : model->flows()) {
+    EvaluateFlow(*model, flow, cell).status().IgnoreError();
+  }
   const std::string json = ReportToJson(*model);
   const absl::StatusOr<WorkloadModel> again = ParseWorkloadModel(json, "again.json");
   if (!again.ok()) return again.status();
