@@ -454,8 +454,9 @@ TEST(EverySecondStepTest, TakesStepsInTurn) {
     sample.step = step;
   }
   const auto steps = [&](bool from_second) {
+    const std::vector<CalibrationRun> taken = EverySecondStep({run}, from_second);
     std::vector<int64_t> found;
-    for (const TransferSample& sample : EverySecondStep({run}, from_second)[0].transfers.samples) {
+    for (const TransferSample& sample : taken[0].transfers.samples) {
       found.push_back(sample.step.value_or(-1));
     }
     return found;
