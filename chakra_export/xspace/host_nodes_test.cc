@@ -75,6 +75,7 @@ TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
   EXPECT_TRUE(HasEdge(gap, a, EdgeKind::kSync));
   EXPECT_EQ(graph_.nodes[gap].start_ns, 300);
   EXPECT_EQ(graph_.nodes[gap].duration_ns, 50);
+  EXPECT_EQ(graph_.edges.size(), 5);
 }
 
 // The kernel of a permute is a send and a receive.
