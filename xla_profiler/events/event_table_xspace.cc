@@ -8,7 +8,6 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -35,8 +34,7 @@ absl::StatusOr<int64_t> EarliestLineNs(const XSpaceReader& reader) {
 
 Track TrackOf(const XPlaneVisitor& plane, const XLineVisitor& line) {
   Track track;
-  track.kind =
-      absl::StartsWith(plane.Name(), kDevicePlanePrefix) ? TrackKind::kDevice : TrackKind::kHost;
+  track.kind = IsDevicePlane(plane.Name()) ? TrackKind::kDevice : TrackKind::kHost;
   track.clock = ClockDomainOf(plane.Name(), line.Name());
   track.process = track.process_name = std::string(plane.Name());
   track.thread = absl::StrCat(line.Id());

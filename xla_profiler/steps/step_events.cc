@@ -10,7 +10,6 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -126,7 +125,7 @@ bool HasStat(const XPlaneVisitor& plane, StatType type) {
 absl::StatusOr<std::vector<StepEvent>> FindSteps(const XSpaceReader& reader, const StepRule& rule) {
   std::vector<StepEvent> spans;
   RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    if (absl::StartsWith(plane.Name(), kDevicePlanePrefix) != rule.on_device ||
+    if (IsDevicePlane(plane.Name()) != rule.on_device ||
         (!rule.on_device && !HasStat(plane, *rule.number_stat)) ||
         (rule.source == StepSource::kDeviceModule && !spans.empty())) {
       return absl::OkStatus();

@@ -35,8 +35,6 @@ bool IsCounterLine(absl::string_view name) {
   return name == kCounterLineName || absl::StartsWith(name, kCounterLinePrefix);
 }
 
-bool IsDevicePlane(absl::string_view name) { return absl::StartsWith(name, kDevicePlanePrefix); }
-
 // A node's threads come before what else the host recorded, its devices last.
 int PlaneRank(absl::string_view name) {
   if (IsDevicePlane(name)) return 2;

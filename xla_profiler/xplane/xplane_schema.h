@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
 namespace meridian {
@@ -17,6 +18,10 @@ inline constexpr absl::string_view kTaskEnvPlaneName = "Task Environment";
 inline constexpr absl::string_view kDevicePlanePrefix = "/device:";
 inline constexpr absl::string_view kGpuPlanePrefix = "/device:GPU:";
 inline constexpr absl::string_view kTpuPlanePrefix = "/device:TPU:";
+
+inline bool IsDevicePlane(absl::string_view name) {
+  return absl::StartsWith(name, kDevicePlanePrefix);
+}
 
 // Lines.
 inline constexpr absl::string_view kApiLinePrefix = "Host Threads/";
