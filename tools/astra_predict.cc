@@ -319,6 +319,14 @@ absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    SimulationInputs(FileSystem::Posix(), UserPath(FLAGS_et), networks));
   inputs.insert(inputs.end(), {UserPath(FLAGS_config), UserPath(FLAGS_comm_groups)});
+  if (!FLAGS_config.value().empty()) {
+    ASSIGN_OR_RETURN(const TimingConfig config,
+                     ReadTimingConfig(FileSystem::Posix(), UserPath(FLAGS_config)));
+    for (const auto& [key, files] : config.topologies) {
+      inputs.insert(inputs.end(), {files.network, files.system});
+    }
+    inputs.push_back(config.corrections);
+  }
   return CheckOutputPaths(inputs, {UserPath(FLAGS_manifest), UserPath(FLAGS_csv)});
 }
 

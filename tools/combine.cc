@@ -39,6 +39,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -293,10 +294,11 @@ bool WantsExample() {
 }
 
 // Keeps two commands from writing into one folder at once, for as long as the process lives. Leaves no
-// folder behind that nothing was written into.
+// folder behind that nothing was written into, and no file when a signal ends the command.
 class FolderLock {
  public:
   static absl::StatusOr<FolderLock> Take(const std::string& folder) {
+    const EndingSignalsHeldBack held_back;
     FolderLock lock;
     lock.stages_ = absl::StrCat(folder, "/stages");
     if (!FileSystem::Posix().Kind(folder).ok()) lock.made_ = folder;
@@ -312,16 +314,25 @@ class FolderLock {
     struct stat held = {}, named = {};
     const bool is_there = fstat(lock.file_, &held) == 0 && stat(lock.Path().c_str(), &named) == 0 &&
                           held.st_ino == named.st_ino;
-    if (is_locked && is_there) return lock;
+    if (is_locked && is_there) {
+      lock.unfinished_ = std::make_unique<const UnfinishedFile>(lock.Path());
+      return lock;
+    }
     // It is not ours to remove.
     close(std::exchange(lock.file_, -1));
     return absl::UnavailableError(absl::StrCat("another combine is writing into ", folder));
   }
   FolderLock(FolderLock&& other) noexcept
-      : file_(std::exchange(other.file_, -1)), stages_(other.stages_), made_(other.made_) {}
+      : file_(std::exchange(other.file_, -1)),
+        unfinished_(std::move(other.unfinished_)),
+        stages_(other.stages_),
+        made_(other.made_) {}
   FolderLock& operator=(FolderLock&&) = delete;
   ~FolderLock() {
     if (file_ < 0) return;
+    const EndingSignalsHeldBack held_back;
+    // Before the next command may take a lock of this name.
+    unfinished_.reset();
     unlink(Path().c_str());
     close(file_);
     // Both fail when there is something in them.
@@ -334,6 +345,7 @@ class FolderLock {
   std::string Path() const { return absl::StrCat(stages_, "/lock"); }
 
   int file_ = -1;
+  std::unique_ptr<const UnfinishedFile> unfinished_;
   std::string stages_;
   // The folder, if it was not there before.
   std::string made_;

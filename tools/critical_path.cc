@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph_file.h"
@@ -287,6 +288,7 @@ absl::Status CheckPaths(const JobInput& job) {
   if (!job.et_prefix.empty()) {
     ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), job.et_prefix));
     for (const EtFile& file : files.files) inputs.push_back(file.path);
+    inputs.push_back(CommGroupsPath(job.et_prefix));
   }
   inputs.push_back(UserPath(FLAGS_trace));
   inputs.push_back(UserPath(FLAGS_restore));

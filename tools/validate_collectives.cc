@@ -1,4 +1,5 @@
 // validate_collectives: does any collective end before it began somewhere?
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,11 @@ absl::StatusOr<int> ValidateTraces() {
     return absl::InvalidArgumentError(
         absl::StrCat(traces[0], traces.size() > 1 ? " and the others hold" : ": there is",
                      " no collective: nothing can be checked. Were the devices profiled?"));
+  }
+  if (report.checked() == 0) {
+    std::fprintf(stderr,
+                 "warning: nothing was checked, for no collective is in the profiles of two ranks; "
+                 "are all profiles of the run among --traces?\n");
   }
   RETURN_IF_ERROR(WriteOutput(*files, csv, ValidationCsv(report)));
   return PrintReport(report, FormatValidation,

@@ -1,5 +1,6 @@
 // workload_model: models of a code's calls, fitted to measured runs, for runs not yet made.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "tools/command.h"
 #include "tools/commands.h"
@@ -112,12 +114,8 @@ struct MeasuredInputs {
   std::vector<std::string> run_dirs;
   // Prefixes of Chakra traces.
   std::vector<std::string> et_prefixes;
-
-  std::vector<std::string> Paths() const {
-    std::vector<std::string> paths = files;
-    paths.insert(paths.end(), run_dirs.begin(), run_dirs.end());
-    return paths;
-  }
+  // All that is read, which no output may take the place of.
+  std::vector<std::string> all;
 };
 
 // A folder of --traces that holds profiles is a job; others hold traces of calls.
@@ -125,7 +123,10 @@ absl::StatusOr<MeasuredInputs> FindMeasured() {
   FileSystem& file_system = FileSystem::Posix();
   MeasuredInputs inputs;
   for (absl::string_view item : absl::StrSplit(FLAGS_et.value(), ',', absl::SkipEmpty())) {
-    inputs.et_prefixes.push_back(UserPath(std::string(item)));
+    const std::string& prefix = inputs.et_prefixes.emplace_back(UserPath(std::string(item)));
+    ASSIGN_OR_RETURN(const EtFiles found, FindEtFiles(file_system, prefix));
+    for (const EtFile& file : found.files) inputs.all.push_back(file.path);
+    inputs.all.push_back(CommGroupsPath(prefix));
   }
   if (inputs.et_prefixes.empty()) {
     RETURN_IF_ERROR(RequiredPath(FLAGS_traces, "file", "'runs/*.trace'").status());
@@ -137,6 +138,7 @@ absl::StatusOr<MeasuredInputs> FindMeasured() {
       const absl::StatusOr<JobTraces> job = FindJobTraces(file_system, path);
       if (job.ok() && !job->All().empty()) {
         inputs.run_dirs.push_back(path);
+        for (const std::string& trace : job->All()) inputs.all.push_back(trace);
         continue;
       }
     }
@@ -145,6 +147,9 @@ absl::StatusOr<MeasuredInputs> FindMeasured() {
         ExpandPaths(file_system, item, {UserDirectory(), {".txt", ".trace", ".csv", ".gz"}}));
     inputs.files.insert(inputs.files.end(), files.begin(), files.end());
   }
+  inputs.all.insert(inputs.all.end(), inputs.files.begin(), inputs.files.end());
+  inputs.all.insert(inputs.all.end(),
+                    {UserPath(FLAGS_cells), UserPath(FLAGS_callsites), UserPath(FLAGS_model)});
   return inputs;
 }
 
@@ -265,7 +270,7 @@ absl::Status WriteGraph(const std::vector<RunMeasurements>& runs, OutputFiles* o
 absl::StatusOr<int> Fit() {
   ASSIGN_OR_RETURN(const MeasuredInputs inputs, FindMeasured());
   const std::string output = UserPath(FLAGS_output);
-  RETURN_IF_ERROR(CheckOutputPaths(inputs.Paths(), {output, UserPath(FLAGS_graph)}));
+  RETURN_IF_ERROR(CheckOutputPaths(inputs.all, {output, UserPath(FLAGS_graph)}));
   WorkloadFitOptions options;
   options.models = FLAGS_models.value();
   options.order = FLAGS_order.value();
@@ -343,9 +348,7 @@ absl::StatusOr<int> Compare() {
   ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel("counts to compare with"));
   ASSIGN_OR_RETURN(const MeasuredInputs inputs, FindMeasured());
   const std::string csv = UserPath(FLAGS_csv), html = UserPath(FLAGS_html);
-  std::vector<std::string> paths = inputs.Paths();
-  paths.push_back(UserPath(FLAGS_model));
-  RETURN_IF_ERROR(CheckOutputPaths(paths, {csv, html}));
+  RETURN_IF_ERROR(CheckOutputPaths(inputs.all, {csv, html}));
   ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadMeasured(inputs));
   AssignClasses(model.rank_classes(), &runs);
   ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, Aggregate(runs)));
@@ -392,7 +395,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
       EvaluatedMessage& message = *result.add_messages();
       message.set_callsite(call.source());
       message.set_type(call.value().type());
-      ASSIGN_OR_RETURN(const double value, FiniteValue(call, cell));
+      ASSIGN_OR_RETURN(const double value, FiniteValue(call, call.value(), cell));
       message.set_bytes(value);
       if (ember) {
         ASSIGN_OR_RETURN(const double bytes, EmberModel(call.value(), 1).Next(cell));
@@ -409,7 +412,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
       ASSIGN_OR_RETURN(const double ns, EmberModel(call.value(), 1000).Next(cell));
       transition.set_us(ns / 1000);
     } else {
-      ASSIGN_OR_RETURN(const double us, FiniteValue(call, cell));
+      ASSIGN_OR_RETURN(const double us, FiniteValue(call, call.value(), cell));
       transition.set_us(us);
     }
     total += transition.us();
@@ -421,6 +424,11 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
   result.set_total_us(total);
   result.set_low_us(total);
   result.set_high_us(total);
+  if (!std::isfinite(total)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the sum of all transitions is no finite number for ", cell.nodes,
+                     " nodes and size ", cell.size));
+  }
   if (result.transitions_size() > 0) {
     result.add_notes(
         "the file has no counts: the total is that of each transition once, and has no interval");

@@ -69,7 +69,9 @@ Flag<bool> FLAGS_strict_monotonic(
     "equal starts equal.");
 Flag<bool> FLAGS_keep_original("keep_original", false,
                                "Keep the original start and duration of events as stats.");
-Flag<bool> FLAGS_force("force", false, "Align a profile that is aligned already.");
+Flag<bool> FLAGS_force(
+    "force", false,
+    "Align an XSpace that is aligned already. (JSON traces do not say whether they are.)");
 Flag<std::string> FLAGS_stats_output(
     "stats_output", "",
     "Where the statistics go. Default: beside the output, *.alignment_stats.json.");

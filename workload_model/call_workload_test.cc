@@ -410,6 +410,40 @@ TEST_F(CallWorkloadTest, WhatCanNotBeGeneratedIsRefused) {
   EXPECT_THAT(refusal(without), HasSubstr("callsite 4 (MPI_Bcast) can not be generated: hidden"));
 }
 
+// Coefficients are finite, but infinity less infinity is no number; neither traces nor motifs hold it.
+TEST_F(CallWorkloadTest, WhatIsNoNumberIsNotGenerated) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3}), {}));
+  const auto expect_refusal = [&](const std::function<Model*(WorkloadModel*)>& part,
+                                  const char* reason) {
+    WorkloadModel changed = model;
+    Model* no_number = part(&changed);
+    no_number->Clear();
+    no_number->set_type("BILINEAR");
+    for (const double coefficient : {1e308, -1e308, 0.0, 0.0}) {
+      no_number->add_coefficients(coefficient);
+    }
+    GenerateOptions options;
+    options.cell = {9, 16};
+    EXPECT_THAT(
+        GenerateWorkload(FileSystem::Posix(), changed, Prefix(), options).status().message(),
+        HasSubstr(reason));
+    EXPECT_THAT(MakeEmberMotif(changed, options.cell, 7, "Search").status().message(),
+                HasSubstr(reason));
+  };
+  const char* const kOfACall = "is no finite number for 9 nodes and size 16";
+  expect_refusal([](auto* m) { return m->mutable_models(0)->mutable_value(); }, kOfACall);
+  expect_refusal([](auto* m) { return m->mutable_models(0)->mutable_first(); }, kOfACall);
+  expect_refusal([](auto* m) { return m->mutable_models(0)->mutable_compute(); }, kOfACall);
+  expect_refusal([](auto* m) { return m->mutable_messages(0)->mutable_value(); }, kOfACall);
+  expect_refusal([](auto* m) { return m->mutable_flows(0)->mutable_iterations(); },
+                 "the number of iterations is no finite number");
+  expect_refusal(
+      [](auto* m) {
+        return m->mutable_flows(0)->mutable_branches(0)->mutable_segments(0)->mutable_visits();
+      },
+      "how the control flow goes on at callsite");
+}
+
 // Sends and receives of their own, which traces do not pair: halos of a row that is no ring.
 TEST_F(CallWorkloadTest, ReceivesAreFedByWhatWasSent) {
   std::vector<RunMeasurements> runs;

@@ -7,6 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "workload_model/control_flow.h"
+#include "workload_model/workload.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 
@@ -27,11 +30,40 @@ bool IsOfKind(const CallModel& call, const CellKind& kind) {
           (call.rank_class().empty() && kind.rank_class == "all"));
 }
 
+// Shares and visits are not negative, so that of a finite sum all are finite.
+absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
+  double iterations = 0;
+  if (flow.has_iterations()) iterations = EvaluateModel(flow.iterations(), cell);
+  if (!std::isfinite(iterations)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the number of iterations is no finite number for ", cell.nodes,
+                     " ranks and size ", cell.size));
+  }
+  for (const FlowBranch& branch : flow.branches()) {
+    double visits = 0;
+    bool is_finite = true;
+    for (const FlowSegment& segment : branch.segments()) {
+      if (segment.has_visits()) visits += EvaluateModel(segment.visits(), cell);
+      double shares = 0;
+      for (const FlowChoice& choice : segment.choices()) {
+        if (choice.has_share()) shares += EvaluateModel(choice.share(), cell);
+      }
+      is_finite = is_finite && std::isfinite(visits) && std::isfinite(shares);
+    }
+    if (is_finite) continue;
+    return absl::InvalidArgumentError(absl::StrCat("how the control flow goes on at callsite ",
+                                                   branch.callsite(), " is no finite number for ",
+                                                   cell.nodes, " ranks and size ", cell.size));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const ControlFlow& flow,
                                            WorkloadCell cell) {
   cell.kind.rank_class = flow.rank_class();
+  RETURN_IF_ERROR(CheckFinite(flow, CellOfRanks(cell)));
   EvaluatedFlow result;
   for (const CallsiteModel& callsite : flow.callsites()) {
     if (!callsite.unexplained().empty()) {
@@ -54,17 +86,20 @@ absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const Con
   }
   for (const CallModel& call : model.models()) {
     if (!IsOfKind(call, cell.kind)) continue;
-    const double value = EvaluateModel(call.value(), cell);
+    ASSIGN_OR_RETURN(const double value, FiniteValue(call, call.value(), cell));
+    ASSIGN_OR_RETURN(const double first, FiniteValue(call, call.first(), cell));
     // What a call does that no network sees is computation.
     const auto destination = result.callsites.find(call.destination());
     const bool is_local =
         destination != result.callsites.end() &&
         OperationOf(destination->second->operation()).kind == CallOperation::Kind::kLocal;
-    const double compute =
-        call.has_compute() && !is_local ? EvaluateModel(call.compute(), cell) : value;
+    double compute = value;
+    if (call.has_compute() && !is_local) {
+      ASSIGN_OR_RETURN(compute, FiniteValue(call, call.compute(), cell));
+    }
     const double call_us = std::max(0.0, value - compute);
-    result.times[{call.source(), call.destination()}] = {
-        Nanoseconds(EvaluateModel(call.first(), cell) - call_us), Nanoseconds(compute)};
+    result.times[{call.source(), call.destination()}] = {Nanoseconds(first - call_us),
+                                                         Nanoseconds(compute)};
     result.has_call_times &= call.has_compute();
     // A callsite that is reached from several takes what it takes from the last.
     result.call_ns[call.destination()] = Nanoseconds(call_us);
@@ -76,8 +111,8 @@ absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const Con
   }
   for (const CallModel& call : model.messages()) {
     if (!IsOfKind(call, cell.kind)) continue;
-    result.bytes[call.source()] =
-        std::llround(std::clamp(EvaluateModel(call.value(), cell), 0.0, kMaxBytes));
+    ASSIGN_OR_RETURN(const double bytes, FiniteValue(call, call.value(), cell));
+    result.bytes[call.source()] = std::llround(std::clamp(bytes, 0.0, kMaxBytes));
   }
   return result;
 }

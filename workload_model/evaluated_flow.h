@@ -32,8 +32,8 @@ struct EvaluatedFlow {
 };
 
 // `cell` is taken for the flow's class of ranks. NotFound when there are no models of its threads and
-// ranks per node; FailedPrecondition for a callsite whose groups or peers are not known. The flow must
-// outlive the result.
+// ranks per node; FailedPrecondition for a callsite whose groups or peers are not known; InvalidArgument
+// when a model, also of how the flow goes on, is no finite number. The flow must outlive the result.
 absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const ControlFlow& flow,
                                            WorkloadCell cell);
 

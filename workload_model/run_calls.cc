@@ -28,6 +28,7 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRunCalls(FileSystem& file_syste
                                                           const std::string& prefix,
                                                           const std::string& name, double size) {
   ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
+  RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
   EtGraphReaderOptions options;
   options.ignore_dangling = true;
   if (const std::string path = CommGroupsBeside(file_system, prefix); !path.empty()) {

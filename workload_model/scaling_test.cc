@@ -217,18 +217,20 @@ TEST_F(ScalingTest, WhatDoesNotFitIsRefused) {
 TEST_F(ScalingTest, NodesThatDoNotFitTogetherAreRefused) {
   const std::string prefix = Generate("w", SmallTransformer(2, 2, 1));
   const std::string sound = directory_.Read("w.0.et");
-  const auto with_dependency_on = [&](uint64_t id) {
+  const auto with_dependency_on = [&](uint64_t id, int copies = 1) {
     ChakraProtoMsg::Node node;
     node.set_id(1'000'000);
     node.set_type(ChakraProtoMsg::COMP_NODE);
     node.add_data_deps(id);
     std::string bytes = sound;
-    AppendEtRecord(node, &bytes);
+    for (int i = 0; i < copies; ++i) AppendEtRecord(node, &bytes);
     directory_.Write("w.0.et", bytes);
     return std::string(Scale(prefix, {}, 8).status().message());
   };
   EXPECT_THAT(with_dependency_on(1'000'000), HasSubstr("a cycle: rank 0 node 1000000"));
-  EXPECT_THAT(with_dependency_on(2'000'000), HasSubstr("w.0.et"));
+  EXPECT_THAT(with_dependency_on(2'000'000),
+              HasSubstr("node 1000000 depends on 2000000, which no node has as id"));
+  EXPECT_THAT(with_dependency_on(0, 2), HasSubstr("1000000"));
 }
 
 TEST_F(ScalingTest, GroupsThatAreNoRowsAreRefused) {

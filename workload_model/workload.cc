@@ -418,9 +418,9 @@ absl::Status UnknownKind(const WorkloadModel& model, const CellKind& asked) {
                                           "; there are those of ", known));
 }
 
-absl::Status NoFiniteNumber(const CallModel& call, const WorkloadCell& cell) {
+absl::Status NoFiniteNumber(const CallModel& call, const Model& model, const WorkloadCell& cell) {
   return absl::InvalidArgumentError(
-      absl::StrCat("the model of type ", call.value().type(), " of callsite ", call.source(),
+      absl::StrCat("the model of type ", model.type(), " of callsite ", call.source(),
                    call.has_destination() ? absl::StrCat(" to ", call.destination()) : "",
                    " is no finite number for ", cell.nodes, " nodes and size ", cell.size));
 }
@@ -430,7 +430,7 @@ absl::StatusOr<PredictedCall> Predict(const CallModel& call, const WorkloadCell&
   predicted.model = &call;
   predicted.sum = PredictSum(call, cell, &predicted.count);
   if (std::isfinite(predicted.sum)) return predicted;
-  return NoFiniteNumber(call, cell);
+  return NoFiniteNumber(call, call.value(), cell);
 }
 
 // Returns the transitions of a number of threads, or ranks per node, that was not measured: a power of
@@ -539,10 +539,11 @@ void AddIterations(const WorkloadModel& model, const std::string& rank_class,
 
 }  // namespace
 
-absl::StatusOr<double> FiniteValue(const CallModel& call, const WorkloadCell& cell) {
-  const double value = EvaluateModel(call.value(), cell);
+absl::StatusOr<double> FiniteValue(const CallModel& call, const Model& model,
+                                   const WorkloadCell& cell) {
+  const double value = EvaluateModel(model, cell);
   if (std::isfinite(value)) return value;
-  return NoFiniteNumber(call, cell);
+  return NoFiniteNumber(call, model, cell);
 }
 
 absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
@@ -693,7 +694,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
     if (!IsAsked(kind, cell.kind)) continue;
     EvaluatedMessage& message = *result.add_messages();
     message.set_callsite(call.source());
-    ASSIGN_OR_RETURN(const double bytes, FiniteValue(call, cell));
+    ASSIGN_OR_RETURN(const double bytes, FiniteValue(call, call.value(), cell));
     message.set_bytes(bytes);
     message.set_type(call.value().type());
     message.set_rank_class(kind.rank_class);

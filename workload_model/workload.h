@@ -39,8 +39,10 @@ absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
 absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
                                                     const WorkloadCell& cell);
 
-// The value of one model; InvalidArgument, which names the callsite, when it is no finite number.
-absl::StatusOr<double> FiniteValue(const CallModel& call, const WorkloadCell& cell);
+// The value of one of a call's models; InvalidArgument, which names the callsite, when it is no finite
+// number.
+absl::StatusOr<double> FiniteValue(const CallModel& call, const Model& model,
+                                   const WorkloadCell& cell);
 
 // Compares predictions with measurements, of which the model may or may not have known. Transitions
 // without a model are noted.

@@ -640,7 +640,7 @@ TEST(WorkloadTest, WhatIsNoNumberIsRefused) {
   CallModel call;
   call.set_source(7);
   *call.mutable_value() = MakeModel(kExponential, {1e300, -1e308, 1, 1});
-  EXPECT_THAT(FiniteValue(call, {1e8, 2.4e9}).status().message(),
+  EXPECT_THAT(FiniteValue(call, call.value(), {1e8, 2.4e9}).status().message(),
               HasSubstr("of callsite 7 is no finite number"));
 }
 

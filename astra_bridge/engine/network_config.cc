@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -133,6 +134,12 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
     return document.Error(
         "no network: expected the keys topology, npus_count, bandwidth and latency");
   }
+  NetworkConfig network;
+  network.source = std::string(source);
+  RETURN_IF_ERROR(document.ForEachMember([&](const std::string& key, const ConfigValue&) {
+    if (!absl::c_linear_search(kKeys, key)) network.unknown_keys.push_back(key);
+    return absl::OkStatus();
+  }));
   const ConfigValue topology = document.Find("topology");
   const ConfigValue npus_count = document.Find("npus_count");
   const ConfigValue bandwidth = document.Find("bandwidth");
@@ -150,8 +157,6 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
   RETURN_IF_ERROR(check_length(npus_count, counts));
   RETURN_IF_ERROR(check_length(bandwidth, bandwidths));
   RETURN_IF_ERROR(check_length(latency, latencies));
-  NetworkConfig network;
-  network.source = std::string(source);
   for (size_t d = 0; d < shapes.size(); ++d) {
     NetworkDimension& dimension = network.dimensions.emplace_back();
     ASSIGN_OR_RETURN(dimension.shape, ReadShape(topology, shapes[d]));
@@ -162,14 +167,6 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
     ASSIGN_OR_RETURN(dimension.latency_ns, ReadNumber(latency, latencies[d]));
   }
   RETURN_IF_ERROR(CheckNetworkConfig(network));
-  const std::vector<std::string> keys = document.Keys();
-  for (const std::string& key : keys) {
-    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
-      network.unknown_keys.push_back(key);
-    } else if (std::count(keys.begin(), keys.end(), key) > 1) {
-      return document.Find(key).Error("given twice; expected once");
-    }
-  }
   return network;
 }
 

@@ -37,7 +37,7 @@ TEST(NetworkConfigTest, ListsKeysThatHaveNoMeaning) {
             "bandwidth, latency, bandwidth_unit");
   ASSERT_OK_AND_ASSIGN(
       const NetworkConfig more,
-      ParseNetworkConfig(Replaced("something_else: 7", "band: 7\n[a]: 8\nx: {}"), "n.yml"));
+      ParseNetworkConfig(Replaced("something_else: 7", "band: 7\ny: 8\nx: {}"), "n.yml"));
   EXPECT_THAT(UnknownKeysWarning(more),
               StartsWith("n.yml: band: not known and ignored, as are 2 more;"));
   ASSERT_OK_AND_ASSIGN(
@@ -97,7 +97,7 @@ TEST(NetworkConfigTest, NamesTheKeyAtFault) {
       {Replaced("FullyConnected", "KingMesh"), "n.yml: topology: unknown shape \"KingMesh\""},
       {Replaced("topology", "topologies"), "n.yml: topology: missing"},
       {std::string(kGood) + "bandwidth_unit: Gb\n", "n.yml: bandwidth_unit: expected GB"},
-      {std::string(kGood) + "latency: [ 1, 1, 1 ]\n", "n.yml: latency: given twice"},
+      {std::string(kGood) + "latency: [ 1, 1, 1 ]\n", "n.yml: latency occurs twice"},
       {"just text", "n.yml: no network"},
       {"", "n.yml: no network"},
       {"topology: [ Ring\nnpus", "n.yml:"},

@@ -92,17 +92,7 @@ class Folder {
                             graph_.nodes[last.works.back()].kernel == graph_.nodes[work].kernel;
       if (!is_known) last.works.push_back(work);
     }
-    for (const NodeIndex work : last.works) AddWaitForKernel(node, work);
-  }
-
-  // A kernel may have run as several nodes, which stand together.
-  void AddWaitForKernel(NodeIndex node, NodeIndex work) {
-    const uint32_t kernel = graph_.nodes[work].kernel;
-    NodeIndex first = work;
-    while (first > 0 && graph_.nodes[first - 1].kernel == kernel) --first;
-    for (NodeIndex i = first; i < graph_.nodes.size() && graph_.nodes[i].kernel == kernel; ++i) {
-      graph_.edges.push_back({node, i, EdgeKind::kSync});
-    }
+    for (const NodeIndex work : last.works) AddWaitForKernel(node, work, &graph_);
   }
 
   // What a stream learned with its last kernel, which may be several nodes.

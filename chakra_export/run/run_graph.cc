@@ -52,6 +52,19 @@ NodeIndex AddGapNode(Resource resource, int64_t start_ns, int64_t end_ns, RunGra
   return gap;
 }
 
+void AddWaitForKernel(NodeIndex node, NodeIndex work, RunGraph* graph) {
+  const std::vector<RunNode>& nodes = graph->nodes;
+  const uint32_t kernel = nodes[work].kernel;
+  NodeIndex first = work, end = work + 1;
+  if (kernel != RunNode::kNoKernel) {
+    while (first > 0 && nodes[first - 1].kernel == kernel) --first;
+    while (end < nodes.size() && nodes[end].kernel == kernel) ++end;
+  }
+  for (NodeIndex part = first; part < end; ++part) {
+    graph->edges.push_back({node, part, EdgeKind::kSync});
+  }
+}
+
 ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order) {
   ExecutionGraphBuilder builder;
   std::vector<GroupIndex> groups;

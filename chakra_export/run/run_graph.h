@@ -110,6 +110,9 @@ NodeIndex AddTimedNode(absl::string_view name, Resource resource, int64_t start_
                        RunGraph* graph);
 NodeIndex AddGapNode(Resource resource, int64_t start_ns, int64_t end_ns, RunGraph* graph);
 
+// Has the node wait for a kernel's work: for all nodes that the kernel ran as, if it is several.
+void AddWaitForKernel(NodeIndex node, NodeIndex work, RunGraph* graph);
+
 // Ends the making. `order` holds nodes once each; the others, which no edge leads to from one of
 // these, are left out. Ids count up in that order, from 1 on each rank. Node i of the result is
 // order[i].

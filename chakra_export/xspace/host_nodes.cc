@@ -71,14 +71,7 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
         const NodeIndex gap = AddGapNode(thread, gap_start_ns, launch.start_ns, graph);
         graph->edges.push_back({gap, before, EdgeKind::kProgram});
         if (waited) {
-          // A kernel may be several nodes, which stand together; last_work is the first.
-          const uint32_t kernel = graph->nodes[last_work].kernel;
-          NodeIndex node = last_work;
-          do {
-            graph->edges.push_back({gap, node, EdgeKind::kSync});
-            ++node;
-          } while (kernel != RunNode::kNoKernel && node < gap &&
-                   graph->nodes[node].kernel == kernel);
+          AddWaitForKernel(gap, last_work, graph);
         }
         before = gap;
       }

@@ -15,7 +15,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -151,10 +150,13 @@ absl::StatusOr<double> TimeAstraSim(const Case& measured, const std::string& pre
                                           " ns, but AstraSim's at ", astra.result.makespan_ns()));
 }
 
-// Returns the CPU seconds of the command on the workload with that prefix, and the most memory in MB.
-absl::StatusOr<std::pair<double, int64_t>> TimeCommand(const Case& measured,
-                                                       const std::string& prefix,
-                                                       const TemporaryDirectory& folder) {
+struct CommandCost {
+  double cpu_seconds = 0;
+  int64_t peak_bytes = 0;
+};
+
+absl::StatusOr<CommandCost> TimeCommand(const Case& measured, const std::string& prefix,
+                                        const TemporaryDirectory& folder) {
   const double before = CpuSeconds(ChildUsage());
   const CommandResult result = RunCommandLine(
       "tools/astra_simulate",
@@ -162,7 +164,7 @@ absl::StatusOr<std::pair<double, int64_t>> TimeCommand(const Case& measured,
        "--system=" + folder.Write("system.json", measured.system),
        measured.congestion == Congestion::kAware ? "--congestion=aware" : "--congestion=unaware"});
   if (result.exit_code != 0) return absl::InternalError(result.standard_error);
-  return std::make_pair(CpuSeconds(ChildUsage()) - before, result.peak_bytes >> 20);
+  return CommandCost{CpuSeconds(ChildUsage()) - before, result.peak_bytes};
 }
 
 absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* table) {
@@ -171,18 +173,20 @@ absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* 
   const std::string prefix = folder.PathOf("w");
   ASSIGN_OR_RETURN(const ChakraGenerateReport report,
                    WriteGeneratedWorkload(FileSystem::Posix(), *measured.workload, prefix));
-  ASSIGN_OR_RETURN(const auto used, TimeCommand(measured, prefix, folder));
-  auto [seconds, megabytes] = used;
+  ASSIGN_OR_RETURN(const CommandCost first, TimeCommand(measured, prefix, folder));
+  double seconds = first.cpu_seconds;
   std::string astra, ratio;
   // AstraSim's congestion-aware program knows one dimension only.
   if (ranks == kLeastRanks && !FLAGS_astra_folder.value().empty() &&
       (measured.congestion == Congestion::kUnaware || report.comm_groups().empty())) {
     double astra_seconds = std::numeric_limits<double>::infinity();
+    // As many runs of each.
+    seconds = astra_seconds;
     for (int turn = 0; turn < kTurns; ++turn) {
       ASSIGN_OR_RETURN(const double theirs, TimeAstraSim(measured, prefix, folder.path()));
-      ASSIGN_OR_RETURN(const auto ours, TimeCommand(measured, prefix, folder));
+      ASSIGN_OR_RETURN(const CommandCost ours, TimeCommand(measured, prefix, folder));
       astra_seconds = std::min(astra_seconds, theirs);
-      seconds = std::min(seconds, ours.first);
+      seconds = std::min(seconds, ours.cpu_seconds);
       if (theirs > kLongSeconds) break;
     }
     astra = absl::StrFormat("%.2f", astra_seconds);
@@ -193,8 +197,8 @@ absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* 
                WithThousands(ranks).c_str(), seconds, ratio.c_str());
   table->AddRow({measured.name, WithThousands(ranks), WithThousands(report.nodes()),
                  absl::StrFormat("%.3f", seconds),
-                 absl::StrFormat("%.1f", seconds / *seconds_at_least), WithThousands(megabytes),
-                 astra, ratio});
+                 absl::StrFormat("%.1f", seconds / *seconds_at_least),
+                 WithThousands(first.peak_bytes / 1'000'000), astra, ratio});
   return absl::OkStatus();
 }
 

@@ -324,6 +324,11 @@ topologies: {default: Ring.yml}
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
     return report;
   };
+  const CommandResult refused =
+      RunCommandLine("tools/astra_predict", {"--et=" + directory_.PathOf("w"), "--config=" + shared,
+                                             "--csv=" + directory_.PathOf("Ring.yml")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.standard_error, HasSubstr("Ring.yml is an input and would be overwritten"));
   const PredictionReport together = predict(shared, "fabric");
   EXPECT_GT(together.iteration_ns(), together.workload().isolated_iteration_ns());
   const PredictionReport apart = predict(config, "fabric");

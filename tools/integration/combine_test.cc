@@ -390,6 +390,31 @@ TEST(CombineTest, ARunThatIsTheFolderItselfHasAFolderOfItsName) {
   EXPECT_THAT(runs, ElementsAre("jax_tp_cuda4_skewed"));
 }
 
+TEST(CombineTest, ProfilesOfAnotherRunInItsFolderAreNotMixedWithIt) {
+  const TemporaryDirectory directory;
+  const std::string other = "out/plugins/profile/jax_cuda2/rank7.xplane.pb";
+  const std::string path = directory.Write(other, "of another run");
+  const std::vector<std::string> arguments = {absl::StrCat("--run_dir=", kTrue), "--stages=align",
+                                              "--output_dir=" + directory.PathOf("out")};
+  const CommandResult result = Combine(arguments);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error,
+              HasSubstr("rank7.xplane.pb is there, but no node of this run"));
+  EXPECT_EQ(directory.Read(other), "of another run");
+  ASSERT_OK(FileSystem::Posix().Delete(path));
+  EXPECT_EQ(Combine(arguments).exit_code, 0);
+  // Its own profiles may be there.
+  EXPECT_EQ(Combine({arguments[0], arguments[1], arguments[2], "--method=none"}).exit_code, 0);
+}
+
+// One profile of a run alone says nothing about the clocks.
+TEST(CombineTest, WhatCheckedNothingIsToldOf) {
+  const CommandResult result = RunCommandLine(
+      "tools/validate_collectives", {absl::StrCat("--traces=", kTrue, "/rank0.xplane.pb")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("warning: nothing was checked"));
+}
+
 struct BadUsage {
   std::vector<std::string> arguments;
   std::string message;

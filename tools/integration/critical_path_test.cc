@@ -278,6 +278,11 @@ TEST(CriticalPathCommandTest, ReadsChakraTraces) {
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("'step#3' 0: "), HasSubstr("who kept others waiting\n")));
+  for (const char* input : {".1.et", ".comm_groups.json"}) {
+    const CommandResult refused = FindPath({"--et=" + prefix, "--csv=" + prefix + input});
+    EXPECT_EQ(refused.exit_code, 2) << input;
+    EXPECT_THAT(refused.standard_error, HasSubstr("would be overwritten"));
+  }
 }
 
 TEST(CriticalPathCommandTest, ClocksThatDisagreeCanBeInsistedOn) {

@@ -190,7 +190,10 @@ def graph_checksum(body):
 
 
 def damaged(data, rng, inflated):
-    """Most files that are compressed or have a checksum are damaged inside, where bytes mean something."""
+    """Most files that are compressed or have a checksum are damaged inside, where bytes mean something.
+
+    `inflated` is what a gzip file holds, or None.
+    """
     if rng.random() < 0.8:
         if inflated is not None:
             return gzip.compress(mutate(inflated, rng), 0)  # Stored: compressing would take longer than the command.
@@ -314,7 +317,10 @@ class Trial:
 
 
 def run_limited(command, trial, options):
-    """Returns exit code (negative for a signal), CPU seconds, MiB and the text on standard error."""
+    """Returns exit code (negative for a signal), CPU seconds, MiB and the text on standard error.
+
+    The memory is that of the command or of this process, whichever had more.
+    """
     limits = {resource.RLIMIT_AS: (options.memory_mib << 20,) * 2, resource.RLIMIT_CORE: (0, 0),
               resource.RLIMIT_CPU: (options.timeout_s, options.timeout_s + 1)}
     environment = dict(os.environ, TMPDIR=str(trial.tmp), HOME=str(trial.folder), XDG_CACHE_HOME=str(trial.folder))
@@ -326,7 +332,7 @@ def run_limited(command, trial, options):
         # One that neither works nor ends is found out by the clock.
         ended = os.pidfd_open(process.pid)
         if not select.select([ended], [], [], 20 * options.timeout_s)[0]:
-            process.send_signal(signal.SIGKILL)
+            signal.pidfd_send_signal(ended, signal.SIGKILL)
         os.close(ended)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

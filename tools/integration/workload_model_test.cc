@@ -11,6 +11,8 @@
 #include "tools/testing/run_command.h"
 #include "workload_model/testing/made_up_search.h"
 #include "workload_model/workload_model.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
@@ -87,6 +89,44 @@ TEST(WorkloadModelTest, ModelsOfTheMotifAreEvaluated) {
       {"evaluate", "--model=" + model, "--nodes=4", "--size=16", "--ember_compatible"});
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output, AllOf(HasSubstr("1.000"), HasSubstr("5.000")));
+  directory.Write("exec.model", "1 2 1 CONSTANT 1e308\n2 3 1 CONSTANT 1e308\n");
+  const CommandResult infinite =
+      WorkloadModelCommand({"evaluate", "--model=" + model, "--nodes=4", "--size=16"});
+  EXPECT_EQ(infinite.exit_code, 2);
+  EXPECT_THAT(infinite.standard_error, HasSubstr("the sum of all transitions is no finite number"));
+}
+
+// Of jobs, each file that is read: traces of ranks, their groups, profiles, the model.
+TEST(WorkloadModelTest, MeasuredJobsAreNotOverwritten) {
+  const TemporaryDirectory directory;
+  const std::string prefix = directory.PathOf("w");
+  ASSERT_EQ(RunCommandLine("tools/chakra_export",
+                           {"--traces=examples/jax_tp_cuda4", "--output=" + prefix})
+                .exit_code,
+            0);
+  const std::string model = directory.PathOf("M.json");
+  ASSERT_EQ(
+      WorkloadModelCommand({"fit", "--et=" + prefix, "--size=1", "--output=" + model}).exit_code,
+      0);
+  const auto expect_refusal = [](const std::vector<std::string>& arguments) {
+    const CommandResult result = WorkloadModelCommand(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments.back();
+    EXPECT_THAT(result.standard_error, HasSubstr("is an input and would be overwritten"));
+  };
+  expect_refusal({"fit", "--et=" + prefix, "--size=1", "--output=" + prefix + ".1.et"});
+  expect_refusal({"fit", "--et=" + prefix, "--size=1", "--output=" + directory.PathOf("other"),
+                  "--graph=" + prefix + ".comm_groups.json"});
+  expect_refusal({"fit", "--traces=examples/jax_tp_cuda4", "--size=1",
+                  "--output=examples/jax_tp_cuda4/rank0.xplane.pb.gz"});
+  for (const std::string& input : {prefix + ".0.et", model}) {
+    expect_refusal({"report", "--model=" + model, "--et=" + prefix, "--size=1", "--csv=" + input});
+  }
+  // A rank that is missing is not a smaller job.
+  ASSERT_OK(FileSystem::Posix().Delete(prefix + ".2.et"));
+  const CommandResult missing =
+      WorkloadModelCommand({"fit", "--et=" + prefix, "--size=1", "--output=" + model});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.standard_error, HasSubstr("no file for rank 2"));
 }
 
 // All ranks of the example work together: they are one axis.

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -321,12 +322,34 @@ class CombinePipeline {
       if (is_kineto_) outputs.push_back(ManifestPath());
     }
     RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
+    RETURN_IF_ERROR(CheckNoOtherProfiles());
     for (const std::string& path : outputs) {
       const bool is_made = absl::StartsWith(path, absl::StrCat(AlignedFolder(), "/"));
       if (path.empty() || is_made) continue;
       const absl::Status status = AtomicFileWriter::Create(file_system_, path).status();
       // Folders are made when there is something to write.
       if (!absl::IsNotFound(status)) RETURN_IF_ERROR(status);
+    }
+    return absl::OkStatus();
+  }
+
+  // Whoever takes the folder for the run would take profiles of an earlier one for its nodes.
+  absl::Status CheckNoOtherProfiles() const {
+    if (request_.output_dir.empty()) return absl::OkStatus();
+    const absl::StatusOr<std::vector<std::string>> there = file_system_.List(AlignedFolder());
+    if (!there.ok()) return absl::OkStatus();
+    const std::vector<std::string> names = AlignedNames();
+    for (const std::string& name : *there) {
+      const absl::string_view stem = absl::StripSuffix(name, ".gz");
+      const bool is_profile =
+          absl::EndsWith(stem, ".xplane.pb") || (is_kineto_ && absl::EndsWith(stem, ".json"));
+      if (!is_profile || name == kManifest || absl::c_linear_search(names, name)) {
+        continue;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat(AlignedFolder(), "/", name,
+                       " is there, but no node of this run; remove the folder, or choose another "
+                       "--output_dir"));
     }
     return absl::OkStatus();
   }

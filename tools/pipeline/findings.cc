@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -180,15 +181,18 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
   double largest = 0, uncertainty = 0;
   const ReportedNode* farthest = nullptr;
   std::vector<std::string> unknown;
-  bool is_stated = false;
+  // Some clocks, at least.
+  const bool is_stated = absl::c_any_of(
+      report.nodes(), [](const ReportedNode& node) { return node.has_uncertainty_max_ms(); });
   for (const ReportedNode& node : report.nodes()) {
-    if (node.method() == "unreachable") unknown.push_back(absl::StrCat(node.node_id()));
+    if (node.method() == "unreachable" || (is_stated && !node.has_offset_ms())) {
+      unknown.push_back(absl::StrCat(node.node_id()));
+    }
     if (node.has_offset_ms() && std::abs(node.offset_ms()) > largest) {
       largest = std::abs(node.offset_ms());
       farthest = &node;
     }
     if (node.has_uncertainty_max_ms()) {
-      is_stated = true;
       uncertainty = std::max(uncertainty, node.uncertainty_max_ms());
     }
   }

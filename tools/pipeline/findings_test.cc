@@ -93,6 +93,11 @@ TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
   report = TwoHosts();
   report.mutable_nodes(1)->set_offset_ms(0.1);
   EXPECT_THAT(TextOf(report), HasSubstr("Clocks agree"));
+  // Collectives tie it to others, but not to the reference.
+  report.mutable_nodes(1)->clear_offset_ms();
+  report.mutable_nodes(1)->clear_uncertainty_max_ms();
+  report.mutable_nodes(0)->set_uncertainty_max_ms(0);
+  EXPECT_THAT(TextOf(report), HasSubstr("The clock of node 1 is not known"));
 }
 
 TEST(FindingsTest, NetworkOrComputation) {

@@ -14,7 +14,7 @@ struct CommandResult {
   int exit_code = 0;
   std::string standard_output;
   std::string standard_error;
-  // The most memory that the command had at one time.
+  // The most memory that the command, or the process that started it, had at one time.
   int64_t peak_bytes = 0;
 };
 

@@ -152,13 +152,13 @@ class ProfileWriter {
         session_start_ns_(FloorToNs(clocks_.host(session_start_ps_))) {}
 
   // Planes come when they are whole, in the order of real files.
-  void Write(const PlaneVisitor& visit) {
-    visit(Metadata());
+  void Write(const PlaneSink& take) {
+    take(Metadata());
     XPlaneProto host_plane = Plane(kHostThreadsPlaneName);
     XPlaneBuilder host(&host_plane);
-    for (int64_t d = 0; d < cluster_.options().devices_per_node; ++d) visit(Device(d, &host));
-    visit(std::move(host_plane));
-    visit(TaskEnvironment());
+    for (int64_t d = 0; d < cluster_.options().devices_per_node; ++d) take(Device(d, &host));
+    take(std::move(host_plane));
+    take(TaskEnvironment());
   }
 
  private:
@@ -319,9 +319,8 @@ ProfileWriter Recorder(const SyntheticCluster& cluster, int64_t node) {
 
 }  // namespace
 
-void ForEachRecordedPlane(const SyntheticCluster& cluster, int64_t node,
-                          const PlaneVisitor& visit) {
-  Recorder(cluster, node).Write(visit);
+void ForEachRecordedPlane(const SyntheticCluster& cluster, int64_t node, const PlaneSink& take) {
+  Recorder(cluster, node).Write(take);
 }
 
 XSpaceProto RecordedProfile(const SyntheticCluster& cluster, int64_t node) {

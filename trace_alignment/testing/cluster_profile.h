@@ -21,12 +21,14 @@
 
 namespace meridian {
 
-// What the node's profiler wrote, on the node's clocks; and plane by plane, for profiles that are
-// larger than the memory or than protobuf's 2 GiB.
+// What the node's profiler wrote, on the node's clocks.
 XSpaceProto RecordedProfile(const SyntheticCluster& cluster, int64_t node);
 
-using PlaneVisitor = std::function<void(XPlaneProto plane)>;
-void ForEachRecordedPlane(const SyntheticCluster& cluster, int64_t node, const PlaneVisitor& visit);
+using PlaneSink = std::function<void(XPlaneProto plane)>;
+
+// The same plane by plane, for profiles beyond protobuf's 2 GiB: each whole, in the profile's order.
+// One plane must be smaller than that, and fit into memory.
+void ForEachRecordedPlane(const SyntheticCluster& cluster, int64_t node, const PlaneSink& take);
 
 // The same if all clocks were the reference's host clock: the truth, event by event.
 XSpaceProto TrueProfile(const SyntheticCluster& cluster, int64_t node);

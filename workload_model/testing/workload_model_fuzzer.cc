@@ -1,5 +1,5 @@
-// Any bytes as the model of a workload: one that is accepted can be evaluated, and is written so that
-// it is read back.
+// Any bytes as the model of a workload: one that is accepted can be evaluated, its control flows to
+// times that are none or not negative, and is written so that it is read back.
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,7 +16,13 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   WorkloadCell cell;
   EvaluateWorkload(*model, cell).IgnoreError();
   for (const ControlFlow& flow : model->flows()) {
-    EvaluateFlow(*model, flow, cell).status().IgnoreError();
+    const absl::StatusOr<EvaluatedFlow> evaluated = EvaluateFlow(*model, flow, cell);
+    if (!evaluated.ok()) continue;
+    for (const auto& [transition, times] : evaluated->times) {
+      if (times.first_ns < 0 || times.steady_ns < 0) {
+        return absl::InternalError("a computation takes less than no time");
+      }
+    }
   }
   const std::string json = ReportToJson(*model);
   const absl::StatusOr<WorkloadModel> again = ParseWorkloadModel(json, "again.json");

@@ -141,10 +141,13 @@ class CombineMpiTest(unittest.TestCase):
             )
             while job.poll() is None and not list(self.output.glob(".combine.*/.*")):
                 time.sleep(0.001)
+            killed = []
             for children in pathlib.Path(f"/proc/{job.pid}/task").glob("*/children"):
                 for pid in children.read_text().split():
                     if is_rank(pid, lost):
                         os.kill(int(pid), signal.SIGKILL)
+                        killed.append(pid)
+            self.assertTrue(killed, f"rank {lost} was not found among the processes of mpirun")
             messages = job.communicate(timeout=60)[1]
             self.assertNotEqual(job.returncode, 0)
             self.assertRegex(messages, rf"process rank {lost} .*on node \S+ exited on\s+signal 9")

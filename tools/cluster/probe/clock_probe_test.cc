@@ -202,6 +202,7 @@ TEST(ClockProbeTest, HostilePacketsChangeNoResult) {
                            const std::lock_guard<std::mutex> lock(mutex);
                            if (seen.size() < 10'000) seen.push_back(bytes);
                          });
+  const absl::Time start = absl::Now();
   daemons.Run([&] {
     absl::StatusOr<UdpSocket> socket = UdpSocket::Open(0, false);
     ASSERT_OK(socket);
@@ -223,13 +224,14 @@ TEST(ClockProbeTest, HostilePacketsChangeNoResult) {
       if (i % 12 == 0) absl::SleepFor(i < 12'000 ? absl::Milliseconds(1) : absl::Milliseconds(24));
     }
   });
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   EXPECT_LT(daemons.LargestErrorNs("hostile packets"), 10'000);
   for (size_t node = 0; node < 3; ++node) {
     EXPECT_GT(daemons.counts(node).foreign, 1000) << node;
     EXPECT_GT(daemons.counts(node).replayed, 200) << node;
     // Fewer than usual on a machine that does other work, but enough to measure with.
     EXPECT_GT(daemons.counts(node).clean, 30) << node;
-    EXPECT_LE(daemons.counts(node).packets_sent, 100 * 14) << node;
+    EXPECT_LE(daemons.counts(node).packets_sent, 100 * (seconds + 1)) << node;
   }
 }
 

@@ -98,21 +98,6 @@ ConfigValue ConfigValue::Find(absl::string_view key) const {
   return ConfigValue(source_, PlaceOf(key), "", std::move(found));
 }
 
-std::vector<std::string> ConfigValue::Keys() const {
-  constexpr char kNoText[] = "(no text)";
-  std::vector<std::string> keys;
-  if (yaml_ != nullptr) {
-    for (const auto& member : *yaml_) keys.push_back(KeyText(member.first).value_or(kNoText));
-    return keys;
-  }
-  JsonCutter cutter(json_);
-  cutter.Enter('{');
-  for (absl::string_view key; cutter.NextMember(&key); cutter.CutValue()) {
-    keys.push_back(KeyText(key).value_or(kNoText));
-  }
-  return keys;
-}
-
 absl::StatusOr<std::string> ConfigValue::Text(absl::string_view reason) const {
   std::optional<std::string> text =
       yaml_ == nullptr ? JsonValue(json_).AsString() : KeyText(*yaml_);

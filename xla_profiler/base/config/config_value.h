@@ -59,9 +59,6 @@ class ConfigValue {
   // takes the last, YAML the first.
   ConfigValue Find(absl::string_view key) const;
 
-  // Returns the names of a map's members in file order, "(no text)" for a YAML key that is none.
-  std::vector<std::string> Keys() const;
-
   // Errors give the reason. In YAML, where an empty text is one that was forgotten, it is an error.
   absl::StatusOr<std::string> Text(absl::string_view reason = "expected one value") const;
   absl::StatusOr<int64_t> Integer(absl::string_view reason = "expected a whole number",

@@ -46,7 +46,6 @@ TEST_P(ConfigValueTest, ReadsScalars) {
   EXPECT_THAT(document_.Find("s").Text(), IsOkAndHolds("text"));
   EXPECT_THAT(document_.Find("m").Find("k").Integer(), IsOkAndHolds(3));
   EXPECT_TRUE(document_.IsMap() && document_.Find("l").IsList() && document_.Find("n").IsScalar());
-  EXPECT_THAT(document_.Keys(), ElementsAre("n", "x", "on", "s", "l", "m"));
 }
 
 TEST_P(ConfigValueTest, ErrorsNameFileAndPlace) {
@@ -142,10 +141,8 @@ TEST(ConfigValueYamlTest, KeysAreTextsAndComeOnce) {
   ASSERT_OK_AND_ASSIGN(const ConfigValue no_text, Yaml("[1]: 2\n"));
   EXPECT_THAT(no_text.ForEachMember(ignore),
               StatusIs(kInvalid, "f.yml: has a key that is no text"));
-  EXPECT_THAT(no_text.Keys(), ElementsAre("(no text)"));
   ASSERT_OK_AND_ASSIGN(const ConfigValue nothing, Yaml(""));
   EXPECT_THAT(nothing.ForEachMember(ignore), StatusIs(kInvalid, "f.yml: expected keys and values"));
-  EXPECT_THAT(nothing.Keys(), ElementsAre());
 }
 
 // Unfolded, this list would have 9^9 elements; one that holds itself would have no end.
