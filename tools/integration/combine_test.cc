@@ -593,6 +593,23 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
   EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
 }
 
+TEST(CombineTest, KinetoEventsThatCanNotBeReadAreToldOf) {
+  const TemporaryDirectory directory;
+  for (int rank = 0; rank < 2; ++rank) {
+    directory.Write(absl::StrCat("run/kineto_", rank, ".json"),
+                    absl::StrCat(R"({"schemaVersion": 1, "distributedInfo": {"rank": )", rank,
+                                 R"(, "world_size": 2}, "baseTimeNanoseconds": 1794701783837386000,
+                        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1,
+                        "tid": 1, "ts": 5, "dur": )",
+                                 rank == 1 ? "-3" : "3", "}]}"));
+  }
+  const CommandResult result = Combine({"--run_dir=" + directory.PathOf("run"), "--method=none"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              HasSubstr("kineto_1.json: events are written as they are, but taken for nothing: "
+                        "1 with a negative duration"));
+}
+
 // Two ranks that ran on processors alone: nothing in their traces ties them together.
 TEST(CombineTest, KinetoTracesWithoutCommunicationAreRefused) {
   const TemporaryDirectory directory;

@@ -140,6 +140,8 @@ class CombinePipeline {
     // Of a Kineto trace of this process, and what its times count from (Unix time).
     std::optional<InputFile> kineto;
     int64_t kineto_base_ns = 0;
+    // What its events that could not be read have; empty when all could.
+    std::string unread_events;
     SessionInfo session;
     SessionClock clock;
     std::optional<SnapshotPairs> snapshots;
@@ -171,7 +173,7 @@ class CombinePipeline {
   absl::Status GatherNodes() {
     CollectivesPacker packer;
     const auto pack = [&](PackedBytes& bytes, Node& node, ProfileCollectives& profile) {
-      bytes(node.kineto_base_ns, node.session, node.snapshots);
+      bytes(node.kineto_base_ns, node.unread_events, node.session, node.snapshots);
       packer.Pack(bytes, profile);
     };
     const auto make = [&](size_t n) {
@@ -411,6 +413,7 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), files.traces[n]));
       RETURN_IF_ERROR(CheckOneRank(trace, files.traces[n]));
       profiles_[n] = ReadKinetoCollectives(trace, file.bytes(), files.traces[n]);
+      nodes_[n].unread_events = trace.problems.ToString();
       if (trace.table.base_ns() < kFirstUnixNs || trace.table.base_ns() > kLastUnixNs) {
         return absl::InvalidArgumentError(
             absl::StrCat(files.traces[n],
@@ -482,7 +485,13 @@ class CombinePipeline {
       ids.from_snapshots.push_back(snapshots.has_value() ? snapshots->node_id : std::nullopt);
     }
     ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> final_ids, AssignNodeIds(ids));
-    for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].id = final_ids[n].id;
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      nodes_[n].id = final_ids[n].id;
+      if (nodes_[n].unread_events.empty()) continue;
+      report_.add_notes(absl::StrCat(
+          request_.files.traces[n],
+          ": events are written as they are, but taken for nothing: ", nodes_[n].unread_events));
+    }
     for (const AssignedNodeId& id : final_ids) {
       if (id.source != AssignedNodeId::Source::kPosition) continue;
       report_.add_notes("node ids are the positions of the traces: their names hold no numbers");
