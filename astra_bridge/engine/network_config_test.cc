@@ -98,6 +98,7 @@ TEST(NetworkConfigTest, NamesTheKeyAtFault) {
       {Replaced("topology", "topologies"), "n.yml: topology: missing"},
       {std::string(kGood) + "bandwidth_unit: Gb\n", "n.yml: bandwidth_unit: expected GB"},
       {std::string(kGood) + "latency: [ 1, 1, 1 ]\n", "n.yml: latency occurs twice"},
+      {std::string(kGood) + "something_else: 8\n", "n.yml: something_else occurs twice"},
       {"just text", "n.yml: no network"},
       {"", "n.yml: no network"},
       {"topology: [ Ring\nnpus", "n.yml:"},

@@ -593,16 +593,21 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
   EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
 }
 
-TEST(CombineTest, KinetoEventsThatCanNotBeReadAreToldOf) {
-  const TemporaryDirectory directory;
+// Writes two ranks that ran on processors alone; the operation of the second took so long.
+void WriteRanksWithoutKernels(const TemporaryDirectory& directory, int64_t duration_us) {
   for (int rank = 0; rank < 2; ++rank) {
     directory.Write(absl::StrCat("run/kineto_", rank, ".json"),
                     absl::StrCat(R"({"schemaVersion": 1, "distributedInfo": {"rank": )", rank,
                                  R"(, "world_size": 2}, "baseTimeNanoseconds": 1794701783837386000,
-                        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1,
-                        "tid": 1, "ts": 5, "dur": )",
-                                 rank == 1 ? "-3" : "3", "}]}"));
+                        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "gloo:all_reduce",
+                        "pid": 1, "tid": 1, "ts": 5, "dur": )",
+                                 rank == 0 ? 3 : duration_us, "}]}"));
   }
+}
+
+TEST(CombineTest, KinetoEventsThatCanNotBeReadAreToldOf) {
+  const TemporaryDirectory directory;
+  WriteRanksWithoutKernels(directory, -3);
   const CommandResult result = Combine({"--run_dir=" + directory.PathOf("run"), "--method=none"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output,
@@ -610,16 +615,10 @@ TEST(CombineTest, KinetoEventsThatCanNotBeReadAreToldOf) {
                         "1 with a negative duration"));
 }
 
-// Two ranks that ran on processors alone: nothing in their traces ties them together.
+// Nothing in their traces ties them together.
 TEST(CombineTest, KinetoTracesWithoutCommunicationAreRefused) {
   const TemporaryDirectory directory;
-  for (int rank = 0; rank < 2; ++rank) {
-    directory.Write(absl::StrCat("run/kineto_", rank, ".json"),
-                    absl::StrCat(R"({"schemaVersion": 1, "distributedInfo": {"rank": )", rank,
-                                 R"(, "world_size": 2}, "baseTimeNanoseconds": 1794701783837386000,
-                        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "gloo:all_reduce",
-                        "pid": 1, "tid": 1, "ts": 5, "dur": 3}]})"));
-  }
+  WriteRanksWithoutKernels(directory, 3);
   const std::string run = "--run_dir=" + directory.PathOf("run");
   const CommandResult refused = Combine({run, "--output_dir=" + directory.PathOf("out")});
   EXPECT_EQ(refused.exit_code, 2);
