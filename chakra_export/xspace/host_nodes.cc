@@ -70,9 +70,7 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
       if (gap_start_ns < launch.start_ns) {
         const NodeIndex gap = AddGapNode(thread, gap_start_ns, launch.start_ns, graph);
         graph->edges.push_back({gap, before, EdgeKind::kProgram});
-        if (waited) {
-          AddWaitForKernel(gap, last_work, graph);
-        }
+        if (waited) AddWaitForKernel(gap, last_work, graph);
         before = gap;
       }
     }

@@ -11,7 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -340,14 +339,13 @@ class CombinePipeline {
     if (request_.output_dir.empty()) return absl::OkStatus();
     const absl::StatusOr<std::vector<std::string>> there = file_system_.List(AlignedFolder());
     if (!there.ok()) return absl::OkStatus();
-    const std::vector<std::string> names = AlignedNames();
+    const std::vector<std::string> aligned = AlignedNames();
+    const std::set<std::string> names(aligned.begin(), aligned.end());
     for (const std::string& name : *there) {
       const absl::string_view stem = absl::StripSuffix(name, ".gz");
       const bool is_profile =
           absl::EndsWith(stem, ".xplane.pb") || (is_kineto_ && absl::EndsWith(stem, ".json"));
-      if (!is_profile || name == kManifest || absl::c_linear_search(names, name)) {
-        continue;
-      }
+      if (!is_profile || name == kManifest || names.count(name) > 0) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(AlignedFolder(), "/", name,
                        " is there, but no node of this run; remove the folder, or choose another "
