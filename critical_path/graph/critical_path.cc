@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -76,25 +77,30 @@ class ShareIndex {
   ShareIndex(const PathGraph& graph, std::vector<EventShare>* shares)
       : graph_(graph), shares_(*shares), last_of_event_(2 * graph.events.size() + 1, kNone) {}
 
-  EventShare& Find(const GraphEdge& edge) {
+  EventShare& Find(const GraphEdge& edge, BoundBy bound_by) {
+    if (bound_by != edge.bound_by) return FindAt({kNoEvent, edge.type, bound_by, 0, 0, kNoEvent});
     const bool is_gap = edge.event == kNoEvent && edge.bound_by == BoundBy::kHostGap;
     const GraphEventId before = is_gap ? graph_.instants[edge.to].event : kNoEvent;
-    // Gaps before events have the places behind the events; what is of no event has the last.
-    size_t place = last_of_event_.size() - 1;
-    if (edge.event != kNoEvent) place = edge.event;
-    if (before != kNoEvent) place = graph_.events.size() + before;
-    size_t& last = last_of_event_[place];
-    for (size_t i = last; i != kNone; i = before_[i]) {
-      EventShare& share = shares_[i];
-      if (share.type == edge.type && share.bound_by == edge.bound_by) return share;
-    }
-    before_.push_back(last);
-    last = shares_.size();
-    shares_.push_back({edge.event, edge.type, edge.bound_by, 0, 0, before});
-    return shares_.back();
+    return FindAt({edge.event, edge.type, bound_by, 0, 0, before});
   }
 
  private:
+  EventShare& FindAt(const EventShare& wanted) {
+    // Gaps before events have the places behind the events; what is of no event has the last.
+    size_t place = last_of_event_.size() - 1;
+    if (wanted.event != kNoEvent) place = wanted.event;
+    if (wanted.before != kNoEvent) place = graph_.events.size() + wanted.before;
+    size_t& last = last_of_event_[place];
+    for (size_t i = last; i != kNone; i = before_[i]) {
+      EventShare& share = shares_[i];
+      if (share.type == wanted.type && share.bound_by == wanted.bound_by) return share;
+    }
+    before_.push_back(last);
+    last = shares_.size();
+    shares_.push_back(wanted);
+    return shares_.back();
+  }
+
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   const PathGraph& graph_;
@@ -152,15 +158,47 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   return path;
 }
 
+std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& path,
+                                  const StepTimes& steps) {
+  std::vector<PathPiece> pieces;
+  pieces.reserve(path.edges.size());
+  for (const EdgeId id : path.edges) {
+    const GraphEdge& edge = graph.edges[id];
+    int64_t from_ps = 0;
+    if (steps.steps.empty() ||
+        __builtin_sub_overflow(graph.Time(edge.to), edge.weight_ps, &from_ps)) {
+      pieces.push_back({id, edge.weight_ps, edge.bound_by, std::nullopt});
+      continue;
+    }
+    // At least one piece, also of an edge without time.
+    do {
+      PathPiece piece = {id, graph.Time(edge.to) - from_ps, edge.bound_by, steps.Find(from_ps)};
+      if (steps.before_end_ps.has_value() && from_ps < *steps.before_end_ps) {
+        piece.time_ps = std::min(piece.time_ps, *steps.before_end_ps - from_ps);
+        piece.bound_by = BoundBy::kBeforeStep;
+      } else if (piece.step.has_value()) {
+        piece.time_ps = std::min(piece.time_ps, steps.steps[*piece.step].end_ps - from_ps);
+      } else if (!steps.steps.empty() && from_ps < steps.steps.front().start_ps) {
+        piece.time_ps = std::min(piece.time_ps, steps.steps.front().start_ps - from_ps);
+      }
+      from_ps += piece.time_ps;
+      pieces.push_back(piece);
+    } while (from_ps < graph.Time(edge.to));
+  }
+  return pieces;
+}
+
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
   PathBreakdown breakdown;
   ShareIndex index(graph, &breakdown.shares);
-  for (EdgeId id : path.edges) {
-    const GraphEdge& edge = graph.edges[id];
-    breakdown.time_ps[static_cast<int>(edge.bound_by)] += edge.weight_ps;
-    EventShare& share = index.Find(edge);
-    share.time_ps += edge.weight_ps;
-    ++share.count;
+  // An edge that steps cut is one edge all the same.
+  std::pair<EdgeId, BoundBy> last = {kNoEdge, BoundBy::kNothing};
+  for (const PathPiece& piece : CutAtSteps(graph, path, FindStepTimes(graph))) {
+    breakdown.time_ps[static_cast<int>(piece.bound_by)] += piece.time_ps;
+    EventShare& share = index.Find(graph.edges[piece.edge], piece.bound_by);
+    share.time_ps += piece.time_ps;
+    const std::pair<EdgeId, BoundBy> counted = {piece.edge, piece.bound_by};
+    if (std::exchange(last, counted) != counted) ++share.count;
   }
   return breakdown;
 }

@@ -5,11 +5,14 @@
 #define CRITICAL_PATH_GRAPH_CRITICAL_PATH_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "critical_path/graph/path_graph.h"
+#include "critical_path/graph/step_times.h"
 
 namespace meridian {
 
@@ -37,6 +40,21 @@ std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& 
 // FailedPrecondition; a sum that no int64 holds is OutOfRange.
 absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph);
 
+// A stretch of the path: all the time of one of its edges, or the part of it that lies in one step.
+struct PathPiece {
+  EdgeId edge = kNoEdge;
+  int64_t time_ps = 0;
+  // That of the edge, or kBeforeStep for time before the first step, while work that was launched
+  // earlier ran.
+  BoundBy bound_by = BoundBy::kNothing;
+  // Where in StepTimes::steps the step is that it lies in; absent for none.
+  std::optional<size_t> step;
+};
+
+// Returns the path cut where steps begin and end, in order. Their times add up to the path's length.
+std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& path,
+                                  const StepTimes& steps);
+
 // The time on the path that is booked on one event for one reason.
 struct EventShare {
   // kNoEvent: time that is booked on no event, all of one reason together; of host gaps all before
@@ -60,6 +78,8 @@ struct PathBreakdown {
   int64_t Of(BoundBy bound_by) const { return time_ps[static_cast<int>(bound_by)]; }
 };
 
+// Time before the first step, while work that was launched earlier ran, counts as kBeforeStep and is
+// booked on no event.
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path);
 
 }  // namespace meridian

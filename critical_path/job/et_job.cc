@@ -142,8 +142,13 @@ class EtJobLoader {
       TimedNode& node = execution_.nodes[index];
       if (!node.step.has_value()) continue;
       if (*node.step > steps.last) node.is_chosen = false;
+      // Work of an earlier step belongs to none of the chosen ones.
+      if (*node.step < steps.first) node.step.reset();
       // A gap may last until something of the next step.
-      if (!steps.Contains(*node.step) || execution_.graph.is_host_gap(index)) continue;
+      if (!node.step.has_value() || !steps.Contains(*node.step) ||
+          execution_.graph.is_host_gap(index)) {
+        continue;
+      }
       const auto [window, is_new] =
           windows_.emplace(execution_.graph.rank(index), RankWindow{node.start_ns, node.end_ns});
       window->second.start_ns = std::min(window->second.start_ns, node.start_ns);

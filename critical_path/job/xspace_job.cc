@@ -132,9 +132,12 @@ class XSpaceJobLoader {
       timed.bound_by = BoundByOf(node.op_kind, node.resource.kind == ResourceKind::kHostThread,
                                  node.IsCommunication());
       timed.category = CategoryOf(node);
-      timed.step = node.step;
+      // Work of an earlier step belongs to none of the chosen ones; that of a later step is left out,
+      // even if it started before these had ended.
+      if (!steps_.has_value() || node.step.value_or(steps_->first) >= steps_->first) {
+        timed.step = node.step;
+      }
       if (node.work != nullptr) {
-        // Work of a later step is left out, even if it started before the chosen ones had ended.
         timed.is_chosen =
             !steps_.has_value() || !timed.step.has_value() || *timed.step <= steps_->last;
         const auto [it, is_first] = first_of_kernel.emplace(node.kernel, index);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "critical_path/report/path_report.pb.h"
 #include "xla_profiler/base/json/exact_decimal.h"
@@ -52,6 +53,7 @@ void ReportGraph(const PathGraph& graph, PathReport* report) {
   }
   report->set_window_start_us(Micros(graph.window_start_ps));
   report->set_window_end_us(Micros(graph.window_end_ps));
+  report->set_begin_us(Micros(FindStepTimes(graph).before_end_ps.value_or(graph.window_start_ps)));
 }
 
 void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool without_gpus,
@@ -140,41 +142,27 @@ void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares,
   }
 }
 
-// Sums the path up by steps. Time that is booked on no event, or on one of no step, belongs to the
-// step of what comes next.
-void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& blame,
-                 bool without_gpus, PathReport* report) {
-  std::map<int64_t, std::map<BoundBy, int64_t>> steps;
-  int64_t step = kNoStep;
-  // What comes after the last of a step belongs to that.
-  for (EdgeId id : path.edges) {
-    const GraphEventId event = graph.edges[id].event;
-    if (event != kNoEvent && graph.events[event].step != kNoStep) step = graph.events[event].step;
-  }
-  for (auto id = path.edges.rbegin(); id != path.edges.rend(); ++id) {
-    const GraphEdge& edge = graph.edges[*id];
-    const int64_t own = edge.event == kNoEvent ? kNoStep : graph.events[edge.event].step;
-    if (own != kNoStep) step = own;
-    if (step != kNoStep && edge.bound_by != BoundBy::kBeforeStep) {
-      steps[step][edge.bound_by] += edge.weight_ps;
-    }
+// The length of each step, and what the path spent most of it on.
+void ReportSteps(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps,
+                 const Blame& blame, bool without_gpus, PathReport* report) {
+  std::vector<std::map<BoundBy, int64_t>> spent_ps(steps.steps.size());
+  for (const PathPiece& piece : CutAtSteps(graph, path, steps)) {
+    if (piece.step.has_value()) spent_ps[*piece.step][piece.bound_by] += piece.time_ps;
   }
   std::map<int64_t, std::vector<const BlameRow*>> rows_of_step;
   for (const BlameRow& row : blame.rows) {
     if (row.step.has_value()) rows_of_step[*row.step].push_back(&row);
   }
-  for (const auto& [number, times_ps] : steps) {
+  for (size_t i = 0; i < steps.steps.size(); ++i) {
     PathStepReport* out = report->add_steps();
-    out->set_step(number);
-    int64_t sum_ps = 0;
+    out->set_step(steps.steps[i].step);
+    out->set_us(Micros(steps.steps[i].length_ps()));
     BoundBy most = BoundBy::kNothing;
-    for (const auto& [bound_by, time_ps] : times_ps) {
-      sum_ps += time_ps;
-      if (most == BoundBy::kNothing || time_ps > times_ps.at(most)) most = bound_by;
+    for (const auto& [bound_by, time_ps] : spent_ps[i]) {
+      if (most == BoundBy::kNothing || time_ps > spent_ps[i].at(most)) most = bound_by;
     }
-    out->set_us(Micros(sum_ps));
     out->set_bound_by(std::string(BoundByName(most, without_gpus)));
-    const auto found = rows_of_step.find(number);
+    const auto found = rows_of_step.find(steps.steps[i].step);
     if (found == rows_of_step.end()) continue;
     std::map<int64_t, double> by_rank;
     for (const BlameRow* row : found->second) by_rank[row->rank] += Micros(row->time_ps);
@@ -444,7 +432,7 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, length_ps, &report);
   ReportEvents(graph, breakdown.shares, length_ps, source.without_gpus, &report);
   const Blame blame = FindBlame(graph);
-  ReportSteps(graph, path, blame, source.without_gpus, &report);
+  ReportSteps(graph, path, FindStepTimes(graph), blame, source.without_gpus, &report);
   ReportBlame(blame, length_ps, source.without_gpus, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
@@ -458,9 +446,13 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
     edit->set_text(edits[i].text);
     edit->set_matched(result.matched[i]);
   }
-  // From when the first rank begins, since ranks may begin their steps apart.
-  what_if->set_length_us_before(measured.length_us() + measured.before_step_us());
-  what_if->set_length_us_after(report->length_us() + report->before_step_us());
+  // Of graphs that explain the whole window: from when the first rank begins, since ranks may begin
+  // their steps apart, but without the time in which work launched earlier ran.
+  const auto length_us = [](const PathReport& of) {
+    return of.hta_compatible() ? of.length_us() : of.window_end_us() - of.begin_us();
+  };
+  what_if->set_length_us_before(length_us(measured));
+  what_if->set_length_us_after(length_us(*report));
   *what_if->mutable_breakdown_before() = measured.breakdown();
   *what_if->mutable_breakdown_after() = report->breakdown();
   what_if->set_changed_events(result.changed_events);
@@ -505,13 +497,19 @@ std::string PathCsv(const GraphSource& source, const PathGraph& graph, const Cri
   std::string out =
       "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n";
   const int64_t length_ps = path.length_ps - BreakDown(graph, path).Of(BoundBy::kBeforeStep);
+  const StepTimes steps = FindStepTimes(graph);
   for (EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
-    if (edge.bound_by == BoundBy::kBeforeStep) continue;
-    AppendPicosAsMicros(graph.instants[edge.from].time_ps, &out);
+    int64_t start_ps = graph.Time(edge.from), time_ps = edge.weight_ps;
+    if (steps.before_end_ps.has_value() && start_ps < *steps.before_end_ps) {
+      time_ps = graph.Time(edge.to) - *steps.before_end_ps;
+      start_ps = *steps.before_end_ps;
+    }
+    if (edge.bound_by == BoundBy::kBeforeStep || time_ps < 0) continue;
+    AppendPicosAsMicros(start_ps, &out);
     out += ",";
-    AppendPicosAsMicros(edge.weight_ps, &out);
-    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(edge.weight_ps, length_ps),
+    AppendPicosAsMicros(time_ps, &out);
+    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(time_ps, length_ps),
                           BoundByName(edge.bound_by, source.without_gpus), EdgeTypeName(edge.type));
     if (edge.event == kNoEvent) {
       out += ",,,,,,\n";

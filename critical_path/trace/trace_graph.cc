@@ -85,6 +85,14 @@ class Builder {
     graph_.events.reserve(chosen_.rows.size());
     std::optional<KinetoSteps> steps;
     if (in_.steps.empty()) steps.emplace(table_);
+    const std::vector<bool> is_earlier = FindEarlierWork(table_, dependencies_);
+    // By row: when it ran on the host, or was launched.
+    std::vector<int64_t> called_ps(steps.has_value() ? table_.size() : 0);
+    for (EventRow row = 0; row < called_ps.size(); ++row) called_ps[row] = table_.start_ps(row);
+    for (const DeviceDependency& edge : dependencies_.edges) {
+      if (called_ps.empty() || edge.kind != DeviceDependencyKind::kLaunch) continue;
+      called_ps[edge.to] = table_.start_ps(edge.from);
+    }
     for (EventRow row : chosen_.rows) {
       event_of_row_[row] = static_cast<GraphEventId>(graph_.events.size());
       GraphEvent event;
@@ -94,9 +102,32 @@ class Builder {
       event.duration_ps = std::min(table_.end_ps(row), graph_.window_end_ps) - event.start_ps;
       event.category = table_.category(row);
       event.position = in_.positions[row];
-      event.step =
-          steps.has_value() ? steps->At(table_.start_ps(row)).value_or(kNoStep) : in_.steps[row];
+      if (!steps.has_value()) {
+        event.step = in_.steps[row];
+      } else if (!is_earlier[row] && called_ps[row] >= window_.start_ps) {
+        event.step = steps->At(called_ps[row]).value_or(kNoStep);
+      }
       graph_.events.push_back(event);
+    }
+    TakeEarlyStartsBack();
+  }
+
+  // Work that started a little before the work before it on its stream had ended waited for that
+  // all the same: it starts when that ends.
+  void TakeEarlyStartsBack() {
+    for (TrackId track = 0; track < table_.tracks().size(); ++track) {
+      if (table_.track(track).kind != TrackKind::kDevice) continue;
+      std::optional<WorkSpan> before;
+      for (const EventRow row : track_index_.Rows(track)) {
+        if (event_of_row_[row] == kNoEvent) continue;
+        GraphEvent& event = graph_.events[event_of_row_[row]];
+        const WorkSpan span = {event.start_ps, event.start_ps + event.duration_ps};
+        if (before.has_value() && StartsEarly(*before, span)) {
+          event.start_ps = before->end_ps;
+          event.duration_ps = span.end_ps - before->end_ps;
+        }
+        if (!before.has_value() || span.end_ps > before->end_ps) before = span;
+      }
     }
   }
 
@@ -168,7 +199,6 @@ class Builder {
       is_launched |= launches;
       const GraphEventId from = event_of_row_[dependency.from];
       if (from == kNoEvent) continue;
-      if (launches && in_.steps.empty()) graph_.events[work].step = graph_.events[from].step;
       if (launches && graph_.events[from].category == EventCategory::kRuntimeApi) {
         add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
             EndInstant(from));

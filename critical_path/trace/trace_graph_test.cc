@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
@@ -486,6 +487,51 @@ TEST(TraceGraphTest, ThePathSpansTheWindowOfAnyTrace) {
   }
   EXPECT_GT(built_traces, 280);
   EXPECT_GT(windows, 250);
+}
+
+// A thread that asks every 100 us whether a collective is over has no part in the graph: with its
+// pauses the schedule could not get shorter.
+TEST(TraceGraphTest, AThreadThatOnlyAsksBoundsNothing) {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 10, 1);
+  trace.Kernel("k", 20, 400, 7, 1);
+  for (int i = 0; i < 5; ++i) trace.Call("cudaEventQuery", 100 * i + 50, 1, 10 + i, kOtherThread);
+  ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
+  EXPECT_EQ(built.trace.graph.events.size(), 2);
+  EXPECT_EQ(built.path.length_ps, 420 * kPsPerUs);
+}
+
+// The second kernel starts 5 us before the first has ended, and waited for it all the same.
+TEST(TraceGraphTest, AnEarlyStartIsTakenBack) {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 10, 1);
+  trace.Call("cudaLaunchKernel", 10, 10, 2);
+  trace.Kernel("first", 20, 400, 7, 1);
+  trace.Kernel("second", 415, 100, 7, 2);
+  ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
+  EXPECT_THAT(Steps(built),
+              ElementsAre("gpu_kernel_launch_overhead first 20", "gpu_compute_bound first 400",
+                          "gpu_compute_bound second 95"));
+}
+
+// The first kernel was launched before the profile began: it belongs to no step, and what started
+// when it had ended waited for it.
+TEST(TraceGraphTest, WorkLaunchedBeforeTheProfileBelongsToNoStep) {
+  KinetoTrace trace;
+  trace.Annotation("ProfilerStep#3", 0, 30);
+  trace.Call("cudaLaunchKernel", 5, 10, 1);
+  trace.Call("cudaLaunchKernel", 16, 4, 2);
+  trace.Kernel("earlier", 10, 300, 7, 99);
+  trace.Kernel("earlier too", 312, 100, 8, 98);
+  trace.Kernel("own", 414, 100, 7, 1);
+  trace.Kernel("own too", 520, 10, 8, 2);
+  ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
+  const PathGraph& graph = built.trace.graph;
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    EXPECT_EQ(graph.events[id].step == kNoStep, absl::StartsWith(graph.EventName(id), "earlier"))
+        << graph.EventName(id);
+  }
+  EXPECT_EQ(BreakDown(graph, built.path).Of(BoundBy::kNotInTrace), 0);
 }
 
 }  // namespace

@@ -133,10 +133,13 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
       is_call[edge.to] = true;
     }
   }
+  const std::vector<bool> is_earlier = FindEarlierWork(table, dependencies);
+  const std::vector<bool> is_worker = FindWorkers(table, dependencies);
   const auto starts_in_window = [&](EventRow row) {
     return table.start_ps(row) >= window.start_ps && table.start_ps(row) < window.end_ps;
   };
   const auto is_launched_in_window = [&](EventRow work) {
+    if (is_earlier[work]) return false;
     return starts_in_window(launch_of_row[work] == kNoRow ? work : launch_of_row[work]);
   };
   WindowRows result;
@@ -151,7 +154,8 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
   }
   const auto is_chosen_on_host = [&](EventRow row) {
     const bool is_work =
-        is_call[row] || IsHostWork(table.category(row)) || loads_data[table.name_id(row)];
+        (is_worker[table.track_id(row)] && (is_call[row] || IsHostWork(table.category(row)))) ||
+        loads_data[table.name_id(row)];
     return is_work && (starts_in_window(row) || (table.start_ps(row) < window.start_ps &&
                                                  table.end_ps(row) > window.start_ps));
   };

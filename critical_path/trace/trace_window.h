@@ -54,12 +54,13 @@ struct WindowRows {
 
 // Chooses
 //
-// - operators, calls, whatever launches device work or waits for it, and the host's events whose
-//   name loads data (`loads_data`, by the table's names), that begin in the window or begin before
-//   and end in it;
+// - operators, calls and whatever launches device work or waits for it, of threads that work
+//   (thread_turns.h: nobody waits for one that only watches), and the host's events whose name loads
+//   data (`loads_data`, by the table's names), that begin in the window or begin before and end in
+//   it;
 // - device work that was launched in the window, whenever it runs;
 // - device work launched earlier that runs in the window. Work whose launch is unknown counts by
-//   its own start.
+//   its own start, unless it was launched before the profile began.
 //
 // FailedPrecondition when there is none; OutOfRange when times or events are too many to count.
 absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,

@@ -116,6 +116,12 @@ class Finder {
     }
   }
 
+  bool HasEnded(EventRow work, EventRow next) const {
+    return table_.end_ps(work) <= table_.start_ps(next) ||
+           StartsEarly({table_.start_ps(work), table_.end_ps(work)},
+                       {table_.start_ps(next), table_.end_ps(next)});
+  }
+
   // Takes a stream's work in order of the starts.
   void AddStreamOrder(const std::vector<EventRow>& work) {
     // Started and not known to have ended, the first to end on top.
@@ -123,12 +129,11 @@ class Finder {
     std::priority_queue<Ending, std::vector<Ending>, std::greater<Ending>> running;
     std::optional<EventRow> last_ended;
     for (EventRow row : work) {
-      const int64_t start_ps = table_.start_ps(row);
-      if (running.empty() || running.top().first > start_ps) {
+      if (running.empty() || !HasEnded(running.top().second, row)) {
         if (last_ended.has_value())
           AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
       }
-      while (!running.empty() && running.top().first <= start_ps) {
+      while (!running.empty() && HasEnded(running.top().second, row)) {
         last_ended = running.top().second;
         running.pop();
         AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
@@ -322,6 +327,26 @@ void SortDependencies(std::vector<DeviceDependency>* edges) {
     return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
   });
   edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
+}
+
+std::vector<bool> FindEarlierWork(const EventTable& table, const DeviceDependencies& dependencies) {
+  std::vector<bool> is_launched(table.size());
+  // By stream: when the first work started whose call is in the profile.
+  std::vector<std::optional<int64_t>> first_ps(table.tracks().size());
+  for (const DeviceDependency& edge : dependencies.edges) {
+    if (edge.kind != DeviceDependencyKind::kLaunch) continue;
+    is_launched[edge.to] = true;
+    const int64_t start_ps = table.start_ps(edge.to);
+    std::optional<int64_t>& first = first_ps[table.track_id(edge.to)];
+    first = std::min(first.value_or(start_ps), start_ps);
+  }
+  std::vector<bool> is_earlier(table.size());
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (is_launched[row] || !IsDeviceWork(table.category(row))) continue;
+    const std::optional<int64_t>& first = first_ps[table.track_id(row)];
+    is_earlier[row] = first.has_value() && table.start_ps(row) <= *first;
+  }
+  return is_earlier;
 }
 
 DeviceDependencies FindDeviceDependencies(const EventTable& table,

@@ -208,6 +208,37 @@ TEST(DeviceDependenciesTest, BranchesOfAGraphForkAndJoin) {
   EXPECT_EQ(FindBadEdge(profile.table(), found), "");
 }
 
+// A kernel of 50 us that starts 10 us before the work before it has ended waits for that; one that
+// starts 26 us before is a branch of its own.
+TEST(DeviceDependenciesTest, WorkThatStartsALittleEarlyWaitsForTheWorkBefore) {
+  constexpr int64_t kUs = 1'000'000;
+  Profile profile;
+  const TrackId stream = profile.AddStream(0, 7);
+  profile.Work(stream, "a", 0, 100 * kUs, 1);
+  profile.Work(stream, "early", 90 * kUs, 140 * kUs, 2);
+  profile.Work(stream, "branch", 114 * kUs, 200 * kUs, 3);
+  const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
+              ElementsAre("stream order: a -> early", "stream order: a -> branch"));
+  EXPECT_EQ(found.overlapping, 1);
+}
+
+TEST(DeviceDependenciesTest, WorkBeforeTheFirstLaunchOfItsStreamWasLaunchedEarlier) {
+  Profile profile;
+  const TrackId stream = profile.AddStream(0, 7), other = profile.AddStream(0, 8);
+  const EventRow earlier = profile.Work(stream, "earlier", 10, 20, 99);
+  const EventRow launched = profile.Kernel(stream, "launched", 15, 20, 30);
+  const EventRow unknown = profile.Work(stream, "unknown", 40, 50, 98);
+  // Nothing tells that this stream's launches were recorded.
+  const EventRow alone = profile.Work(other, "alone", 10, 20, 97);
+  const std::vector<bool> found =
+      FindEarlierWork(profile.table(), FindDeviceDependencies(profile.table(), {}));
+  EXPECT_TRUE(found[earlier]);
+  EXPECT_FALSE(found[launched]);
+  EXPECT_FALSE(found[unknown]);
+  EXPECT_FALSE(found[alone]);
+}
+
 TEST(DeviceDependenciesTest, InstantsAtOneTimeAreInFileOrder) {
   Profile profile;
   const TrackId stream = profile.AddStream(0, 7);

@@ -182,7 +182,7 @@ TEST(DeviceDependenciesJsonTest, DependenciesOfARealTraceWithoutCudaSync) {
   EXPECT_EQ(trace.found.num_work, 337);
   EXPECT_THAT(EdgeCounts(trace.found),
               ElementsAre("launch: 238", "stream order: 335", "event wait: 2", "event sync: 4",
-                          "device sync: 2"));
+                          "device sync: 2", "inferred wait: 3"));
   EXPECT_THAT(UnresolvedTexts(trace.found),
               ElementsAre("launch, no call: 99", "event wait, record unknown: 28",
                           "event sync, record unknown: 32"));
