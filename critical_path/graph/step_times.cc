@@ -91,6 +91,11 @@ std::optional<int64_t> StepTimes::MedianPs() const {
   return MiddlePs(lengths_ps);
 }
 
+std::optional<int64_t> StepTimes::MeanPs() const {
+  if (steps.empty()) return std::nullopt;
+  return (steps.back().end_ps - steps.front().start_ps) / static_cast<int64_t>(steps.size());
+}
+
 StepTimes FindStepTimes(const PathGraph& graph) {
   const std::map<int64_t, RankSteps> ranks = ReadRanks(graph);
   std::map<int64_t, std::vector<int64_t>> ends_ps;

@@ -43,8 +43,10 @@ struct StepTimes {
 
   // Returns where in `steps` the step is that a time lies in; nullopt for none.
   std::optional<size_t> Find(int64_t time_ps) const;
-  // Returns the median length in ps; nullopt without steps.
+  // Return the median and the mean length in ps; nullopt without steps. A rank that is late in a few
+  // steps shows in the mean alone.
   std::optional<int64_t> MedianPs() const;
+  std::optional<int64_t> MeanPs() const;
 };
 
 // Takes the ends of device work; where no device work has a step, those of the host's.

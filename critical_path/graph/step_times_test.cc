@@ -73,6 +73,7 @@ TEST_F(StepTimesTest, WorkLaunchedEarlierIsBeforeTheFirstStep) {
   Device(0, 2, 220, 310);
   EXPECT_THAT(Texts(), ElementsAre("1: 100..200", "2: 200..310"));
   EXPECT_THAT(FindStepTimes(graph_).before_end_ps, Optional(100));
+  EXPECT_THAT(FindStepTimes(graph_).MeanPs(), Optional(105));
 }
 
 TEST_F(StepTimesTest, WorkThatWasOverLongBeforeDoesNotHoldTheFirstStepUp) {

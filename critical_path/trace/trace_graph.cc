@@ -85,7 +85,7 @@ class Builder {
     graph_.events.reserve(chosen_.rows.size());
     std::optional<KinetoSteps> steps;
     if (in_.steps.empty()) steps.emplace(table_);
-    const std::vector<bool> is_earlier = FindEarlierWork(table_, dependencies_);
+    is_earlier_ = FindEarlierWork(table_, dependencies_);
     // By row: when it ran on the host, or was launched.
     std::vector<int64_t> called_ps(steps.has_value() ? table_.size() : 0);
     for (EventRow row = 0; row < called_ps.size(); ++row) called_ps[row] = table_.start_ps(row);
@@ -104,9 +104,10 @@ class Builder {
       event.position = in_.positions[row];
       if (!steps.has_value()) {
         event.step = in_.steps[row];
-      } else if (!is_earlier[row] && called_ps[row] >= window_.start_ps) {
+      } else if (!is_earlier_[row] && called_ps[row] >= window_.start_ps) {
         event.step = steps->At(called_ps[row]).value_or(kNoStep);
       }
+      has_steps_ = has_steps_ || event.step != kNoStep;
       graph_.events.push_back(event);
     }
     TakeEarlyStartsBack();
@@ -218,8 +219,11 @@ class Builder {
             EndInstant(from));
       }
     }
-    // Without a cause it was launched before the window, or nobody knows when.
-    if (causes.empty()) {
+    // Without a cause it was launched before the window, or nobody knows when. What was before the
+    // profile is before its steps.
+    if (causes.empty() && has_steps_ && is_earlier_[chosen_.rows[work]]) {
+      causes.push_back({kWindowStart, EdgeType::kDependency, BoundBy::kBeforeStep, kNoEvent});
+    } else if (causes.empty()) {
       add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead, kWindowStart);
     }
     for (Cause& cause : causes) {
@@ -390,6 +394,9 @@ class Builder {
   // By the table's names: whether events so called load data, and the graph's name or kNoName.
   const std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
+  // By the table's rows: whether it was launched before the profile began.
+  std::vector<bool> is_earlier_;
+  bool has_steps_ = false;
   // By the graph's names.
   std::vector<NameTraits> traits_;
   // By lane: its last instant, or kNoInstant.

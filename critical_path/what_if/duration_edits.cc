@@ -94,9 +94,24 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* sch
   return absl::OkStatus();
 }
 
-// What makes events of different ranks counterparts: name, kind of lane, and how many of that name
-// and kind the rank has before.
-using OpKey = std::tuple<NameId, TrackKind, int64_t>;
+// What makes events of different ranks counterparts: step, name, place, and how many of these the
+// rank has before.
+using OpKey = std::tuple<int64_t, NameId, int64_t, int64_t>;
+
+// Returns by lane what is the same place on other ranks: the devices, or the n-th of the host's
+// threads in the order in which these began. Stages of a pipeline take forward and backward passes,
+// which are on two threads, in different orders.
+std::vector<int64_t> FindPlaces(const Schedule& schedule, const std::vector<GraphEventId>& order) {
+  constexpr int64_t kNoPlace = -1, kDevice = 0;
+  std::vector<int64_t> places(schedule.graph.lanes.size(), kNoPlace);
+  std::map<int64_t, int64_t> threads;
+  for (const GraphEventId id : order) {
+    int64_t& place = places[schedule.LaneOf(id)];
+    if (place != kNoPlace) continue;
+    place = schedule.IsOnDevice(id) ? kDevice : ++threads[schedule.RankOf(id)];
+  }
+  return places;
+}
 
 // Returns the events of each key, in order of rank.
 std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const Schedule& schedule) {
@@ -109,13 +124,14 @@ std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const Schedule& sche
     return std::make_tuple(schedule.RankOf(a), graph.events[a].start_ps, a) <
            std::make_tuple(schedule.RankOf(b), graph.events[b].start_ps, b);
   });
-  std::map<std::tuple<int64_t, NameId, TrackKind>, int64_t> seen;
+  const std::vector<int64_t> places = FindPlaces(schedule, order);
+  std::map<std::tuple<int64_t, int64_t, NameId, int64_t>, int64_t> seen;
   std::map<OpKey, std::vector<GraphEventId>> counterparts;
   for (GraphEventId id : order) {
-    const TrackKind kind = graph.lanes[schedule.LaneOf(id)].kind;
-    const NameId name = graph.events[id].name;
-    const int64_t occurrence = seen[{schedule.RankOf(id), name, kind}]++;
-    counterparts[{name, kind, occurrence}].push_back(id);
+    const int64_t place = places[schedule.LaneOf(id)];
+    const GraphEvent& event = graph.events[id];
+    const int64_t occurrence = seen[{schedule.RankOf(id), event.step, event.name, place}]++;
+    counterparts[{event.step, event.name, place, occurrence}].push_back(id);
   }
   return counterparts;
 }

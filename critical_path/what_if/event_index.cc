@@ -135,6 +135,29 @@ std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
   return waits;
 }
 
+// Returns by event whether it communicates with a rank, or is of that rank and communicates.
+std::vector<bool> FindCompany(const Schedule& schedule, int64_t rank) {
+  const PathGraph& graph = schedule.graph;
+  // Calls visit(meeting, event) for each event that comes to a meeting or leaves it.
+  const auto for_each_member = [&](const auto& visit) {
+    for (const GraphEdge& edge : graph.edges) {
+      if (schedule.IsMeeting(edge.to) && schedule.IsOfEvent(edge.from)) {
+        visit(edge.to, graph.instants[edge.from].event);
+      } else if (schedule.IsMeeting(edge.from) && schedule.IsOfEvent(edge.to)) {
+        visit(edge.from, graph.instants[edge.to].event);
+      }
+    }
+  };
+  std::vector<bool> has_rank(graph.instants.size()), meets(graph.events.size());
+  for_each_member([&](InstantId meeting, GraphEventId event) {
+    if (schedule.RankOf(event) == rank) has_rank[meeting] = true;
+  });
+  for_each_member([&](InstantId meeting, GraphEventId event) {
+    if (has_rank[meeting]) meets[event] = true;
+  });
+  return meets;
+}
+
 // Returns by name whether the condition holds for it.
 std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition) {
   std::vector<bool> matches(graph.names.size());
@@ -252,6 +275,10 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
       const std::vector<bool> waits =
           FindWaiting(schedule_, condition.waiting_rank, condition.number);
       return keep_if([&](GraphEventId id) { return waits[id]; });
+    }
+    case Field::kWith: {
+      const std::vector<bool> meets = FindCompany(schedule_, condition.number);
+      return keep_if([&](GraphEventId id) { return meets[id]; });
     }
     case Field::kRank:
       return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).rank == condition.number; });

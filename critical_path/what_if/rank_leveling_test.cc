@@ -66,5 +66,13 @@ TEST(RankLevelingTest, LinksAreBetweenRanksThatMeet) {
   EXPECT_THAT(WhatIfError(ThreeRanks(), "scale link=0->0 2"), HasSubstr("nothing matches"));
 }
 
+TEST(RankLevelingTest, ARanksCompanyCommunicatesWithIt) {
+  ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(ThreeRanks(), "scale with=1 0.5"));
+  // The all-reduce on all three.
+  EXPECT_THAT(result.matched, ElementsAre(3));
+  EXPECT_EQ(result.path.length_ps, (44 + 10) * 1'000'000);
+  EXPECT_THAT(WhatIfError(ThreeRanks(), "scale with=7 2"), HasSubstr("nothing matches"));
+}
+
 }  // namespace
 }  // namespace meridian

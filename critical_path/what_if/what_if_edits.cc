@@ -148,8 +148,8 @@ class Lexer {
 };
 
 // In the order of Condition::Field.
-constexpr absl::string_view kFieldNames[] = {"name",    "within", "category", "rank", "link",
-                                             "process", "thread", "stream",   "event"};
+constexpr absl::string_view kFieldNames[] = {"name", "within",  "category", "rank",   "link",
+                                             "with", "process", "thread",   "stream", "event"};
 
 struct Verb {
   absl::string_view name;
@@ -263,7 +263,8 @@ absl::StatusOr<Condition> ParseCondition(const Token& token) {
     RETURN_IF_ERROR(ParsePattern(token, &condition));
   } else if (condition.field == Field::kLink) {
     RETURN_IF_ERROR(ParseLink(token, &condition));
-  } else if (condition.field == Field::kRank || condition.field == Field::kEvent) {
+  } else if (condition.field == Field::kRank || condition.field == Field::kWith ||
+             condition.field == Field::kEvent) {
     const std::optional<int64_t> number = ParseNumber(token.value);
     if (!number.has_value()) {
       return ErrorAt(token, absl::StrCat("'", token.value, "' is no ", token.field,

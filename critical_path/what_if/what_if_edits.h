@@ -20,6 +20,7 @@
 //   category=WORD                  a category, group or delay of event_index.h
 //   rank=N  link=A->B  event=N     the rank; rank B's events that wait for rank A's; the event's
 //                                  place in its trace file
+//   with=N                         rank N takes part in what the event communicates
 //   process=WORD  thread=WORD  stream=WORD
 //                                  as the trace calls them (pid, tid)
 //
@@ -54,6 +55,7 @@ struct Condition {
     kCategory,
     kRank,
     kLink,
+    kWith,
     kProcess,
     kThread,
     kStream,

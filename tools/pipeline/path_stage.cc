@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "critical_path/job/job_analysis.h"
 #include "critical_path/what_if/what_if.h"
@@ -105,12 +106,13 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
 
 class GraphDescription {
  public:
-  GraphDescription(const PathGraph& graph, bool without_gpus, RunReport* report)
-      : graph_(graph), without_gpus_(without_gpus), report_(report) {}
+  GraphDescription(const PathGraph& graph, bool without_gpus,
+                   const std::vector<SlowRank>& slow_ranks, RunReport* report)
+      : graph_(graph), without_gpus_(without_gpus), report_(report), slow_ranks_(slow_ranks) {}
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
-    FindSteps();
+    steps_ = FindStepTimes(graph_);
     DescribeSteps();
     DescribeBreakdown();
     DescribeBlame();
@@ -120,10 +122,13 @@ class GraphDescription {
   }
 
  private:
-  struct Span {
-    int64_t start_ps = 0;
-    int64_t end_ps = 0;
-  };
+  // Returns 0 for what is no step.
+  int64_t LengthPs(int64_t number) const {
+    for (const StepTime& step : steps_.steps) {
+      if (step.step == number) return step.length_ps();
+    }
+    return 0;
+  }
 
   // More digits are only bytes.
   static double Nanoseconds(double us) { return std::round(us * 1000) / 1000; }
@@ -135,62 +140,45 @@ class GraphDescription {
     return static_cast<double>(ps - graph_.window_start_ps) * kUsPerPs;
   }
 
-  // Steps by what devices did in them; by what hosts did where devices did nothing.
-  void FindSteps() {
-    for (const TrackKind kind : {TrackKind::kDevice, TrackKind::kHost}) {
-      for (const GraphEvent& event : graph_.events) {
-        if (event.step == kNoStep || graph_.lanes[event.lane].kind != kind) continue;
-        const int64_t end_ps = event.start_ps + event.duration_ps;
-        const auto [known, is_new] = steps_.insert({event.step, {event.start_ps, end_ps}});
-        if (is_new) continue;
-        known->second.start_ps = std::min(known->second.start_ps, event.start_ps);
-        known->second.end_ps = std::max(known->second.end_ps, end_ps);
-      }
-      if (!steps_.empty()) break;
-    }
-    // A step lasts from the end of the one before, since steps overlap and follow at once. Their numbers
-    // need not be in order.
-    std::vector<Span*> order;
-    for (auto& [step, span] : steps_) order.push_back(&span);
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Span* a, const Span* b) { return a->end_ps < b->end_ps; });
-    for (size_t i = 1; i < order.size(); ++i) order[i]->start_ps = order[i - 1]->end_ps;
-  }
-
   void DescribeSteps() {
     RunSummary& run = *report_->mutable_run();
     run.set_wall_ms(static_cast<double>(graph_.window_end_ps - graph_.window_start_ps) * kMsPerPs);
     run.set_events(static_cast<int64_t>(graph_.events.size()));
-    std::vector<double> times;
-    for (const auto& [step, span] : steps_) {
+    for (const StepTime& step : steps_.steps) {
       ReportedStep& row = *report_->add_steps();
-      row.set_step(step);
-      row.set_start_ms(Ms(span.start_ps));
-      row.set_end_ms(Ms(span.end_ps));
-      times.push_back(row.end_ms() - row.start_ms());
+      row.set_step(step.step);
+      row.set_start_ms(Ms(step.start_ps));
+      row.set_end_ms(Ms(step.end_ps));
     }
-    run.set_steps(static_cast<int64_t>(times.size()));
-    if (times.empty()) return;
-    const double median = Median(times);
+    run.set_steps(static_cast<int64_t>(steps_.steps.size()));
+    const std::optional<int64_t> median_ps = steps_.MedianPs();
+    if (!median_ps.has_value()) return;
     std::vector<double> distances;
-    for (double time : times) distances.push_back(std::abs(time - median));
-    run.set_step_ms(median);
+    for (const StepTime& step : steps_.steps) {
+      distances.push_back(std::abs(static_cast<double>(step.length_ps() - *median_ps)) * kMsPerPs);
+    }
+    run.set_step_ms(static_cast<double>(*median_ps) * kMsPerPs);
+    run.set_step_mean_ms(static_cast<double>(*steps_.MeanPs()) * kMsPerPs);
     run.set_step_spread_ms(Median(distances));
   }
 
   void DescribeBreakdown() {
     std::map<std::tuple<std::optional<int64_t>, std::optional<int64_t>, BoundBy>, int64_t> parts;
     std::set<BoundBy> kinds;
-    for (const EventShare& share : BreakDown(graph_, path_).shares) {
-      if (share.bound_by == BoundBy::kNothing || share.time_ps == 0) continue;
-      const GraphEventId event = share.event != kNoEvent ? share.event : share.before;
-      std::optional<int64_t> step, rank;
-      if (event != kNoEvent) {
-        rank = graph_.LaneOf(event).rank;
-        if (graph_.events[event].step != kNoStep) step = graph_.events[event].step;
+    for (const PathPiece& piece : CutAtSteps(graph_, path_, steps_)) {
+      // What was before the first step is in no length.
+      if (piece.bound_by == BoundBy::kNothing || piece.bound_by == BoundBy::kBeforeStep ||
+          piece.time_ps == 0) {
+        continue;
       }
-      parts[{step, rank, share.bound_by}] += share.time_ps;
-      kinds.insert(share.bound_by);
+      const GraphEdge& edge = graph_.edges[piece.edge];
+      const GraphEventId event =
+          edge.event != kNoEvent ? edge.event : graph_.instants[edge.to].event;
+      std::optional<int64_t> step, rank;
+      if (event != kNoEvent) rank = graph_.LaneOf(event).rank;
+      if (piece.step.has_value()) step = steps_.steps[*piece.step].step;
+      parts[{step, rank, piece.bound_by}] += piece.time_ps;
+      kinds.insert(piece.bound_by);
     }
     for (const auto& [key, time_ps] : parts) {
       PathPart& part = *report_->add_path();
@@ -225,10 +213,7 @@ class GraphDescription {
       double whole_ms = report_->run().wall_ms();
       if (key.first.has_value()) {
         part.set_step(*key.first);
-        const auto span = steps_.find(*key.first);
-        if (span != steps_.end()) {
-          whole_ms = static_cast<double>(span->second.end_ps - span->second.start_ps) * kMsPerPs;
-        }
+        whole_ms = static_cast<double>(LengthPs(*key.first)) * kMsPerPs;
       }
       int64_t sum_ps = 0;
       const Cause* most = nullptr;
@@ -266,26 +251,34 @@ class GraphDescription {
     std::vector<std::pair<std::string, std::string>> edits = {
         {"communication takes half the time", "scale category=communication 0.5"},
         {"computation takes half the time", "scale category=compute 0.5"},
-        {"hosts have no gaps", "set category=host_gap 0us"},
+        {"hosts never keep the device waiting", "set category=host_gap 0us"},
         {"kernels start as soon as they are launched", "set category=launch 0us"}};
     if (straggler_.has_value()) {
       edits.push_back({absl::StrCat("rank ", *straggler_, " is as fast as the others"),
                        absl::StrCat("level rank=", *straggler_)});
     }
-    const double whole_ms = static_cast<double>(path_.length_ps) * kMsPerPs;
+    for (const SlowRank& slow : slow_ranks_) {
+      edits.push_back(
+          {SlowLinkWhatIf(slow.rank), absl::StrFormat("scale category=communication with=%d %.6f",
+                                                      slow.rank, 1 / slow.times_slower)});
+    }
     // Of one step, or of the whole where there are none.
-    const double unit_ms = report_->run().has_step_ms() ? report_->run().step_ms() : whole_ms;
+    const double unit_ms = UnitMs(steps_, path_);
     for (const auto& [what, text] : edits) {
       const absl::StatusOr<std::vector<WhatIfEdit>> parsed = ParseWhatIfEdits(text);
       if (!parsed.ok()) continue;
       const absl::StatusOr<WhatIfResult> result = RunWhatIf(graph_, path_, false, *parsed);
       // What matches nothing would not help either.
-      if (!result.ok() || whole_ms <= 0) continue;
+      if (!result.ok()) continue;
       WhatIfPart& part = *report_->add_what_if();
       part.set_what(what);
-      part.set_step_ms(unit_ms * static_cast<double>(result->path.length_ps) * kMsPerPs / whole_ms);
+      part.set_step_ms(UnitMs(FindStepTimes(result->schedule.graph), result->path));
       part.set_saved_ms(unit_ms - part.step_ms());
     }
+  }
+
+  static double UnitMs(const StepTimes& steps, const CriticalPath& path) {
+    return static_cast<double>(steps.MeanPs().value_or(path.length_ps)) * kMsPerPs;
   }
 
   // Which steps fit into the timeline: the longest first.
@@ -294,12 +287,8 @@ class GraphDescription {
     for (const GraphEvent& event : graph_.events) ++counts[event.step];
     std::vector<int64_t> order;
     for (const auto& [step, count] : counts) order.push_back(step);
-    const auto length = [&](int64_t step) {
-      const auto span = steps_.find(step);
-      return span == steps_.end() ? 0 : span->second.end_ps - span->second.start_ps;
-    };
     std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return length(a) > length(b); });
+                     [&](int64_t a, int64_t b) { return LengthPs(a) > LengthPs(b); });
     std::set<int64_t> shown;
     size_t events = 0;
     for (int64_t step : order) {
@@ -467,7 +456,8 @@ class GraphDescription {
   const bool without_gpus_;
   RunReport* const report_;
   CriticalPath path_;
-  std::map<int64_t, Span> steps_;
+  StepTimes steps_;
+  const std::vector<SlowRank>& slow_ranks_;
   std::optional<int64_t> straggler_;
 };
 
@@ -482,11 +472,16 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
   job.progress = options.progress;
   ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
   for (const std::string& note : analysis.source.notes) report->add_notes(note);
-  return DescribeGraph(analysis.graph, analysis.source.without_gpus, report);
+  return DescribeGraph(analysis.graph, analysis.source.without_gpus, options.slow_ranks, report);
 }
 
-absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus, RunReport* report) {
-  return GraphDescription(graph, without_gpus, report).Describe();
+absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus,
+                           const std::vector<SlowRank>& slow_ranks, RunReport* report) {
+  return GraphDescription(graph, without_gpus, slow_ranks, report).Describe();
+}
+
+std::string SlowLinkWhatIf(int64_t rank) {
+  return absl::StrCat("the link of rank ", rank, " is as fast as the others'");
 }
 
 }  // namespace meridian

@@ -4,6 +4,7 @@
 #ifndef TOOLS_PIPELINE_PATH_STAGE_H_
 #define TOOLS_PIPELINE_PATH_STAGE_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,8 +18,16 @@
 
 namespace meridian {
 
+// A rank whose link is slower than others'.
+struct SlowRank {
+  int64_t rank = 0;
+  double times_slower = 1;
+};
+
 struct PathStageOptions {
   InputFileOptions input;
+  // What if their links were as fast as the others' is asked, too.
+  std::vector<SlowRank> slow_ranks;
   // Called before each file is read; may be null.
   std::function<void(size_t position)> progress;
 };
@@ -29,7 +38,11 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
                           const PathStageOptions& options, RunReport* report);
 
 // The same for a graph at hand.
-absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus, RunReport* report);
+absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus,
+                           const std::vector<SlowRank>& slow_ranks, RunReport* report);
+
+// What the answer to "what if a rank's link were as fast as the others'" is called in what_if.
+std::string SlowLinkWhatIf(int64_t rank);
 
 // Pages stay usable with so many events; those of the longest steps come first.
 inline constexpr size_t kMaxTimelineEvents = 100000;

@@ -18,8 +18,8 @@ using ::testing::SizeIs;
 class PathStageTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_OK(
-        DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), /*without_gpus=*/false, &report_));
+    ASSERT_OK(DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), /*without_gpus=*/false,
+                            /*slow_ranks=*/{{1, 2.0}}, &report_));
   }
 
   RunReport report_;
@@ -47,6 +47,9 @@ TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
   bool levelled = false;
   for (const WhatIfPart& part : report_.what_if()) {
     EXPECT_NEAR(part.step_ms() + part.saved_ms(), report_.run().wall_ms(), 1e-9) << part.what();
+    if (part.what() == SlowLinkWhatIf(1)) {
+      EXPECT_NEAR(part.saved_ms(), kTransferUs / 2 * 1e-3, 1e-6);
+    }
     if (part.what() != "rank 1 is as fast as the others") continue;
     levelled = true;
     EXPECT_NEAR(part.saved_ms(), 0.1, 1e-3);

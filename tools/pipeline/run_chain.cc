@@ -149,6 +149,16 @@ void DescribeAlignment(const CombineReport& combined, RunReport* report) {
                            (transfer.transfer_ms() * 1e6));
     }
   }
+  for (const CombinedLink& link : combined.slow_links()) {
+    ReportedLink& row = *report->add_slow_links();
+    row.set_rank(link.rank());
+    row.set_times_slower(link.times_slower());
+    *row.mutable_or_ranks() = link.or_ranks();
+    row.set_transfers(link.transfers());
+    row.set_compared_with(link.compared_with());
+  }
+  report->set_link_ranks_compared(combined.link_ranks_compared());
+  report->set_link_ranks(combined.link_ranks());
   for (const std::string& note : combined.notes()) report->add_notes(note);
 }
 
@@ -198,6 +208,9 @@ class Chain {
       PathStageOptions options;
       options.input = request_.combine.input;
       options.progress = [&](size_t position) { bar.Update(position); };
+      for (const CombinedLink& link : result_.combined.slow_links()) {
+        options.slow_ranks.push_back({link.rank(), link.times_slower()});
+      }
       return DescribePath(file_system_, aligned_, options, record->mutable_report());
     }));
     std::vector<std::string> inputs = aligned_;
@@ -403,13 +416,19 @@ class Chain {
       report.add_notes(note);
       result_.combined.add_notes(note);
     }
+    for (ReportedLink& link : *report.mutable_slow_links()) {
+      link.set_hostname(hosts[link.rank()]);
+      for (const WhatIfPart& part : report.what_if()) {
+        if (part.what() == SlowLinkWhatIf(link.rank())) link.set_cost_ms(part.saved_ms());
+      }
+    }
     // The simulation leaves the first and the last step out: the same share of the step as it is told
     // here.
     for (WhatIfPart& part : *report.mutable_what_if()) {
       const double now_ms = part.step_ms() + part.saved_ms();
-      if (part.what() != kTwiceTheBandwidth || !(now_ms > 0) || !report.run().has_step_ms())
+      if (part.what() != kTwiceTheBandwidth || !(now_ms > 0) || !report.run().has_step_mean_ms())
         continue;
-      const double scale = report.run().step_ms() / now_ms;
+      const double scale = report.run().step_mean_ms() / now_ms;
       part.set_step_ms(part.step_ms() * scale);
       part.set_saved_ms(part.saved_ms() * scale);
       if (part.has_low_ms()) part.set_low_ms(part.low_ms() * scale);

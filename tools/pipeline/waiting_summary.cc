@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "trace_alignment/collectives/skew.h"
+#include "trace_alignment/collectives/slow_links.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
@@ -30,6 +32,7 @@ class WaitingSummary {
     DescribeRanks();
     DescribeSteps();
     DescribeTransfers();
+    DescribeLinks();
   }
 
  private:
@@ -111,6 +114,28 @@ class WaitingSummary {
       cell.set_transfer_ms(Median(times.transfer_ms));
       cell.set_wait_ms(Median(times.wait_ms));
     }
+  }
+
+  void DescribeLinks() {
+    std::optional<int64_t> uncertainty_ps = 0;
+    for (const CombinedNode& node : report_->nodes()) {
+      if (report_->nodes_size() < 2 || !uncertainty_ps.has_value()) break;
+      uncertainty_ps = node.has_uncertainty_max_ns()
+                           ? std::make_optional(std::max(
+                                 *uncertainty_ps, node.uncertainty_max_ns() * kPsPerNs))
+                           : std::nullopt;
+    }
+    const SlowLinks found = FindSlowLinks(table_, uncertainty_ps);
+    for (const SlowLink& link : found.links) {
+      CombinedLink& row = *report_->add_slow_links();
+      row.set_rank(link.rank);
+      row.set_times_slower(link.times_slower);
+      for (const uint32_t rank : link.or_ranks) row.add_or_ranks(rank);
+      row.set_transfers(link.transfers);
+      row.set_compared_with(link.compared_with);
+    }
+    report_->set_link_ranks_compared(found.compared_ranks);
+    report_->set_link_ranks(found.ranks);
   }
 
   // How long it was, and how much of it all ranks have.

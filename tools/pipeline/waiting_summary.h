@@ -10,7 +10,7 @@
 
 namespace meridian {
 
-// Fills in wall time, steps, kinds, ranks and transfers. The table is that of the run, on the common
+// Fills in wall time, steps, kinds, ranks, transfers and slow links. The table is that of the run, on the common
 // clock; the report has its nodes, which tell the ids of ranks.
 void DescribeWaiting(const CollectiveTable& table, const CollectiveRun& run, CombineReport* report);
 

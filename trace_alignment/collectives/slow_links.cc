@@ -1,0 +1,191 @@
+#include "trace_alignment/collectives/slow_links.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/types/span.h"
+#include "trace_alignment/collectives/skew.h"
+#include "xla_profiler/base/statistics.h"
+
+namespace meridian {
+namespace {
+
+// A link is slow when its transfers take so many times what others' take: repeats of a transfer
+// differ by a quarter, their quickest tenth by a few percent.
+constexpr double kNotablySlower = 1.4;
+constexpr double kQuickest = 0.1;
+// A group with fewer transfers tells nothing.
+constexpr size_t kFewestTransfers = 3;
+// A rank's link is slow though so much of its transfers, by the time that they usually take, are as
+// fast as others': of few bytes the time does not depend on the link's speed.
+constexpr double kUnaffectedShare = 0.1;
+
+using Group = std::vector<uint32_t>;
+// Transfers that can be compared: of one kind, so many bytes, and so many ranks.
+using Key = std::tuple<CollectiveKind, int64_t, size_t>;
+using TimesByGroup = std::map<Group, std::vector<double>>;
+
+Group SortedRanks(const std::vector<CollectiveMember>& members) {
+  Group group;
+  for (const CollectiveMember& member : members) group.push_back(member.rank);
+  std::sort(group.begin(), group.end());
+  group.erase(std::unique(group.begin(), group.end()), group.end());
+  return group;
+}
+
+std::map<Key, TimesByGroup> ReadTransfers(const CollectiveTable& table) {
+  std::map<Key, TimesByGroup> transfers;
+  const auto add = [&](const MatchedOp& op, Group group, int64_t time_ps) {
+    if (time_ps <= 0 || group.size() < 2) return;
+    const Key key(op.kind, op.operand_bytes, group.size());
+    transfers[key][std::move(group)].push_back(static_cast<double>(time_ps));
+  };
+  for (const CollectiveInstance& instance : table.instances()) {
+    if (instance.missing > 0) continue;
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    const MatchedOp& op = table.OpOf(instance);
+    if (IsSynchronising(op.kind)) {
+      int64_t shortest_ps = std::numeric_limits<int64_t>::max();
+      for (const CollectiveMember& member : members) {
+        shortest_ps = std::min(shortest_ps, member.end_ps - member.start_ps);
+      }
+      add(op, SortedRanks({members.begin(), members.end()}), shortest_ps);
+      continue;
+    }
+    for (const MemberPair& pair : table.PairsOf(instance)) {
+      const CollectiveMember &source = members[pair.source], &target = members[pair.target];
+      // What comes to receive later than it was sent finds the data there.
+      if (source.start_ps < target.start_ps) continue;
+      add(op, SortedRanks({source, target}), PairTransferPs(table, instance, pair));
+    }
+  }
+  return transfers;
+}
+
+// What one group did again and again, beside what others did alike.
+struct Comparison {
+  Group group;
+  // How many times longer than usual it took.
+  double ratio = 1;
+  // What its transfers would usually take together, in ps.
+  double weight = 0;
+  int64_t transfers = 0;
+  int64_t compared_with = 0;
+};
+
+std::vector<Comparison> Compare(const std::map<Key, TimesByGroup>& transfers,
+                                std::optional<int64_t> clock_uncertainty_ps) {
+  std::vector<Comparison> comparisons;
+  for (const auto& [key, groups] : transfers) {
+    std::vector<double> sorted;
+    int64_t count = 0;
+    for (const auto& [group, times] : groups) {
+      if (times.size() < kFewestTransfers) continue;
+      sorted.push_back(Quantile(times, kQuickest));
+      count += static_cast<int64_t>(times.size());
+    }
+    if (sorted.size() < 2) continue;
+    // What is usual: three of four groups may have a slow member.
+    std::sort(sorted.begin(), sorted.end());
+    const double usual = sorted[(sorted.size() - 1) / 4];
+    if (!IsSynchronising(std::get<0>(key)) &&
+        (!clock_uncertainty_ps.has_value() || usual < static_cast<double>(*clock_uncertainty_ps))) {
+      continue;
+    }
+    for (const auto& [group, times] : groups) {
+      if (times.size() < kFewestTransfers) continue;
+      const auto own = static_cast<int64_t>(times.size());
+      comparisons.push_back({group, Quantile(times, kQuickest) / usual,
+                             usual * static_cast<double>(own), own, count - own});
+    }
+  }
+  return comparisons;
+}
+
+// Returns the ratio below which that share of the weight lies.
+double WeightedQuantile(std::vector<const Comparison*> comparisons, double share) {
+  std::sort(comparisons.begin(), comparisons.end(),
+            [](const Comparison* a, const Comparison* b) { return a->ratio < b->ratio; });
+  double whole = 0, sum = 0;
+  for (const Comparison* comparison : comparisons) whole += comparison->weight;
+  for (const Comparison* comparison : comparisons) {
+    sum += comparison->weight;
+    if (sum >= share * whole) return comparison->ratio;
+  }
+  return comparisons.back()->ratio;
+}
+
+// The comparisons that a rank takes part in, by rank.
+using OfRank = std::map<uint32_t, std::vector<const Comparison*>>;
+
+double LeastRatio(const std::vector<const Comparison*>& comparisons) {
+  double least = comparisons[0]->ratio;
+  for (const Comparison* comparison : comparisons) least = std::min(least, comparison->ratio);
+  return least;
+}
+
+// Returns the rank that explains most of what is slow; nullopt when nothing is.
+std::optional<uint32_t> FindSlowest(const OfRank& ranks) {
+  std::optional<uint32_t> slowest;
+  for (const auto& [rank, comparisons] : ranks) {
+    if (WeightedQuantile(comparisons, kUnaffectedShare) < kNotablySlower) continue;
+    if (slowest.has_value() && LeastRatio(comparisons) <= LeastRatio(ranks.at(*slowest))) continue;
+    slowest = rank;
+  }
+  return slowest;
+}
+
+}  // namespace
+
+SlowLinks FindSlowLinks(const CollectiveTable& table, std::optional<int64_t> clock_uncertainty_ps) {
+  const std::map<Key, TimesByGroup> transfers = ReadTransfers(table);
+  const std::vector<Comparison> comparisons = Compare(transfers, clock_uncertainty_ps);
+  OfRank ranks;
+  for (const Comparison& comparison : comparisons) {
+    for (const uint32_t rank : comparison.group) ranks[rank].push_back(&comparison);
+  }
+  SlowLinks found;
+  std::set<uint32_t> all_ranks;
+  for (const auto& [key, groups] : transfers) {
+    for (const auto& [group, times] : groups) all_ranks.insert(group.begin(), group.end());
+  }
+  found.ranks = static_cast<int64_t>(all_ranks.size());
+  found.compared_ranks = static_cast<int64_t>(ranks.size());
+  // What one slow link explains is no reason to suspect another.
+  while (const std::optional<uint32_t> slowest = FindSlowest(ranks)) {
+    const std::vector<const Comparison*> own = ranks[*slowest];
+    SlowLink& link = found.links.emplace_back();
+    link.rank = *slowest;
+    link.times_slower = WeightedQuantile(own, 0.5);
+    for (const Comparison* comparison : own) {
+      link.transfers += comparison->transfers;
+      link.compared_with += comparison->compared_with;
+    }
+    for (const auto& [rank, others] : ranks) {
+      if (rank != *slowest && others == own) link.or_ranks.push_back(rank);
+    }
+    for (auto it = ranks.begin(); it != ranks.end();) {
+      std::vector<const Comparison*>& of_rank = it->second;
+      of_rank.erase(std::remove_if(of_rank.begin(), of_rank.end(),
+                                   [&](const Comparison* comparison) {
+                                     return absl::c_linear_search(comparison->group, *slowest);
+                                   }),
+                    of_rank.end());
+      it = of_rank.empty() ? ranks.erase(it) : std::next(it);
+    }
+  }
+  std::stable_sort(
+      found.links.begin(), found.links.end(),
+      [](const SlowLink& a, const SlowLink& b) { return a.times_slower > b.times_slower; });
+  return found;
+}
+
+}  // namespace meridian

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links that are slower than others, found by comparing like with like: what several groups, or
+// pairs, of ranks did with the same kind of collective and the same number of bytes.
+//
+//   all-reduce of 576 KiB    {0,1} 4.9 ms   {2,3} 4.9 ms   {4,5} 11.8 ms   {6,7} 4.9 ms
+//   all-reduce of 6.8 MiB    {0,2,4,6} 90 ms               {1,3,5,7} 227 ms
+//
+// Both slow groups have rank 5, and rank 4 is in a group that is as fast as any: the link of rank 5
+// is 2.4 times slower. A rank's link is at least as fast as the fastest group it is in, so each
+// rank counts with the least of its groups' ratios.
+//
+// What counts is how long data moved when nothing else was in the way: the quickest tenth of a
+// group's transfers. A group's transfer is the shortest of its members' parts, which that of the
+// last to come is, so that no clock has a say; a pair's needs both clocks.
+#ifndef TRACE_ALIGNMENT_COLLECTIVES_SLOW_LINKS_H_
+#define TRACE_ALIGNMENT_COLLECTIVES_SLOW_LINKS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trace_alignment/collectives/collective_table.h"
+
+namespace meridian {
+
+struct SlowLink {
+  uint32_t rank = 0;
+  // How many times longer than those of others its transfers take.
+  double times_slower = 1;
+  // Ranks that are in all the same groups, so that the link may be theirs as well, in order.
+  std::vector<uint32_t> or_ranks;
+  // How many transfers of the rank there were to compare, and how many of others beside them.
+  int64_t transfers = 0;
+  int64_t compared_with = 0;
+};
+
+struct SlowLinks {
+  // The slowest first.
+  std::vector<SlowLink> links;
+  // How many ranks take part in a transfer that others have made alike, of how many that transfer
+  // anything. Of the rest nothing is known.
+  int64_t compared_ranks = 0;
+  int64_t ranks = 0;
+};
+
+// The table's times are those of the common clock, which is known within `clock_uncertainty_ps`: pairs
+// that usually take less are not compared, and none are when it is absent, since nobody knows.
+SlowLinks FindSlowLinks(const CollectiveTable& table, std::optional<int64_t> clock_uncertainty_ps);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_COLLECTIVES_SLOW_LINKS_H_
