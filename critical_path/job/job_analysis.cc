@@ -155,7 +155,7 @@ absl::Status CheckRanks(const std::vector<int64_t>& present, int64_t rank_count,
   if (missing.empty()) return absl::OkStatus();
   const std::string text = absl::StrCat("no trace has the work of rank ",
                                         absl::StrJoin(missing, ", "), " of ", rank_count);
-  if (present.size() > 1 && !options.rank.has_value()) {
+  if (present.size() > 1 && !options.rank.has_value() && !options.allow_missing_ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat(text, "; give the traces of all ranks, or choose one rank with --rank"));
   }

@@ -40,6 +40,9 @@ struct JobOptions {
   std::optional<int64_t> rank;
   // Go on when collectives end before they began elsewhere.
   bool allow_violations = false;
+  // Go on when several ranks have a trace, but not all: waiting for the others looks like
+  // communication.
+  bool allow_missing_ranks = false;
   // Called with how much has been read so far: files, or bytes of Chakra traces; may be null.
   std::function<void(size_t done)> progress;
 };

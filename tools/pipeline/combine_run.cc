@@ -531,17 +531,19 @@ class CombinePipeline {
     return absl::OkStatus();
   }
 
+  bool HasMeasuredClocks() const {
+    return !request_.files.offsets.empty() || !request_.files.probes.empty();
+  }
+
   // Kineto traces that nothing ties together keep their clocks only if that was asked for.
   absl::Status CheckKinetoRun() const {
-    RETURN_IF_ERROR(CheckOneRun(run_));
+    RETURN_IF_ERROR(CheckOneRun(run_, HasMeasuredClocks()));
     const bool has_collectives =
         std::any_of(run_.profiles.begin(), run_.profiles.end(),
                     [](const ProfileCollectives& profile) { return !profile.events.empty(); });
     const AlignmentMethod method = request_.alignment.method;
-    const bool needs_collectives =
-        method == AlignmentMethod::kCollectives ||
-        (method == AlignmentMethod::kAuto && request_.files.offsets.empty() &&
-         request_.files.probes.empty());
+    const bool needs_collectives = method == AlignmentMethod::kCollectives ||
+                                   (method == AlignmentMethod::kAuto && !HasMeasuredClocks());
     if (has_collectives || !needs_collectives || nodes_.size() < 2) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat(run_.profiles[0].trace,

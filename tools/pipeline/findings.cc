@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/pipeline/path_stage.h"
 #include "tools/pipeline/simulation_stage.h"
 #include "tools/report/quantities.h"
 #include "xla_profiler/base/statistics.h"
@@ -31,8 +32,15 @@ constexpr size_t kMostNamedSteps = 4;
 constexpr double kNotableSaving = 0.01;
 // Communication that the path spends less on than this is not what the run waits for.
 constexpr double kNotableCommunication = 0.2;
-// A simulation that is farther off answers nothing.
-constexpr double kUselessError = 0.3;
+// Ranks that wait for each other for more than this of the time, nobody being late, need a word.
+constexpr double kMuchWaiting = 0.1;
+// A mean that differs more from its median is worth telling.
+constexpr double kNotableDifference = 0.03;
+constexpr size_t kMostNamedRanks = 8;
+// Lengths that differ by less are the same number; what halving communication saves may differ so
+// much, of a step, from half of its share.
+constexpr double kSameShare = 1e-6;
+constexpr double kTolerance = 0.05;
 constexpr absl::string_view kCommunicationLabel = "communication";
 
 std::string Time(double ms) { return DurationText(ms * kNsPerMs); }
@@ -43,14 +51,37 @@ std::string Percent(double share) {
 }
 
 Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::string_view section,
-                    std::string headline, std::string detail) {
+                    std::string headline, std::string detail, std::string rests_on = "") {
   Finding finding;
   finding.set_topic(std::string(topic));
   finding.set_verdict(std::string(verdict));
   finding.set_section(std::string(section));
   finding.set_headline(std::move(headline));
   finding.set_detail(std::move(detail));
+  finding.set_rests_on(std::move(rests_on));
   return finding;
+}
+
+// What the run's steps are called, and one of them, or all of it, in a sentence.
+std::string StepWord(const RunSummary& run) {
+  return run.step_source() == kPeriods ? "period" : "step";
+}
+std::string UnitText(const RunReport& report) {
+  return report.run().has_step_ms() ? absl::StrCat("a ", StepWord(report.run())) : "the run";
+}
+
+// All steps together, or all the time where there are none.
+double WholeMs(const RunReport& report) {
+  return report.run().has_step_mean_ms()
+             ? report.run().step_mean_ms() * static_cast<double>(report.run().steps())
+             : report.run().wall_ms();
+}
+
+const WhatIfPart* FindWhatIf(const RunReport& report, absl::string_view what) {
+  for (const WhatIfPart& part : report.what_if()) {
+    if (part.what() == what) return &part;
+  }
+  return nullptr;
 }
 
 std::string RankName(const RunReport& report, int64_t rank) {
@@ -70,12 +101,85 @@ std::string Capitalised(std::string text) {
   return text;
 }
 
+std::string RankList(const google::protobuf::RepeatedField<int64_t>& ranks) {
+  const size_t shown = std::min<size_t>(ranks.size(), kMostNamedRanks);
+  std::string text = absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
+                                  absl::StrJoin(ranks.begin(), ranks.begin() + shown, ", "));
+  const size_t more = static_cast<size_t>(ranks.size()) - shown;
+  return more == 0 ? text : absl::StrCat(text, " and ", more, " more");
+}
+
+// Says why times of different ranks cannot be compared; empty when they can.
+std::string WhyNotComparable(const Evidence& evidence) {
+  if (evidence.missing_ranks_size() > 0) {
+    return absl::StrCat("no profile of ", RankList(evidence.missing_ranks()), " of ",
+                        evidence.job_ranks(), " was given");
+  }
+  if (evidence.lost_size() > 0) {
+    const LostEvents& first = evidence.lost(0);
+    return absl::StrCat(
+        "the profile of rank ", first.rank(), " has ", WithThousands(first.collectives()),
+        " of the ", WithThousands(first.expected()),
+        " collectives that the others say it took part in",
+        evidence.lost_size() == 1
+            ? ""
+            : absl::StrCat(", and ", evidence.lost_size() - 1, " more ranks lack some, too"));
+  }
+  if (evidence.unknown_clocks_size() > 0) {
+    return absl::StrCat("nothing ties the clock of ", RankList(evidence.unknown_clocks()),
+                        " to the others");
+  }
+  return "";
+}
+
+// What a finding about several ranks rests on.
+std::string RestsOn(const RunReport& report) {
+  const Evidence& evidence = report.evidence();
+  std::vector<std::string> parts;
+  if (evidence.collectives() > 0) {
+    parts.push_back(absl::StrCat(WithThousands(evidence.complete_collectives()), " of ",
+                                 WithThousands(evidence.collectives()),
+                                 " collectives that all their ranks have"));
+  }
+  if (evidence.steps() > 0) {
+    parts.push_back(absl::StrCat(evidence.common_steps(), " of ", evidence.steps(),
+                                 " steps that all ranks have"));
+  }
+  if (evidence.has_clock_uncertainty_ms()) {
+    parts.push_back(absl::StrCat("clocks known within ", Time(evidence.clock_uncertainty_ms())));
+  }
+  return parts.empty() ? "" : absl::StrCat("Rests on ", absl::StrJoin(parts, ", "), ".");
+}
+
+// What is lacking comes first, since all else has to be read with it in mind.
+std::optional<Finding> EvidenceFinding(const RunReport& report) {
+  const std::string why = WhyNotComparable(report.evidence());
+  if (why.empty()) return std::nullopt;
+  std::string detail =
+      "What needs all ranks is not known: who is late, what the network costs, what would help.";
+  for (const LostEvents& lost : report.evidence().lost()) {
+    if (report.evidence().lost_size() > static_cast<int>(kMostNamedRanks)) break;
+    absl::StrAppend(&detail, " Rank ", lost.rank(), " has ", WithThousands(lost.collectives()),
+                    " of ", WithThousands(lost.expected()), " collectives.");
+  }
+  if (report.evidence().unknown_clocks_size() > 0) {
+    absl::StrAppend(&detail, " The clock of ", RankList(report.evidence().unknown_clocks()),
+                    " is not known: compare no times with it.");
+  }
+  return MakeFinding("evidence", "bad", "clocks", absl::StrCat(Capitalised(why), "."),
+                     std::move(detail));
+}
+
 Finding RunFinding(const RunReport& report) {
   const RunSummary& run = report.run();
+  const Evidence& evidence = report.evidence();
   // Profiles without collectives do not say which ranks they are.
   const int64_t count = run.ranks() > 0 ? run.ranks() : report.nodes_size();
   std::string headline =
       absl::StrCat(run.framework(), run.framework().empty() ? "" : " run of ", count,
+                   run.ranks() > 0 && run.ranks() < evidence.job_ranks()
+                       ? absl::StrCat(" of ", evidence.job_ranks())
+                       : "",
                    run.ranks() > 0 ? " rank" : " profile", count == 1 ? "" : "s");
   if (run.hosts_size() > 0) {
     absl::StrAppend(&headline, " on ", run.hosts_size(),
@@ -83,14 +187,23 @@ Finding RunFinding(const RunReport& report) {
   }
   std::string detail;
   if (run.has_step_ms()) {
-    absl::StrAppend(&headline, ": ", run.steps(), run.steps() == 1 ? " step of " : " steps of ",
-                    Time(run.step_ms()), run.steps() > 1 ? " in the median." : ".");
+    absl::StrAppend(&headline, ": ", run.steps(), " ", StepWord(run), run.steps() == 1 ? "" : "s",
+                    " of ", Time(run.step_ms()), run.steps() > 1 ? " in the median." : ".");
     if (run.steps() > 2 && run.step_spread_ms() > 0) {
-      detail =
-          absl::StrCat("Half of the steps lie within ", Time(run.step_spread_ms()), " of that.");
+      detail = absl::StrCat("Half of them lie within ", Time(run.step_spread_ms()), " of that");
+      // A few that take longer show in the mean alone.
+      if (std::abs(run.step_mean_ms() - run.step_ms()) > kNotableDifference * run.step_ms()) {
+        absl::StrAppend(&detail, "; the mean is ", Time(run.step_mean_ms()));
+      }
+      absl::StrAppend(&detail, ".");
+    }
+    if (run.step_source() == kPeriods) {
+      absl::StrAppend(&detail, detail.empty() ? "" : " ",
+                      "The profiles mark no steps: these are the periods of repeating work.");
     }
   } else if (run.wall_ms() > 0) {
-    absl::StrAppend(&headline, ": ", Time(run.wall_ms()), ".");
+    absl::StrAppend(&headline, ": ", Time(run.wall_ms()), " in one piece.");
+    detail = "The profiles mark no steps, and no work repeats.";
   } else {
     absl::StrAppend(&headline, ".");
   }
@@ -100,17 +213,37 @@ Finding RunFinding(const RunReport& report) {
   return MakeFinding("run", "info", "timeline", std::move(headline), std::move(detail));
 }
 
+// How long, of all the time, the ranks waited in collectives for others, in the mean.
+double WaitedShare(const RunReport& report) {
+  double waited_ms = 0;
+  for (const RankWait& rank : report.rank_waits()) waited_ms += rank.waited_ms();
+  const double whole_ms = WholeMs(report) * static_cast<double>(report.rank_waits_size());
+  return whole_ms > 0 ? waited_ms / whole_ms : 0;
+}
+
 std::optional<Finding> StragglerFinding(const RunReport& report) {
-  if (report.run().ranks() < 2 || report.path_size() == 0) return std::nullopt;
+  const Evidence& evidence = report.evidence();
+  if (report.run().ranks() < 2 && evidence.job_ranks() < 2) return std::nullopt;
+  const std::string why_not = WhyNotComparable(evidence);
+  if (!why_not.empty()) {
+    return MakeFinding("straggler", "unknown", "blame", "Who is late is not known.",
+                       absl::StrCat(Capitalised(why_not), "."));
+  }
+  if (report.run().events() == 0) return std::nullopt;
   struct OfRank {
     double caused_ms = 0;
     std::set<int64_t> led;
     const BlamePart* worst = nullptr;
   };
   std::map<int64_t, OfRank> ranks;
-  // By step, the rank that kept others waiting longest. Rows are sorted by that.
+  // By step, the rank that kept others waiting longest. Rows are sorted by that. What clocks may be
+  // off by is no lateness.
   std::map<int64_t, const BlamePart*> leaders;
+  const double uncertainty_ms = evidence.clock_uncertainty_ms();
+  const BlamePart* longest = nullptr;
   for (const BlamePart& part : report.blame()) {
+    if (part.caused_ms() <= uncertainty_ms) continue;
+    if (longest == nullptr) longest = &part;
     OfRank& rank = ranks[part.rank()];
     rank.caused_ms += part.caused_ms();
     if (rank.worst == nullptr) rank.worst = &part;
@@ -120,22 +253,47 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   for (const auto& [step, part] : leaders) {
     if (part->share() >= kNotableShare) ranks[part->rank()].led.insert(step);
   }
-  const double whole_ms = report.run().has_step_ms()
-                              ? report.run().step_ms() * static_cast<double>(report.run().steps())
-                              : report.run().wall_ms();
+  const double whole_ms = WholeMs(report);
   const auto late = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
     return a.second.caused_ms < b.second.caused_ms;
   });
   const int64_t all_steps = std::max<int64_t>(1, report.run().steps());
   const auto steps = static_cast<double>(all_steps);
   if (late == ranks.end() || !(whole_ms > 0) || late->second.caused_ms < kNotableShare * whole_ms) {
+    if (uncertainty_ms * steps > kNotableShare * whole_ms) {
+      return MakeFinding(
+          "straggler", "unknown", "blame",
+          absl::StrCat("Whether a rank is late by less than ", Time(uncertainty_ms),
+                       " is not known."),
+          absl::StrCat("The clocks are known within ", Time(uncertainty_ms), ", and a ",
+                       StepWord(report.run()), " takes ", Time(whole_ms / steps),
+                       "; by more than that no rank is late."),
+          RestsOn(report));
+    }
+    const double waited = WaitedShare(report);
+    const std::string most =
+        late == ranks.end() || !(whole_ms > 0)
+            ? ""
+            : absl::StrCat(" For the one that does most, ", RankName(report, late->first),
+                           ", they wait ", Percent(late->second.caused_ms / whole_ms),
+                           " of the time.");
+    if (waited >= kMuchWaiting) {
+      return MakeFinding(
+          "straggler", "info", "waiting",
+          absl::StrCat("Ranks wait for each other for ", Percent(waited),
+                       " of the time, but none is late by its own doing."),
+          absl::StrCat(report.slow_links_size() > 0
+                           ? "They come from transfers that took longer, or wait for the order of "
+                             "the work."
+                           : "They wait for the order of the work, or come from transfers that "
+                             "ended later for them.",
+                       most),
+          RestsOn(report));
+    }
     return MakeFinding(
         "straggler", "good", "blame", "No rank keeps the others waiting for long.",
-        late == ranks.end() || !(whole_ms > 0)
-            ? "Nobody waited for a rank that was late by its own doing."
-            : absl::StrCat("For the one that does most, ", RankName(report, late->first),
-                           ", they wait ", Percent(late->second.caused_ms / whole_ms),
-                           " of the time."));
+        most.empty() ? "Nobody waited for a rank that was late by its own doing." : most.substr(1),
+        RestsOn(report));
   }
   const OfRank& rank = late->second;
   const double led = static_cast<double>(rank.led.size());
@@ -143,7 +301,8 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   // Few steps are named; a run without steps has none.
   std::string which;
   if (!rank.led.empty()) {
-    which = absl::StrCat(" in ", rank.led.size(), " of ", all_steps, " steps");
+    which =
+        absl::StrCat(" in ", rank.led.size(), " of ", all_steps, " ", StepWord(report.run()), "s");
     if (rank.led.size() <= kMostNamedSteps && led < steps) {
       absl::StrAppend(&which, " (", absl::StrJoin(rank.led, ", "), ")");
     }
@@ -152,155 +311,248 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   std::string headline =
       absl::StrCat(Capitalised(RankName(report, late->first)), " is late", which,
                    "; the others wait for it for ", Percent(share), " of the time.");
-  const auto in_step = [](const BlamePart& part) {
-    return part.has_step() ? absl::StrCat(" (step ", part.step(), ")") : "";
+  const auto in_step = [&](const BlamePart& part) {
+    return part.has_step() ? absl::StrCat(" (", StepWord(report.run()), " ", part.step(), ")") : "";
   };
   std::string detail = absl::StrCat(Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
   // Waiting need not make the run longer.
-  for (const WhatIfPart& part : report.what_if()) {
-    if (part.what() != absl::StrCat("rank ", late->first, " is as fast as the others")) continue;
-    const bool helps = part.saved_ms() > kNotableSaving * (part.step_ms() + part.saved_ms());
-    absl::StrAppend(&detail,
-                    helps ? absl::StrCat(" If it were as fast as the others, a step would take ",
-                                         Time(part.saved_ms()), " less.")
-                          : " If it were as fast as the others, steps would hardly be "
-                            "shorter: the critical path leads past it.");
+  const WhatIfPart* level =
+      FindWhatIf(report, absl::StrCat("rank ", late->first, " is as fast as the others"));
+  if (level != nullptr) {
+    const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
+    absl::StrAppend(&detail, " If it were as fast as the others, ",
+                    helps ? absl::StrCat(UnitText(report), " would take ", Time(level->saved_ms()),
+                                         " less in the mean.")
+                          : absl::StrCat(UnitText(report),
+                                         " would hardly be shorter: the critical path leads past "
+                                         "it."));
   }
-  const BlamePart& longest = report.blame(0);
-  if (longest.rank() != late->first) {
+  if (longest->rank() != late->first) {
     absl::StrAppend(&detail, " The longest single delay is that of ",
-                    RankName(report, longest.rank()), in_step(longest), ": ", longest.reason(),
+                    RankName(report, longest->rank()), in_step(*longest), ": ", longest->reason(),
                     ".");
   }
-  return MakeFinding("straggler", is_bad ? "bad" : "open", "blame", std::move(headline),
-                     std::move(detail));
+  return MakeFinding("straggler", is_bad ? "bad" : "info", "blame", std::move(headline),
+                     std::move(detail), RestsOn(report));
+}
+
+std::optional<Finding> LinksFinding(const RunReport& report) {
+  if (report.link_ranks() < 2) return std::nullopt;
+  if (report.slow_links_size() == 0) {
+    if (report.link_ranks_compared() < report.link_ranks()) {
+      return MakeFinding(
+          "links", "unknown", "network",
+          absl::StrCat(
+              "Whether a link is slower than others is not known",
+              report.link_ranks_compared() == 0
+                  ? ""
+                  : absl::StrCat(" for ", report.link_ranks() - report.link_ranks_compared(),
+                                 " of ", report.link_ranks(), " ranks"),
+              "."),
+          "It takes groups or pairs of ranks that transfer the same bytes in the same way; "
+          "collectives of all ranks have nothing beside them.");
+    }
+    return MakeFinding(
+        "links", "good", "network", "No link is slower than the others.",
+        "Groups and pairs of ranks that transfer the same bytes in the same way take "
+        "equally long.",
+        RestsOn(report));
+  }
+  const ReportedLink& link = report.slow_links(0);
+  std::string who = absl::StrCat("The link of ", RankName(report, link.rank()));
+  for (const int64_t rank : link.or_ranks()) absl::StrAppend(&who, " or ", RankName(report, rank));
+  std::string headline = absl::StrCat(
+      who, " is ", absl::StrFormat("%.1f", link.times_slower()), " times slower than the others'",
+      link.has_cost_ms() && link.cost_ms() > 0
+          ? absl::StrCat("; if it were not, ", UnitText(report), " would take ",
+                         Time(link.cost_ms()), " less")
+          : "",
+      ".");
+  std::string detail;
+  if (link.or_ranks_size() > 0) {
+    detail = "Which of them cannot be told: what they transfer, they transfer together. ";
+  }
+  for (int i = 1; i < report.slow_links_size(); ++i) {
+    absl::StrAppend(&detail, "That of ", RankName(report, report.slow_links(i).rank()), " is ",
+                    absl::StrFormat("%.1f", report.slow_links(i).times_slower()),
+                    " times slower. ");
+  }
+  absl::StrAppend(
+      &detail,
+      "Found by comparing transfers of the same kind and bytes; the cost is that of the "
+      "measured schedule, run again with its transfers so much shorter.");
+  return MakeFinding(
+      "links", "bad", "network", std::move(headline), std::move(detail),
+      absl::StrCat("Rests on ", WithThousands(link.transfers()), " of its transfers beside ",
+                   WithThousands(link.compared_with()), " of others."));
 }
 
 std::optional<Finding> ClockFinding(const RunReport& report) {
   if (report.nodes_size() < 2) return std::nullopt;
-  double largest = 0, uncertainty = 0;
+  const Evidence& evidence = report.evidence();
+  double largest = 0;
   const ReportedNode* farthest = nullptr;
-  std::vector<std::string> unknown;
-  // Some clocks, at least.
-  const bool is_stated = absl::c_any_of(
-      report.nodes(), [](const ReportedNode& node) { return node.has_uncertainty_max_ms(); });
   for (const ReportedNode& node : report.nodes()) {
-    if (node.method() == "unreachable" || (is_stated && !node.has_offset_ms())) {
-      unknown.push_back(absl::StrCat(node.node_id()));
-    }
     if (node.has_offset_ms() && std::abs(node.offset_ms()) > largest) {
       largest = std::abs(node.offset_ms());
       farthest = &node;
     }
-    if (node.has_uncertainty_max_ms()) {
-      uncertainty = std::max(uncertainty, node.uncertainty_max_ms());
-    }
   }
   const ReportedOrder& order = report.happens_before();
-  if (order.checked() == 0 && !is_stated && unknown.empty()) {
-    return MakeFinding("clocks", "open", "clocks", "Nothing tells whether the clocks agree.",
+  const bool is_stated = evidence.has_clock_uncertainty_ms();
+  const double uncertainty = evidence.clock_uncertainty_ms();
+  if (order.checked() == 0 && !is_stated && evidence.unknown_clocks_size() == 0) {
+    return MakeFinding("clocks", "unknown", "clocks", "Nothing tells whether the clocks agree.",
                        "There is no collective to check them with, and nobody measured them.");
   }
   const std::string broken =
       absl::StrCat(WithThousands(order.violations_before()), " of ", WithThousands(order.checked()),
                    " collectives ended before they began on another rank");
-  if (!unknown.empty()) {
-    return MakeFinding("clocks", "bad", "clocks",
-                       absl::StrCat("The clock of node ", absl::StrJoin(unknown, ", "),
+  if (evidence.unknown_clocks_size() > 0) {
+    return MakeFinding("clocks", "unknown", "clocks",
+                       absl::StrCat("The clock of ", RankList(evidence.unknown_clocks()),
                                     " is not known: nothing ties it to the others."),
                        "It keeps its own clock; compare no times with it.");
   }
   const std::string within =
       is_stated ? absl::StrCat(" and are now known within ", Time(uncertainty)) : "";
   if (order.violations_after() > 0) {
-    return MakeFinding(
-        "clocks", "bad", "clocks",
-        absl::StrCat("Clocks contradict ", WithThousands(order.violations_after()), " of ",
-                     WithThousands(order.checked()), " collectives."),
-        "Times of different ranks can not be compared, so that nothing is said about "
-        "who waits for whom, nor simulated.");
+    return MakeFinding("clocks", "bad", "clocks",
+                       absl::StrCat("Clocks contradict ", WithThousands(order.violations_after()),
+                                    " of ", WithThousands(order.checked()), " collectives."),
+                       "Times of different ranks cannot be compared, so that nothing is said about "
+                       "who waits for whom, nor simulated.");
   }
+  const std::string rests_on =
+      absl::StrCat("Rests on ", WithThousands(order.checked()), " collectives.");
   // What is smaller than its uncertainty may be nothing.
   if (farthest == nullptr ||
       (order.violations_before() == 0 && largest <= std::max(uncertainty, 1e-3))) {
+    const double unit_ms = report.run().has_step_ms() ? report.run().step_ms() : WholeMs(report);
+    const bool is_wide = is_stated && uncertainty > kNotableShare * unit_ms;
     return MakeFinding(
-        "clocks", order.checked() > 0 ? "good" : "open", "clocks",
+        "clocks",
+        order.checked() == 0 ? "unknown"
+        : is_wide            ? "info"
+                             : "good",
+        "clocks",
         order.checked() > 0
             ? "Clocks agree: no collective contradicts them."
             : "Clocks agree as far as they were measured; no collective was checked.",
-        is_stated ? absl::StrCat("They are known within ", Time(uncertainty), ".") : "");
+        is_stated ? absl::StrCat("They are known within ", Time(uncertainty),
+                                 is_wide ? ": collectives that last long tell no more." : ".")
+                  : "",
+        rests_on);
   }
-  return MakeFinding(
-      "clocks", order.violations_before() > 0 ? "bad" : "info", "clocks",
-      absl::StrCat("Clocks were up to ", Time(largest), " off", within, "."),
-      absl::StrCat("Farthest off: node ", farthest == nullptr ? 0 : farthest->node_id(),
-                   farthest->hostname().empty() || report.run().hosts_size() < 2
-                       ? ""
-                       : absl::StrCat(" (host ", farthest->hostname(), ")"),
-                   ". ",
-                   order.violations_before() > 0
-                       ? absl::StrCat("Before, ", broken, "; now none does.")
-                       : "No collective contradicted them before either."));
+  return MakeFinding("clocks", order.violations_before() > 0 ? "bad" : "info", "clocks",
+                     absl::StrCat("Clocks were up to ", Time(largest), " off", within, "."),
+                     absl::StrCat("Farthest off: node ", farthest->node_id(),
+                                  farthest->hostname().empty() || report.run().hosts_size() < 2
+                                      ? ""
+                                      : absl::StrCat(" (host ", farthest->hostname(), ")"),
+                                  ". ",
+                                  order.violations_before() > 0
+                                      ? absl::StrCat("Before, ", broken, "; now none does.")
+                                      : "No collective contradicted them before either."),
+                     rests_on);
 }
 
-// The larger one of collectives and steps.
-double SimulationError(const RunReport& report) {
-  return std::max(report.simulation().mean_error(), report.simulation().step_error());
+// How much of the path is communication; nullopt without a path.
+struct PathShares {
+  double communication = 0;
+  // What most of the rest is spent on.
+  std::string most;
+  double most_share = 0;
+};
+std::optional<PathShares> SharesOf(const RunReport& report) {
+  std::map<std::string, double> by_label;
+  std::map<std::string, std::string> labels;
+  for (const PathKind& kind : report.path_kinds()) labels[kind.kind()] = kind.label();
+  double all = 0;
+  for (const PathPart& part : report.path()) {
+    all += part.ms();
+    by_label[labels[part.kind()]] += part.ms();
+  }
+  if (!(all > 0)) return std::nullopt;
+  PathShares shares;
+  for (const auto& [label, ms] : by_label) {
+    if (label == kCommunicationLabel) {
+      shares.communication = ms / all;
+    } else if (ms / all > shares.most_share) {
+      shares.most = label;
+      shares.most_share = ms / all;
+    }
+  }
+  return shares;
 }
 
 std::optional<Finding> NetworkFinding(const RunReport& report) {
-  std::set<std::string> communication;
-  for (const PathKind& kind : report.path_kinds()) {
-    if (kind.label() == kCommunicationLabel) communication.insert(kind.kind());
+  const Evidence& evidence = report.evidence();
+  if (report.run().ranks() < 2 && evidence.job_ranks() < 2) return std::nullopt;
+  if (evidence.communication_only()) {
+    double transfer_ms = 0;
+    for (const RankWait& rank : report.rank_waits()) transfer_ms += rank.transfer_ms();
+    const double whole_ms =
+        report.run().wall_ms() * static_cast<double>(std::max(1, report.rank_waits_size()));
+    return MakeFinding(
+        "network", "unknown", "network",
+        "Whether the network is what the run waits for is not known.",
+        absl::StrCat(
+            "The profiles hold communication alone",
+            transfer_ms > 0 && whole_ms > 0
+                ? absl::StrCat(", which moves data for ", Percent(transfer_ms / whole_ms),
+                               " of the time",
+                               WaitedShare(report) > 0
+                                   ? absl::StrCat(" and waits for ", Percent(WaitedShare(report)))
+                                   : "")
+                : "",
+            "; what the ranks computed beside it, nobody recorded."),
+        RestsOn(report));
   }
-  double all = 0, exposed = 0;
-  std::map<std::string, double> others;
-  for (const PathPart& part : report.path()) {
-    all += part.ms();
-    if (communication.count(part.kind()) > 0) {
-      exposed += part.ms();
-    } else {
-      others[part.kind()] += part.ms();
-    }
+  const std::optional<PathShares> shares = SharesOf(report);
+  if (!shares.has_value()) return std::nullopt;
+  const std::string why_not = WhyNotComparable(evidence);
+  if (!why_not.empty()) {
+    return MakeFinding("network", "unknown", "path", "What the network costs is not known.",
+                       absl::StrCat("Waiting for a rank that is not there looks like "
+                                    "communication: ",
+                                    why_not, "."));
   }
-  if (!(all > 0)) return std::nullopt;
-  const double share = exposed / all;
-  std::string most;
-  double most_ms = 0;
-  for (const PathKind& kind : report.path_kinds()) {
-    const auto found = others.find(kind.kind());
-    if (found == others.end() || found->second <= most_ms) continue;
-    most_ms = found->second;
-    most = kind.label();
-  }
-  std::string detail;
-  for (const WhatIfPart& part : report.what_if()) {
-    if (part.what() != kTwiceTheBandwidth) continue;
-    if (SimulationError(report) > kUselessError) {
-      detail = "What twice the bandwidth would bring is not known: the simulation is too far off.";
-      break;
-    }
-    detail = absl::StrCat("At twice the bandwidth the step would take ", Time(part.step_ms()));
-    if (part.has_low_ms() && part.has_high_ms()) {
-      absl::StrAppend(&detail, " (nine of ten between ", Time(part.low_ms()), " and ",
-                      Time(part.high_ms()), ")");
-    }
-    absl::StrAppend(&detail, ", by simulation.");
-  }
+  const double share = shares->communication;
   const std::string communicates =
-      absl::StrCat(Percent(share), " of the critical path is communication that nothing hides");
+      absl::StrCat(Percent(share), " of the critical path is exposed communication");
+  // What halving it would save says whether it bounds the run.
+  const WhatIfPart* half = FindWhatIf(report, kHalfTheCommunication);
+  double bound = share;
+  std::string detail;
+  if (half != nullptr && half->step_ms() + half->saved_ms() > 0) {
+    bound = 2 * half->saved_ms() / (half->step_ms() + half->saved_ms());
+    detail = absl::StrCat("If it took half the time, ", UnitText(report), " would take ",
+                          Time(half->step_ms()), " in place of ",
+                          Time(half->step_ms() + half->saved_ms()),
+                          ", by running the measured schedule again.");
+  }
+  if (share >= kNotableCommunication && bound < kNotableCommunication) {
+    return MakeFinding("network", "info", "path",
+                       absl::StrCat(Capitalised(communicates),
+                                    ", but a faster network would hardly help: something else, "
+                                    "beside it, takes as long."),
+                       detail, RestsOn(report));
+  }
   if (share >= kNotableCommunication) {
-    return MakeFinding("network", share > 0.5 ? "bad" : "open", "path",
+    return MakeFinding("network", share > 0.5 ? "bad" : "info", "path",
                        absl::StrCat(share > 0.5 ? "The network is what the run waits for: " : "",
                                     communicates, "."),
-                       detail);
+                       detail, RestsOn(report));
   }
   return MakeFinding(
       "network", "info", "path",
       absl::StrCat("Not the network: ", communicates,
-                   most.empty() ? "" : absl::StrCat(", ", Percent(most_ms / all), " is ", most),
+                   shares->most.empty()
+                       ? ""
+                       : absl::StrCat(", ", Percent(shares->most_share), " is ", shares->most),
                    "."),
-      detail);
+      detail, RestsOn(report));
 }
 
 std::optional<Finding> WhatIfFinding(const RunReport& report) {
@@ -310,11 +562,16 @@ std::optional<Finding> WhatIfFinding(const RunReport& report) {
     if (part.what() == kTwiceTheBandwidth) continue;
     if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
   }
-  if (best == nullptr || !(best->saved_ms() > 0)) return std::nullopt;
+  if (best == nullptr ||
+      !(best->saved_ms() > kNotableSaving * (best->step_ms() + best->saved_ms()))) {
+    return std::nullopt;
+  }
   return MakeFinding("what_if", "info", "what_if",
-                     absl::StrCat("What would help most: if ", best->what(), ", a step takes ",
-                                  Time(best->step_ms()), ", ", Time(best->saved_ms()), " less."),
-                     "Found by running the measured schedule again with that changed.");
+                     absl::StrCat("What would help most: if ", best->what(), ", ", UnitText(report),
+                                  " takes ", Time(best->step_ms()), ", ", Time(best->saved_ms()),
+                                  " less", report.run().has_step_ms() ? " in the mean." : "."),
+                     "Found by running the measured schedule again with that changed.",
+                     RestsOn(report));
 }
 
 std::optional<Finding> SimulationFinding(const RunReport& report) {
@@ -328,7 +585,7 @@ std::optional<Finding> SimulationFinding(const RunReport& report) {
   const double worst = std::max(simulation.mean_error(), simulation.step_error());
   return MakeFinding("simulation",
                      worst <= 0.15  ? "good"
-                     : worst <= 0.3 ? "open"
+                     : worst <= 0.3 ? "info"
                                     : "bad",
                      "simulation", absl::StrCat(headline, "."),
                      absl::StrCat("Calibrated from ", simulation.calibrated_from(),
@@ -345,11 +602,91 @@ std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
   return hosts;
 }
 
+bool CanCompareRanks(const Evidence& evidence) { return WhyNotComparable(evidence).empty(); }
+
+std::vector<std::string> FindContradictions(const RunReport& report) {
+  std::vector<std::string> found;
+  const auto differ = [](double a, double b) {
+    return std::abs(a - b) > kSameShare * std::max(std::abs(a), std::abs(b)) + 1e-6;
+  };
+  const RunSummary& run = report.run();
+  // Step lengths are everywhere equal.
+  std::map<int64_t, double> lengths_ms, on_path_ms;
+  std::vector<double> all_ms;
+  for (const ReportedStep& step : report.steps()) {
+    all_ms.push_back(lengths_ms[step.step()] = step.end_ms() - step.start_ms());
+  }
+  if (!all_ms.empty() && differ(Median(all_ms), run.step_ms())) {
+    found.push_back("the header's step is not the median of the steps");
+  }
+  for (const PathPart& part : report.path()) {
+    if (part.has_step()) on_path_ms[part.step()] += part.ms();
+  }
+  for (const auto& [step, ms] : on_path_ms) {
+    if (differ(ms, lengths_ms[step])) {
+      found.push_back(
+          absl::StrCat("step ", step, " takes ", lengths_ms[step], " ms, its path ", ms));
+    }
+  }
+  for (const SimulatedStep& step : report.simulation().steps()) {
+    if (!step.has_step() || lengths_ms.count(step.step()) == 0) continue;
+    if (differ(step.measured_ms(), lengths_ms[step.step()])) {
+      found.push_back(absl::StrCat("step ", step.step(), " takes ", lengths_ms[step.step()],
+                                   " ms, beside the simulation ", step.measured_ms()));
+    }
+  }
+  const double now_ms = run.has_step_mean_ms() ? run.step_mean_ms() : 0;
+  for (const WhatIfPart& part : report.what_if()) {
+    if (now_ms > 0 && differ(part.step_ms() + part.saved_ms(), now_ms)) {
+      found.push_back(absl::StrCat("what if ", part.what(), " begins with a step of ",
+                                   part.step_ms() + part.saved_ms(), " ms, not ", now_ms));
+    }
+  }
+  // What halving communication saves is no more than half of it, and what it bounds saves something.
+  const std::optional<PathShares> shares = SharesOf(report);
+  const WhatIfPart* half = FindWhatIf(report, kHalfTheCommunication);
+  std::map<std::string, const Finding*> findings;
+  for (const Finding& finding : report.findings()) findings[finding.topic()] = &finding;
+  if (shares.has_value() && half != nullptr && now_ms > 0) {
+    const double saved = half->saved_ms() / now_ms;
+    if (saved > shares->communication / 2 + kTolerance) {
+      found.push_back(absl::StrCat("half of ", Percent(shares->communication),
+                                   " communication saves ", Percent(saved)));
+    }
+    if (findings.count("network") > 0 && findings["network"]->verdict() == "bad" &&
+        saved < kTolerance) {
+      found.push_back("the network is what the run waits for, but half of it saves nothing");
+    }
+  }
+  // Nobody is late, and the tables agree; a finding about several ranks needs all of them.
+  if (findings.count("straggler") > 0 && findings["straggler"]->verdict() == "good" &&
+      WaitedShare(report) >= kMuchWaiting) {
+    found.push_back("no rank keeps the others waiting, but they wait");
+  }
+  if (!CanCompareRanks(report.evidence())) {
+    for (const Finding& finding : report.findings()) {
+      const bool needs_all = finding.topic() == "straggler" || finding.topic() == "network" ||
+                             finding.topic() == "what_if";
+      if (needs_all && finding.verdict() != "unknown") {
+        found.push_back(absl::StrCat("'", finding.headline(), "' needs ranks that are not known"));
+      }
+    }
+  }
+  for (const Finding& finding : report.findings()) {
+    if (finding.verdict() == "good" && finding.topic() != "simulation" &&
+        finding.rests_on().empty()) {
+      found.push_back(absl::StrCat("'", finding.headline(), "' rests on nothing"));
+    }
+  }
+  return found;
+}
+
 void AddFindings(RunReport* report) {
-  std::vector<Finding> findings = {RunFinding(*report)};
+  std::vector<Finding> findings;
   for (const std::optional<Finding>& finding :
-       {StragglerFinding(*report), NetworkFinding(*report), ClockFinding(*report),
-        WhatIfFinding(*report), SimulationFinding(*report)}) {
+       {EvidenceFinding(*report), std::make_optional(RunFinding(*report)),
+        StragglerFinding(*report), LinksFinding(*report), NetworkFinding(*report),
+        ClockFinding(*report), WhatIfFinding(*report), SimulationFinding(*report)}) {
     if (finding.has_value()) findings.push_back(*finding);
   }
   for (const Finding& finding : report->findings()) findings.push_back(finding);
@@ -360,9 +697,10 @@ void AddFindings(RunReport* report) {
 std::string FindingsText(const RunReport& report) {
   std::string text;
   for (const Finding& finding : report.findings()) {
-    absl::StrAppend(&text, Printable(finding.headline()),
-                    finding.detail().empty() ? "" : absl::StrCat(" ", Printable(finding.detail())),
-                    "\n");
+    absl::StrAppend(
+        &text, Printable(finding.headline()),
+        finding.detail().empty() ? "" : absl::StrCat(" ", Printable(finding.detail())),
+        finding.rests_on().empty() ? "" : absl::StrCat(" ", Printable(finding.rests_on())), "\n");
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tools/report/run_report.pb.h"
 
@@ -15,8 +16,21 @@ namespace meridian {
 // Returns the names of the ranks' hosts.
 std::map<int64_t, std::string> HostsByRank(const RunReport& report);
 
-// Puts findings in front of those that stages added, from what they measured.
+// Whether all ranks are there with all their events, on clocks that are known: what compares ranks
+// is known only then.
+bool CanCompareRanks(const Evidence& evidence);
+
+// Puts findings in front of those that stages added, from what they measured. Each says what it rests
+// on; where that is not enough its verdict is "unknown".
 void AddFindings(RunReport* report);
+
+// Returns where two sentences or numbers of a report with findings contradict each other: lengths of
+// steps, the share of communication and what halving it saves, blame and waiting, findings and their
+// evidence. Empty for every report that is right.
+std::vector<std::string> FindContradictions(const RunReport& report);
+
+// What a note begins with that tells of one.
+inline constexpr char kContradiction[] = "this report contradicts itself: ";
 
 // Returns the findings as text for a terminal, one line for each.
 std::string FindingsText(const RunReport& report);

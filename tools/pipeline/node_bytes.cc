@@ -135,7 +135,7 @@ void CollectivesPacker::PackGroups(PackedBytes& bytes, std::vector<CollectiveOp>
 
 void CollectivesPacker::Pack(PackedBytes& bytes, ProfileCollectives& profile) {
   bytes(profile.trace, profile.base_ns, profile.ops, profile.events, profile.devices,
-        profile.protocols);
+        profile.protocols, profile.stated_ranks);
   PackGroups(bytes, profile.ops);
   PackedBytes devices;
   PackIds(devices, profile.assigned_devices);

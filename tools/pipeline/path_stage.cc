@@ -106,17 +106,20 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
 
 class GraphDescription {
  public:
-  GraphDescription(const PathGraph& graph, bool without_gpus,
-                   const std::vector<SlowRank>& slow_ranks, RunReport* report)
-      : graph_(graph), without_gpus_(without_gpus), report_(report), slow_ranks_(slow_ranks) {}
+  GraphDescription(const PathGraph& graph, bool without_gpus, const PathStageOptions& options,
+                   RunReport* report)
+      : graph_(graph), without_gpus_(without_gpus), options_(options), report_(report) {}
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
     steps_ = FindStepTimes(graph_);
     DescribeSteps();
-    DescribeBreakdown();
-    DescribeBlame();
-    DescribeWhatIf();
+    // Without computation the time between collectives is not the host's, but unknown.
+    const bool communication_only = HoldsCommunicationOnly();
+    report_->mutable_evidence()->set_communication_only(communication_only);
+    if (!communication_only) DescribeBreakdown();
+    if (options_.can_compare_ranks) DescribeBlame();
+    if (options_.can_compare_ranks && !communication_only) DescribeWhatIf();
     DescribeTimeline();
     return absl::OkStatus();
   }
@@ -128,6 +131,22 @@ class GraphDescription {
       if (step.step == number) return step.length_ps();
     }
     return 0;
+  }
+
+  bool HoldsCommunicationOnly() const {
+    std::vector<bool> communicates(graph_.events.size());
+    for (const GraphEdge& edge : graph_.edges) {
+      if (edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent) {
+        communicates[edge.event] = true;
+      }
+    }
+    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
+      const bool on_device = graph_.LaneOf(id).kind == TrackKind::kDevice;
+      if (on_device && !communicates[id]) return false;
+      // Hosts of logs do nothing but launch.
+      if (!on_device && graph_.events[id].category == EventCategory::kCpuOp) return false;
+    }
+    return true;
   }
 
   // More digits are only bytes.
@@ -249,7 +268,7 @@ class GraphDescription {
       return;
     }
     std::vector<std::pair<std::string, std::string>> edits = {
-        {"communication takes half the time", "scale category=communication 0.5"},
+        {kHalfTheCommunication, "scale category=communication 0.5"},
         {"computation takes half the time", "scale category=compute 0.5"},
         {"hosts never keep the device waiting", "set category=host_gap 0us"},
         {"kernels start as soon as they are launched", "set category=launch 0us"}};
@@ -257,7 +276,7 @@ class GraphDescription {
       edits.push_back({absl::StrCat("rank ", *straggler_, " is as fast as the others"),
                        absl::StrCat("level rank=", *straggler_)});
     }
-    for (const SlowRank& slow : slow_ranks_) {
+    for (const SlowRank& slow : options_.slow_ranks) {
       edits.push_back(
           {SlowLinkWhatIf(slow.rank), absl::StrFormat("scale category=communication with=%d %.6f",
                                                       slow.rank, 1 / slow.times_slower)});
@@ -454,10 +473,10 @@ class GraphDescription {
 
   const PathGraph& graph_;
   const bool without_gpus_;
+  const PathStageOptions& options_;
   RunReport* const report_;
   CriticalPath path_;
   StepTimes steps_;
-  const std::vector<SlowRank>& slow_ranks_;
   std::optional<int64_t> straggler_;
 };
 
@@ -470,14 +489,15 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
   input.files = options.input;
   JobOptions job;
   job.progress = options.progress;
+  job.allow_missing_ranks = true;
   ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
   for (const std::string& note : analysis.source.notes) report->add_notes(note);
-  return DescribeGraph(analysis.graph, analysis.source.without_gpus, options.slow_ranks, report);
+  return DescribeGraph(analysis.graph, analysis.source.without_gpus, options, report);
 }
 
 absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus,
-                           const std::vector<SlowRank>& slow_ranks, RunReport* report) {
-  return GraphDescription(graph, without_gpus, slow_ranks, report).Describe();
+                           const PathStageOptions& options, RunReport* report) {
+  return GraphDescription(graph, without_gpus, options, report).Describe();
 }
 
 std::string SlowLinkWhatIf(int64_t rank) {

@@ -26,6 +26,9 @@ struct SlowRank {
 
 struct PathStageOptions {
   InputFileOptions input;
+  // Whether all ranks are there with all their events, on clocks that are known. Otherwise nobody is
+  // blamed, and nothing is asked what would help.
+  bool can_compare_ranks = true;
   // What if their links were as fast as the others' is asked, too.
   std::vector<SlowRank> slow_ranks;
   // Called before each file is read; may be null.
@@ -39,7 +42,13 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
 
 // The same for a graph at hand.
 absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus,
-                           const std::vector<SlowRank>& slow_ranks, RunReport* report);
+                           const PathStageOptions& options, RunReport* report);
+
+// What the answer to "what if communication took half the time" is called in what_if.
+inline constexpr char kHalfTheCommunication[] = "communication takes half the time";
+
+// RunSummary::step_source of steps that are periods of repeating work, which nothing marks.
+inline constexpr char kPeriods[] = "periods";
 
 // What the answer to "what if a rank's link were as fast as the others'" is called in what_if.
 std::string SlowLinkWhatIf(int64_t rank);

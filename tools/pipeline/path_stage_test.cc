@@ -18,8 +18,10 @@ using ::testing::SizeIs;
 class PathStageTest : public testing::Test {
  protected:
   void SetUp() override {
+    PathStageOptions options;
+    options.slow_ranks = {{1, 2.0}};
     ASSERT_OK(DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), /*without_gpus=*/false,
-                            /*slow_ranks=*/{{1, 2.0}}, &report_));
+                            options, &report_));
   }
 
   RunReport report_;

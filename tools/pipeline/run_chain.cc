@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,6 +52,43 @@ double BusFactor(const std::string& kind, double ranks) {
   const bool has_root = kind == CollectiveKindName(CollectiveKind::kCollectiveBroadcast) ||
                         kind == CollectiveKindName(CollectiveKind::kCollectiveReduce);
   return has_root ? 1 : 0;
+}
+
+// A profile may begin or end in the middle of a collective; one that lacks more lost events.
+constexpr double kMostLost = 0.05;
+
+void DescribeEvidence(const CombineReport& combined, Evidence* evidence) {
+  evidence->set_job_ranks(combined.job_ranks());
+  *evidence->mutable_missing_ranks() = combined.missing_ranks();
+  for (const CombinedCoverage& rank : combined.coverage()) {
+    const auto lost = static_cast<double>(rank.expected() - rank.collectives());
+    if (lost <= kMostLost * static_cast<double>(rank.expected())) continue;
+    LostEvents& row = *evidence->add_lost();
+    row.set_rank(rank.rank());
+    row.set_collectives(rank.collectives());
+    row.set_expected(rank.expected());
+  }
+  double uncertainty_ms = 0;
+  bool is_known = combined.nodes_size() > 1;
+  // Some clocks, at least.
+  const bool is_stated = absl::c_any_of(
+      combined.nodes(), [](const CombinedNode& node) { return node.has_uncertainty_max_ns(); });
+  for (const CombinedNode& node : combined.nodes()) {
+    const bool is_lost = node.method() == "unreachable" || (is_stated && !node.has_offset_ns());
+    for (const int64_t rank : node.ranks()) {
+      if (is_lost) evidence->add_unknown_clocks(rank);
+    }
+    if (is_lost) continue;
+    is_known = is_known && node.has_uncertainty_max_ns();
+    uncertainty_ms =
+        std::max(uncertainty_ms, static_cast<double>(node.uncertainty_max_ns()) * kMsPerNs);
+  }
+  if (is_known) evidence->set_clock_uncertainty_ms(uncertainty_ms);
+  const HappensBeforeSummary& check = combined.happens_before();
+  evidence->set_collectives(check.instances());
+  evidence->set_complete_collectives(check.instances() - check.incomplete());
+  evidence->set_steps(combined.steps());
+  evidence->set_common_steps(combined.steps_on_all_ranks());
 }
 
 // The part of the report that alignment knows.
@@ -157,6 +195,7 @@ void DescribeAlignment(const CombineReport& combined, RunReport* report) {
     row.set_transfers(link.transfers());
     row.set_compared_with(link.compared_with());
   }
+  DescribeEvidence(combined, report->mutable_evidence());
   report->set_link_ranks_compared(combined.link_ranks_compared());
   report->set_link_ranks(combined.link_ranks());
   for (const std::string& note : combined.notes()) report->add_notes(note);
@@ -211,6 +250,7 @@ class Chain {
       for (const CombinedLink& link : result_.combined.slow_links()) {
         options.slow_ranks.push_back({link.rank(), link.times_slower()});
       }
+      options.can_compare_ranks = CanCompareRanks(result_.report.evidence());
       return DescribePath(file_system_, aligned_, options, record->mutable_report());
     }));
     std::vector<std::string> inputs = aligned_;
@@ -434,11 +474,31 @@ class Chain {
       if (part.has_low_ms()) part.set_low_ms(part.low_ms() * scale);
       if (part.has_high_ms()) part.set_high_ms(part.high_ms() * scale);
     }
+    // A step is simulated from its first start to its last end on any rank; told is its length.
+    std::map<int64_t, double> lengths_ms;
+    for (const ReportedStep& step : report.steps()) {
+      lengths_ms[step.step()] = step.end_ms() - step.start_ms();
+    }
+    for (SimulatedStep& step : *report.mutable_simulation()->mutable_steps()) {
+      const auto length = lengths_ms.find(step.step());
+      if (!step.has_step() || length == lengths_ms.end() || !(step.measured_ms() > 0)) continue;
+      const double scale = length->second / step.measured_ms();
+      step.set_measured_ms(length->second);
+      step.set_simulated_ms(step.simulated_ms() * scale);
+      if (step.has_low_ms()) step.set_low_ms(step.low_ms() * scale);
+      if (step.has_high_ms()) step.set_high_ms(step.high_ms() * scale);
+    }
+    if (report.simulation().cells_size() == 0 && report.simulation().steps_size() == 0) {
+      report.clear_simulation();
+    }
     report.set_title(request_.combine.files.name.empty() ? "Run" : request_.combine.files.name);
     report.set_created(UtcText(absl::Now()));
     report.set_command(request_.command);
     report.set_version(request_.version);
     AddFindings(&report);
+    for (const std::string& contradiction : FindContradictions(report)) {
+      report.add_notes(absl::StrCat(kContradiction, contradiction));
+    }
     const std::string html = PathOf("report.html"), json = PathOf("report.json");
     if (!Wants("report")) {
       // One of another run would be taken for this one's.

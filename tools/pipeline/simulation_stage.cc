@@ -158,12 +158,12 @@ void DescribeTwiceTheBandwidth(const SimulationCheckReport& once,
 
 void AddMissing(const absl::Status& why, bool has_sweep, RunReport* report) {
   Finding& finding = *report->add_findings();
-  finding.set_topic("missing");
-  finding.set_verdict("open");
+  finding.set_topic("simulation");
+  finding.set_verdict("unknown");
   finding.set_section("simulation");
   finding.set_headline("The network was not calibrated, so nothing is simulated.");
   finding.set_detail(absl::StrCat(
-      has_sweep ? "The sweep, or the run, can not be used: "
+      has_sweep ? "The sweep, or the run, cannot be used: "
                 : "The run's own collectives do not suffice: ",
       why.message(),
       has_sweep ? "."
@@ -222,10 +222,10 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   if (!check.ok()) {
     if (ExitCode(check.status()) == kExitEnvironment) return check.status();
     Finding& finding = *report->add_findings();
-    finding.set_topic("missing");
-    finding.set_verdict("open");
+    finding.set_topic("simulation");
+    finding.set_verdict("unknown");
     finding.set_section("simulation");
-    finding.set_headline("The calibrated network can not be compared with this run.");
+    finding.set_headline("The calibrated network cannot be compared with this run.");
     finding.set_detail(absl::StrCat(check.status().message(), "."));
     return absl::OkStatus();
   }

@@ -28,6 +28,7 @@ class WaitingSummary {
 
   void Describe() {
     DescribeRun();
+    DescribeCoverage();
     DescribeKinds();
     DescribeRanks();
     DescribeSteps();
@@ -120,10 +121,10 @@ class WaitingSummary {
     std::optional<int64_t> uncertainty_ps = 0;
     for (const CombinedNode& node : report_->nodes()) {
       if (report_->nodes_size() < 2 || !uncertainty_ps.has_value()) break;
-      uncertainty_ps = node.has_uncertainty_max_ns()
-                           ? std::make_optional(std::max(
-                                 *uncertainty_ps, node.uncertainty_max_ns() * kPsPerNs))
-                           : std::nullopt;
+      uncertainty_ps =
+          node.has_uncertainty_max_ns()
+              ? std::make_optional(std::max(*uncertainty_ps, node.uncertainty_max_ns() * kPsPerNs))
+              : std::nullopt;
     }
     const SlowLinks found = FindSlowLinks(table_, uncertainty_ps);
     for (const SlowLink& link : found.links) {
@@ -171,6 +172,33 @@ class WaitingSummary {
     report_->set_steps_on_all_ranks(
         std::count_if(profiles_with.begin(), profiles_with.end(),
                       [&](const auto& step) { return step.second == profiles; }));
+  }
+
+  // Which ranks are there, and how many of their collectives.
+  void DescribeCoverage() {
+    const std::vector<uint32_t>& nodes = table_.node_of_rank();
+    std::vector<int64_t> present(nodes.size()), expected(nodes.size());
+    for (const CollectiveInstance& instance : table_.instances()) {
+      for (const CollectiveMember& member : table_.MembersOf(instance)) ++present[member.rank];
+      if (instance.group == CollectiveInstance::kNoGroup) {
+        for (const CollectiveMember& member : table_.MembersOf(instance)) ++expected[member.rank];
+        continue;
+      }
+      for (const int64_t rank : table_.groups()[instance.group]) {
+        if (rank != kUnknownId) ++expected[static_cast<size_t>(rank)];
+      }
+    }
+    report_->set_job_ranks(static_cast<int64_t>(nodes.size()));
+    for (size_t rank = 0; rank < nodes.size(); ++rank) {
+      if (nodes[rank] == CollectiveTable::kNoNode) {
+        report_->add_missing_ranks(static_cast<int64_t>(rank));
+        continue;
+      }
+      CombinedCoverage& row = *report_->add_coverage();
+      row.set_rank(static_cast<int64_t>(rank));
+      row.set_collectives(present[rank]);
+      row.set_expected(expected[rank]);
+    }
   }
 
   // What the collectives cost, on the common clock.

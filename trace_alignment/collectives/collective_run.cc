@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
@@ -24,7 +25,61 @@ absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> p
   return run;
 }
 
-absl::Status CheckOneRun(const CollectiveRun& run) {
+namespace {
+
+// Clocks of hosts are not so far off: what was recorded so long apart is not of one run.
+constexpr int64_t kMaxApartNs = int64_t{3600} * 1'000'000'000;
+
+absl::Status CheckStatedRanks(const std::vector<ProfileCollectives>& profiles) {
+  const ProfileCollectives* first = nullptr;
+  for (const ProfileCollectives& profile : profiles) {
+    if (!profile.stated_ranks.has_value()) continue;
+    if (first == nullptr) first = &profile;
+    if (*profile.stated_ranks == *first->stated_ranks) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        profile.trace, ": its job has ", *profile.stated_ranks, " ranks, that of ", first->trace,
+        " has ", *first->stated_ranks, "; give the profiles of one job"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profiles) {
+  struct Span {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    const ProfileCollectives* profile = nullptr;
+  };
+  std::vector<Span> spans;
+  for (const ProfileCollectives& profile : profiles) {
+    Span span = {profile.base_ns, profile.base_ns, &profile};
+    for (const CollectiveEvent& event : profile.events) {
+      span.end_ns = std::max(span.end_ns, profile.base_ns + event.end_ps / kPsPerNs);
+    }
+    spans.push_back(span);
+  }
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+  int64_t end_ns = spans.empty() ? 0 : spans[0].end_ns;
+  for (size_t i = 1; i < spans.size(); ++i) {
+    const int64_t apart_ns = spans[i].start_ns - end_ns;
+    end_ns = std::max(end_ns, spans[i].end_ns);
+    if (apart_ns <= kMaxApartNs) continue;
+    // The fewer are those that do not fit.
+    const bool is_first_odd = i < spans.size() - i;
+    const Span &odd = spans[is_first_odd ? i - 1 : i], &other = spans[is_first_odd ? i : i - 1];
+    return absl::InvalidArgumentError(absl::StrCat(
+        odd.profile->trace, ": recorded ", apart_ns / kMaxApartNs, " hours ",
+        is_first_odd ? "before " : "after ", other.profile->trace,
+        ", so that they are not of one run; if a clock was off by so much, give --offsets"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckOneRun(const CollectiveRun& run, bool clocks_are_measured) {
+  RETURN_IF_ERROR(CheckStatedRanks(run.profiles));
+  if (!clocks_are_measured) RETURN_IF_ERROR(CheckRecordedTogether(run.profiles));
   const CollectiveTable& table = run.table;
   // How many members each profile has in instances that other profiles have members in, and in
   // instances that others should have members in but have not.

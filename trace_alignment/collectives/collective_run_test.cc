@@ -56,5 +56,31 @@ TEST(CheckOneRunTest, OneSharedExecutionIsEnough) {
   EXPECT_OK(CheckOneRun(Build(std::move(builder))));
 }
 
+CollectiveRun TwoProfiles() {
+  RunBuilder builder(2);
+  const uint32_t op = builder.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  for (int64_t rank : {0, 1}) builder.Add({op, /*run=*/1, rank, 20, 30});
+  return Build(std::move(builder));
+}
+
+TEST(CheckOneRunTest, WhatWasRecordedHoursApartIsOfTwoRuns) {
+  CollectiveRun run = TwoProfiles();
+  run.profiles[1].base_ns = run.profiles[0].base_ns + int64_t{15 * 3600} * 1'000'000'000;
+  EXPECT_THAT(CheckOneRun(run), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("b: recorded 15 hours after a")));
+  EXPECT_OK(CheckOneRun(run, /*clocks_are_measured=*/true));
+  run.profiles[1].base_ns = run.profiles[0].base_ns + int64_t{600} * 1'000'000'000;
+  EXPECT_OK(CheckOneRun(run));
+}
+
+TEST(CheckOneRunTest, ProfilesThatSpeakOfDifferentJobsAreOfTwoRuns) {
+  CollectiveRun run = TwoProfiles();
+  run.profiles[0].stated_ranks = 2;
+  EXPECT_OK(CheckOneRun(run));
+  run.profiles[1].stated_ranks = 8;
+  EXPECT_THAT(CheckOneRun(run), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("b: its job has 8 ranks, that of a has 2")));
+}
+
 }  // namespace
 }  // namespace meridian

@@ -77,7 +77,7 @@ class RunAligner {
     RETURN_IF_ERROR(FindStarts());
     result_.nodes.assign(inputs_.nodes.size(), AlignedNode(run_clock_));
     result_.before = CheckHappensBefore(run_.table);
-    RETURN_IF_ERROR(CheckOneRun(run_));
+    RETURN_IF_ERROR(CheckOneRun(run_, inputs_.offsets.has_value() || inputs_.probes.has_value()));
     RETURN_IF_ERROR(MapTracersToHosts());
     RETURN_IF_ERROR(ChooseMethod());
     NoteInputs();

@@ -139,6 +139,8 @@ struct ProfileCollectives {
   // position in the union of these over all profiles, so a source that states ranks lists all from
   // 0 to the last, also those of other processes.
   std::vector<int64_t> assigned_devices;
+  // How many ranks the profile says that its job has; absent when it does not say.
+  std::optional<int64_t> stated_ranks;
   UnresolvedCounts unresolved;
 };
 

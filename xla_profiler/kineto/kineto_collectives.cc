@@ -347,6 +347,7 @@ class KinetoReader {
 
  private:
   void AddDevice() {
+    out_.stated_ranks = info_.Find("world_size").AsInt64();
     LocalDevice device;
     device.name = "GPU";
     if (!kernels_.empty()) {

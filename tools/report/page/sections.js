@@ -6,7 +6,7 @@
   const {element, button, paragraph, missing} = report.dom;
   const {format, table, charts, columns: {text, number, whole}} = report;
   const kMostClocks = 8;  // So many clock charts are drawn before a button asks for the others.
-  const kWords = {good: 'Good', bad: 'Look here', open: 'Open', info: 'For orientation'};
+  const kWords = {good: 'Good', bad: 'Problem', unknown: 'Unknown', info: 'Note'};
 
   // "0-3, 8": runs of numbers, each once.
   function ranges(numbers) {
@@ -45,12 +45,12 @@
   function summary({findings}, section) {
     section.append(element('h2', {}, 'Findings'));
     if (!findings.length) section.append(missing('The data holds no findings about this run.'));
-    for (const {verdict, headline, detail, section: proof} of findings) {
+    for (const {verdict, headline, detail, rests_on: basis, section: proof} of findings) {
       const name = Object.hasOwn(kWords, verdict) ? verdict : 'info';
       const target = report.sectionTitles.find(([id]) => id === proof);
       section.append(element('article', {class: `verdict ${name}`},
           element('span', {class: 'word'}, kWords[name]), element('h3', {}, headline),
-          detail ? paragraph(detail) : '',
+          detail ? paragraph(detail) : '', basis ? paragraph(basis, 'soft') : '',
           target ? element('a', {href: `#${target[0]}`}, `Shown in: ${target[1]}`) : ''));
     }
   }

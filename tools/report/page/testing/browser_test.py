@@ -173,7 +173,7 @@ def check_page(browser):
     CHECK("landmarks and language", browser.js("return document.documentElement.lang === 'en' && ['header', 'nav', 'main', 'footer']"
                                                ".every((tag) => document.querySelectorAll(tag).length === 1)"))
     CHECK("findings say their verdict in words", browser.js(
-        "return [...document.querySelectorAll('.verdict .word')].map((e) => e.textContent).join()") == "Look here,Good,For orientation,Open")
+        "return [...document.querySelectorAll('.verdict .word')].map((e) => e.textContent).join()") == "Problem,Good,Note,Unknown")
     CHECK("nothing is asked of the network", browser.js("return performance.getEntriesByType('resource').length") == 0)
     CHECK("ids are unique", browser.js("const ids = [...document.querySelectorAll('[id]')].map((e) => e.id); return ids.length === new Set(ids).size"))
 

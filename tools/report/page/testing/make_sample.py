@@ -130,7 +130,7 @@ def report(ranks, steps, collectives, kernels):
             {"topic": "clocks", "verdict": "good", "headline": "The clocks agree within 4 µs, and every collective now ends after it began.",
              "detail": "144 of 288 collectives were out of order before.", "section": "clocks"},
             {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation"},
-            {"topic": "missing", "verdict": "open", "headline": "The clock of one node is not known.",
+            {"topic": "evidence", "verdict": "unknown", "headline": "The clock of one node is not known.",
              "detail": "Its trace holds no offsets and no collective with another node.", "section": "clocks"}],
         "nodes": nodes, "happens_before": {"instances": 288, "checked": 288, "violations_before": 144, "checked_on": "written file"},
         "steps": made.steps, "waiting": waiting,
