@@ -30,6 +30,9 @@ struct GraphSource {
   std::string trace;
   WindowChoice window;
   bool hta_compatible = false;
+  // What the graph's steps are, in a word: "step" when the program marked them, "execution" of a
+  // program, or "period" of repeating work (periods.h).
+  std::string step_word = "step";
   // The devices are no GPUs (XLA:CPU, TPU), so that nothing is to be called after them.
   bool without_gpus = false;
   // What is wrong or missing in the trace, one sentence each.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "critical_path/graph/periods.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
 
@@ -77,6 +78,7 @@ absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& i
   ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
   TraceAnalysis analysis;
   analysis.graph = std::move(joined.graph);
+  analysis.source.step_word = MarkPeriods(&analysis.graph) ? "period" : loaded.step_word;
   analysis.source.without_gpus = loaded.without_gpus;
   analysis.source.notes = std::move(loaded.notes);
   if (joined.against_time > 0) {

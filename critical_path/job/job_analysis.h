@@ -59,6 +59,8 @@ bool IsTraceJson(absl::string_view bytes);
 // The graphs of a job's ranks and the meetings between them.
 struct LoadedJob {
   JobGraph job;
+  // GraphSource::step_word.
+  std::string step_word = "step";
   // The devices are no GPUs.
   bool without_gpus = false;
   // Things a person should know of, one sentence each.

@@ -42,6 +42,13 @@ class XSpaceJobLoader {
     RETURN_IF_ERROR(ChooseWindows());
     ReadNodes();
     loaded_.without_gpus = !HasGpus();
+    for (const auto& profile : run_.profiles) {
+      for (const StepEvent& step : profile->steps.steps) {
+        const bool is_marked =
+            step.source == StepSource::kAnnotation || step.source == StepSource::kStepsLine;
+        if (!is_marked) loaded_.step_word = "execution";
+      }
+    }
     AddMeetings();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     for (const auto& list :

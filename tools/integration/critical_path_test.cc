@@ -217,15 +217,15 @@ TEST(CriticalPathCommandTest, BlamesTheRankThatSlept) {
       result.standard_output,
       AllOf(HasSubstr("rank0.xplane.pb and 1 more, the whole trace: 311414.365 us\n"),
             HasSubstr("the window lasts 311414.365 us\n"), HasSubstr("who kept others waiting\n"),
-            HasSubstr("   3     1   8889.302  host_gap ")));
+            HasSubstr("   3     1   8891.759  host_gap ")));
   EXPECT_THAT(directory.Read("b.csv"),
               StartsWith("step,rank,op,us,bound_by,waited_in,after\n"
-                         "3,1,\"host_gap\",8889.302473,host_gap,\"all-reduce.2\","));
+                         "3,1,\"host_gap\",8891.758926,host_gap,\"all-reduce.2\","));
   const CommandResult json = FindPath({kTwoRanks, "--json"});
   EXPECT_THAT(
       json.standard_output,
       AllOf(HasSubstr("\"blame\": ["), HasSubstr("\"step\": 3,"), HasSubstr("\"op\": \"host_gap\""),
-            HasSubstr("\"us\": 8889.30"), HasSubstr("\"blame_by_rank\": [")));
+            HasSubstr("\"us\": 8891.75"), HasSubstr("\"blame_by_rank\": [")));
 }
 
 TEST(CriticalPathCommandTest, ChoosesStepsAndARank) {

@@ -64,10 +64,12 @@ Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::st
 
 // What the run's steps are called, and one of them, or all of it, in a sentence.
 std::string StepWord(const RunSummary& run) {
-  return run.step_source() == kPeriods ? "period" : "step";
+  return run.step_word().empty() ? "step" : run.step_word();
 }
 std::string UnitText(const RunReport& report) {
-  return report.run().has_step_ms() ? absl::StrCat("a ", StepWord(report.run())) : "the run";
+  if (!report.run().has_step_ms()) return "the run";
+  const std::string word = StepWord(report.run());
+  return absl::StrCat(word == "execution" ? "an " : "a ", word);
 }
 
 // All steps together, or all the time where there are none.
@@ -197,9 +199,10 @@ Finding RunFinding(const RunReport& report) {
       }
       absl::StrAppend(&detail, ".");
     }
-    if (run.step_source() == kPeriods) {
-      absl::StrAppend(&detail, detail.empty() ? "" : " ",
-                      "The profiles mark no steps: these are the periods of repeating work.");
+    if (StepWord(run) != "step") {
+      absl::StrAppend(
+          &detail, detail.empty() ? "" : " ", "The profiles mark no steps: these are ",
+          StepWord(run) == "period" ? "periods of repeating work." : "executions of programs.");
     }
   } else if (run.wall_ms() > 0) {
     absl::StrAppend(&headline, ": ", Time(run.wall_ms()), " in one piece.");

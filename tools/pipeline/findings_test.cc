@@ -242,7 +242,7 @@ TEST(FindingsTest, LogsOfCollectivesAloneSayNothingAboutTheRest) {
 
 TEST(FindingsTest, PeriodsAreNotCalledSteps) {
   RunReport report = TwoHosts();
-  report.mutable_run()->set_step_source(kPeriods);
+  report.mutable_run()->set_step_word("period");
   AddWhatIf(kHalfTheCommunication, 4, &report);
   EXPECT_THAT(TextOf(report), HasSubstr("2 periods of 20.0 ms in the median."));
   EXPECT_THAT(TextOf(report), HasSubstr("The profiles mark no steps"));

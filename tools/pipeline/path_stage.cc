@@ -106,9 +106,13 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
 
 class GraphDescription {
  public:
-  GraphDescription(const PathGraph& graph, bool without_gpus, const PathStageOptions& options,
-                   RunReport* report)
-      : graph_(graph), without_gpus_(without_gpus), options_(options), report_(report) {}
+  GraphDescription(const PathGraph& graph, const GraphSource& source,
+                   const PathStageOptions& options, RunReport* report)
+      : graph_(graph),
+        source_(source),
+        without_gpus_(source.without_gpus),
+        options_(options),
+        report_(report) {}
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
@@ -172,6 +176,7 @@ class GraphDescription {
     run.set_steps(static_cast<int64_t>(steps_.steps.size()));
     const std::optional<int64_t> median_ps = steps_.MedianPs();
     if (!median_ps.has_value()) return;
+    run.set_step_word(source_.step_word);
     std::vector<double> distances;
     for (const StepTime& step : steps_.steps) {
       distances.push_back(std::abs(static_cast<double>(step.length_ps() - *median_ps)) * kMsPerPs);
@@ -472,6 +477,7 @@ class GraphDescription {
   }
 
   const PathGraph& graph_;
+  const GraphSource& source_;
   const bool without_gpus_;
   const PathStageOptions& options_;
   RunReport* const report_;
@@ -492,12 +498,12 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
   job.allow_missing_ranks = true;
   ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
   for (const std::string& note : analysis.source.notes) report->add_notes(note);
-  return DescribeGraph(analysis.graph, analysis.source.without_gpus, options, report);
+  return DescribeGraph(analysis.graph, analysis.source, options, report);
 }
 
-absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus,
+absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report) {
-  return GraphDescription(graph, without_gpus, options, report).Describe();
+  return GraphDescription(graph, source, options, report).Describe();
 }
 
 std::string SlowLinkWhatIf(int64_t rank) {

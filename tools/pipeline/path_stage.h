@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
 #include "tools/report/run_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -41,14 +42,11 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
                           const PathStageOptions& options, RunReport* report);
 
 // The same for a graph at hand.
-absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus,
+absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report);
 
 // What the answer to "what if communication took half the time" is called in what_if.
 inline constexpr char kHalfTheCommunication[] = "communication takes half the time";
-
-// RunSummary::step_source of steps that are periods of repeating work, which nothing marks.
-inline constexpr char kPeriods[] = "periods";
 
 // What the answer to "what if a rank's link were as fast as the others'" is called in what_if.
 std::string SlowLinkWhatIf(int64_t rank);

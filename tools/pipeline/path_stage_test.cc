@@ -20,8 +20,8 @@ class PathStageTest : public testing::Test {
   void SetUp() override {
     PathStageOptions options;
     options.slow_ranks = {{1, 2.0}};
-    ASSERT_OK(DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), /*without_gpus=*/false,
-                            options, &report_));
+    ASSERT_OK(
+        DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), GraphSource(), options, &report_));
   }
 
   RunReport report_;

@@ -24,7 +24,8 @@
   const kShape = object({
     title: text, version: text, command: text, created: text,
     run: object({framework: text, ranks: maybe, hosts: list(text), recorded: text, steps: maybe,
-      step_ms: maybe, step_spread_ms: maybe, wall_ms: maybe, events: maybe}),
+      step_ms: maybe, step_spread_ms: maybe, step_mean_ms: maybe, step_word: text, wall_ms: maybe,
+      events: maybe}),
     findings: rows({topic: text, verdict: text, headline: text, detail: text, section: text,
       rests_on: text}),
     nodes: rows({node_id: zero, hostname: text, trace: text, ranks: list(zero), method: text,

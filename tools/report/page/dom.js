@@ -24,13 +24,16 @@
   const list = (lines) => element('ul', {}, ...lines.map((line) => element('li', {}, line)));
 
   // What lies in no step has no number.
-  const stepName = (step) => step === undefined ? 'outside of steps' : `step ${step}`;
+  // What a run's steps are called: periods, where nothing marks steps.
+  const stepWord = () => report.stepWord || 'step';
+  const stepName = (step) =>
+      step === undefined ? `outside of ${stepWord()}s` : `${stepWord()} ${step}`;
 
   // A chooser of one step, or of all (the value undefined), with buttons for its neighbours.
   // Calls onChange with the position in steps.
   function stepChooser(steps, chosen, onChange) {
     const select = element('select', {},
-        element('option', {value: ''}, 'all steps'),
+        element('option', {value: ''}, `all ${stepWord()}s`),
         ...steps.map((step, at) => element('option', {value: at},
             `${stepName(step.step)} (${report.format.milliseconds(step.end_ms - step.start_ms)})`)));
     select.value = chosen === undefined ? '' : String(chosen);
@@ -46,5 +49,5 @@
         button('›', () => move(1), {'aria-label': 'Next step'}));
   }
 
-  report.dom = {element, button, paragraph, missing, list, stepChooser, stepName};
+  report.dom = {element, button, paragraph, missing, list, stepChooser, stepName, stepWord};
 })();

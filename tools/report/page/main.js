@@ -54,6 +54,7 @@
   }
 
   const data = report.read(document.getElementById('data').textContent);
+  report.stepWord = data.run.step_word;
   if (data.workload) {
     // A model of calls has runs to compare, but no run of its own.
     const {summary, notes} = report.sections;

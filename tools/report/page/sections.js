@@ -3,7 +3,7 @@
 'use strict';
 
 (() => {
-  const {element, button, paragraph, missing} = report.dom;
+  const {element, button, paragraph, missing, stepWord} = report.dom;
   const {format, table, charts, columns: {text, number, whole}} = report;
   const kMostClocks = 8;  // So many clock charts are drawn before a button asks for the others.
   const kWords = {good: 'Good', bad: 'Problem', unknown: 'Unknown', info: 'Note'};
@@ -29,8 +29,8 @@
         ` (spread ${format.milliseconds(run.step_spread_ms)})`;
     const facts = [['framework', run.framework || format.kUnknown],
       ['ranks', format.plain(run.ranks)], ['hosts', hostsText(run.hosts)],
-      ['recorded', run.recorded || format.kUnknown], ['steps', format.plain(run.steps)],
-      ['time per step', format.milliseconds(run.step_ms) + spread],
+      ['recorded', run.recorded || format.kUnknown], [`${stepWord()}s`, format.plain(run.steps)],
+      [`time per ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
       ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)]];
     if (data.workload) {
       top.append(element('h1', {}, title));

@@ -3,7 +3,7 @@
 'use strict';
 
 (() => {
-  const {element, paragraph, missing, stepChooser, stepName} = report.dom;
+  const {element, paragraph, missing, stepChooser, stepName, stepWord} = report.dom;
   const {format, table, charts, columns: {text, number, whole}} = report;
 
   const total = (rows, name) => rows.reduce((sum, row) => sum + row[name], 0);
@@ -37,7 +37,7 @@
     const groups = grouped(waiting, 'step');
     const steps = [...groups].map(([step, rows]) => ({step, start_ms: 0,
       end_ms: rows.reduce((most, row) => Math.max(most, row.wall_ms), 0)}));
-    let where = 'all steps';
+    let where = `all ${stepWord()}s`;
     let shown = byRank(waiting);
     const chart = charts.figure({title: 'Wall time of each rank',
       height: () => Math.max(160, 80 + 24 * shown.length), label: () => waitingLabel(shown, where),
@@ -51,7 +51,7 @@
           {label: 'transfer', role: 'transfer', data: shown.map((row) => row.transfer)},
           {label: 'other', role: 'gap', data: shown.map((row) => row.other)}]})});
     const chooser = stepChooser(steps, undefined, (at) => {
-      where = at === undefined ? 'all steps' : stepName(steps[at].step);
+      where = at === undefined ? `all ${stepWord()}s` : stepName(steps[at].step);
       shown = byRank(at === undefined ? waiting : groups.get(steps[at].step));
       chart.redraw();
     });
@@ -158,7 +158,7 @@
           numbers: () => ({caption: 'Critical path by step', name: 'path_by_step', rows: steps,
             columns: [whole('step', '', 'value'), number('in all', 'ms', 'all'), ...kindColumns]}),
           config: (palette) => charts.bars(palette, {stacked: true,
-            labels: steps.map(({value}) => `step ${value}`), series: kinds.map(({kind, ...look}) =>
+            labels: steps.map(({value}) => stepName(value)), series: kinds.map(({kind, ...look}) =>
               ({...look, data: steps.map((step) => step.of.get(kind) ?? 0)}))})}).element,
         table({caption: 'Critical path by rank, over all steps', name: 'path_by_rank',
           rows: pathBy(data.path, 'rank'), columns: [whole('rank', '', 'value'),
@@ -183,9 +183,12 @@
       section.append(missing('The data holds no estimates of what a change would save.'));
       return;
     }
-    section.append(paragraph(`A step takes ${format.milliseconds(run.step_ms)} now. The thin line ` +
-        'over a bar is the interval of the estimate.'),
-    table({caption: 'Time per step after a change', name: 'what_if', rows, columns: [
+    const article = stepWord() === 'execution' ? 'An' : 'A';
+    const unit = run.step_mean_ms === undefined ? 'The run' : `${article} ${stepWord()}`;
+    section.append(paragraph(`${unit} takes ${
+        format.milliseconds(run.step_mean_ms ?? run.wall_ms)} now, in the mean. The thin line over ` +
+        'a bar is the interval of the estimate.'),
+    table({caption: `Time per ${stepWord()} after a change`, name: 'what_if', rows, columns: [
       text('change', 'what', {wrap: true}),
       number('step', 'ms', 'step_ms', {bar: true, interval: (row) => [row.low_ms, row.high_ms]}),
       number('saved', 'ms', 'saved_ms'), number('low', 'ms', 'low_ms'),

@@ -1,0 +1,143 @@
+#include "critical_path/graph/periods.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kFewestPeriods = 3;
+// How much of the stream's work has to repeat.
+constexpr double kRepeatingShare = 0.5;
+// How many meetings, at most, may have members of two periods.
+constexpr double kTornShare = 0.05;
+
+// The longest beginning of a sequence that repeats itself.
+struct Repetition {
+  size_t length = 0;
+  size_t period = 0;
+};
+
+// In linear time: the period of a beginning is its length less that of its longest border, which is
+// both a beginning and an end of it.
+Repetition FindRepetition(const std::vector<NameId>& names) {
+  Repetition found;
+  std::vector<size_t> border(names.size() + 1);
+  for (size_t length = 2; length <= names.size(); ++length) {
+    size_t candidate = border[length - 1];
+    while (candidate > 0 && names[candidate] != names[length - 1]) candidate = border[candidate];
+    border[length] = names[candidate] == names[length - 1] ? candidate + 1 : 0;
+    const size_t period = length - border[length];
+    if (length / period >= kFewestPeriods) found = {length, period};
+  }
+  return found;
+}
+
+// When the periods of a rank begin; the last time ends the last one.
+using Bounds = std::vector<int64_t>;
+
+// Takes the stream's work in order of the starts.
+std::optional<Bounds> FindBounds(const PathGraph& graph, const std::vector<GraphEventId>& work) {
+  std::vector<NameId> names;
+  for (const GraphEventId id : work) names.push_back(graph.events[id].name);
+  const Repetition forward = FindRepetition(names);
+  std::reverse(names.begin(), names.end());
+  const Repetition backward = FindRepetition(names);
+  const bool at_start = forward.length >= backward.length;
+  const Repetition& repetition = at_start ? forward : backward;
+  if (static_cast<double>(repetition.length) < kRepeatingShare * static_cast<double>(work.size()) ||
+      repetition.length == 0) {
+    return std::nullopt;
+  }
+  const size_t first = at_start ? 0 : work.size() - repetition.length;
+  const size_t last = first + repetition.length;
+  // By place in a period: how long the stream had been idle there, in all periods.
+  std::vector<double> idle_ps(repetition.period);
+  for (size_t i = first + 1; i < last; ++i) {
+    const GraphEvent& before = graph.events[work[i - 1]];
+    idle_ps[(i - first) % repetition.period] +=
+        static_cast<double>(graph.events[work[i]].start_ps) - static_cast<double>(before.start_ps) -
+        static_cast<double>(before.duration_ps);
+  }
+  const size_t phase = std::max_element(idle_ps.begin(), idle_ps.end()) - idle_ps.begin();
+  Bounds bounds;
+  for (size_t i = first + phase; i < last; i += repetition.period) {
+    bounds.push_back(graph.events[work[i]].start_ps);
+  }
+  // The last one counts only if it is whole.
+  if (last == work.size() && (last - first - phase) % repetition.period == 0) {
+    const GraphEvent& end = graph.events[work.back()];
+    bounds.push_back(end.start_ps + end.duration_ps);
+  }
+  if (bounds.size() <= kFewestPeriods - 1) return std::nullopt;
+  return bounds;
+}
+
+// Returns the period that a time lies in, or kNoStep.
+int64_t PeriodAt(const Bounds& bounds, int64_t time_ps) {
+  if (time_ps < bounds.front() || time_ps >= bounds.back()) return kNoStep;
+  return std::upper_bound(bounds.begin(), bounds.end(), time_ps) - bounds.begin() - 1;
+}
+
+}  // namespace
+
+bool MarkPeriods(PathGraph* graph) {
+  // By rank and lane: device work in order of the starts.
+  std::map<int64_t, std::map<LaneId, std::vector<GraphEventId>>> ranks;
+  for (GraphEventId id = 0; id < graph->events.size(); ++id) {
+    const GraphEvent& event = graph->events[id];
+    if (event.step != kNoStep) return false;
+    const Lane& lane = graph->lanes[event.lane];
+    if (lane.kind == TrackKind::kDevice) ranks[lane.rank][event.lane].push_back(id);
+  }
+  std::map<int64_t, Bounds> bounds;
+  for (auto& [rank, lanes] : ranks) {
+    std::vector<GraphEventId>& busiest =
+        std::max_element(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
+          return a.second.size() < b.second.size();
+        })->second;
+    std::stable_sort(busiest.begin(), busiest.end(), [&](GraphEventId a, GraphEventId b) {
+      return graph->events[a].start_ps < graph->events[b].start_ps;
+    });
+    std::optional<Bounds> found = FindBounds(*graph, busiest);
+    if (!found.has_value() || (!bounds.empty() && bounds.begin()->second.size() != found->size())) {
+      return false;
+    }
+    bounds[rank] = *std::move(found);
+  }
+  if (bounds.empty()) return false;
+  std::vector<int64_t> steps(graph->events.size(), kNoStep);
+  for (GraphEventId id = 0; id < graph->events.size(); ++id) {
+    const Lane& lane = graph->lanes[graph->events[id].lane];
+    if (lane.kind != TrackKind::kDevice) continue;
+    steps[id] = PeriodAt(bounds[lane.rank], graph->events[id].start_ps);
+  }
+  // What ranks do together, they do in one period.
+  std::map<InstantId, std::optional<int64_t>> met;
+  for (const GraphMeeting& meeting : graph->meetings) met[meeting.instant];
+  size_t torn = 0, joined = 0;
+  for (const GraphEdge& edge : graph->edges) {
+    const auto meeting = met.find(edge.to);
+    const GraphEventId event = graph->instants[edge.from].event;
+    if (meeting == met.end() || event == kNoEvent) continue;
+    if (!meeting->second.has_value()) meeting->second = steps[event];
+    ++joined;
+    torn += *meeting->second == steps[event] ? 0 : 1;
+  }
+  if (static_cast<double>(torn) > kTornShare * static_cast<double>(joined)) return false;
+  for (GraphEventId id = 0; id < graph->events.size(); ++id) graph->events[id].step = steps[id];
+  for (GraphMeeting& meeting : graph->meetings) {
+    const std::optional<int64_t> step = met[meeting.instant];
+    if (step.value_or(kNoStep) != kNoStep) meeting.step = step;
+  }
+  return true;
+}
+
+}  // namespace meridian
