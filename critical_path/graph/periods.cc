@@ -40,11 +40,18 @@ Repetition FindRepetition(const std::vector<NameId>& names) {
   return found;
 }
 
-// When the periods of a rank begin; the last time ends the last one.
-using Bounds = std::vector<int64_t>;
+// A stream's work that repeats.
+struct RepeatingWork {
+  // In order of the starts.
+  std::vector<GraphEventId> events;
+  size_t period = 0;
+  // Whether the stream's last work is the last of it.
+  bool is_last = false;
+};
 
-// Takes the stream's work in order of the starts.
-std::optional<Bounds> FindBounds(const PathGraph& graph, const std::vector<GraphEventId>& work) {
+// Takes a stream's work in order of the starts.
+std::optional<RepeatingWork> FindRepeatingWork(const PathGraph& graph,
+                                               const std::vector<GraphEventId>& work) {
   std::vector<NameId> names;
   for (const GraphEventId id : work) names.push_back(graph.events[id].name);
   const Repetition forward = FindRepetition(names);
@@ -52,31 +59,41 @@ std::optional<Bounds> FindBounds(const PathGraph& graph, const std::vector<Graph
   const Repetition backward = FindRepetition(names);
   const bool at_start = forward.length >= backward.length;
   const Repetition& repetition = at_start ? forward : backward;
-  if (static_cast<double>(repetition.length) < kRepeatingShare * static_cast<double>(work.size()) ||
-      repetition.length == 0) {
+  if (repetition.length == 0 ||
+      static_cast<double>(repetition.length) < kRepeatingShare * static_cast<double>(work.size())) {
     return std::nullopt;
   }
   const size_t first = at_start ? 0 : work.size() - repetition.length;
-  const size_t last = first + repetition.length;
-  // By place in a period: how long the stream had been idle there, in all periods.
-  std::vector<double> idle_ps(repetition.period);
-  for (size_t i = first + 1; i < last; ++i) {
-    const GraphEvent& before = graph.events[work[i - 1]];
-    idle_ps[(i - first) % repetition.period] +=
-        static_cast<double>(graph.events[work[i]].start_ps) - static_cast<double>(before.start_ps) -
-        static_cast<double>(before.duration_ps);
+  RepeatingWork found;
+  found.events.assign(work.begin() + first, work.begin() + first + repetition.length);
+  found.period = repetition.period;
+  found.is_last = first + repetition.length == work.size();
+  return found;
+}
+
+// Adds up how long the stream had been idle at each place of a period, in ps.
+void AddIdleTimes(const PathGraph& graph, const RepeatingWork& work, std::vector<double>* idle_ps) {
+  for (size_t i = 1; i < work.events.size(); ++i) {
+    const GraphEvent& before = graph.events[work.events[i - 1]];
+    (*idle_ps)[i % work.period] += static_cast<double>(graph.events[work.events[i]].start_ps) -
+                                   static_cast<double>(before.start_ps) -
+                                   static_cast<double>(before.duration_ps);
   }
-  const size_t phase = std::max_element(idle_ps.begin(), idle_ps.end()) - idle_ps.begin();
+}
+
+// When the periods of a rank begin; the last time ends the last one.
+using Bounds = std::vector<int64_t>;
+
+Bounds FindBounds(const PathGraph& graph, const RepeatingWork& work, size_t phase) {
   Bounds bounds;
-  for (size_t i = first + phase; i < last; i += repetition.period) {
-    bounds.push_back(graph.events[work[i]].start_ps);
+  for (size_t i = phase; i < work.events.size(); i += work.period) {
+    bounds.push_back(graph.events[work.events[i]].start_ps);
   }
   // The last one counts only if it is whole.
-  if (last == work.size() && (last - first - phase) % repetition.period == 0) {
-    const GraphEvent& end = graph.events[work.back()];
+  if (work.is_last && (work.events.size() - phase) % work.period == 0) {
+    const GraphEvent& end = graph.events[work.events.back()];
     bounds.push_back(end.start_ps + end.duration_ps);
   }
-  if (bounds.size() <= kFewestPeriods - 1) return std::nullopt;
   return bounds;
 }
 
@@ -97,7 +114,8 @@ bool MarkPeriods(PathGraph* graph) {
     const Lane& lane = graph->lanes[event.lane];
     if (lane.kind == TrackKind::kDevice) ranks[lane.rank][event.lane].push_back(id);
   }
-  std::map<int64_t, Bounds> bounds;
+  std::map<int64_t, RepeatingWork> repeating;
+  std::vector<double> idle_ps;
   for (auto& [rank, lanes] : ranks) {
     std::vector<GraphEventId>& busiest =
         std::max_element(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
@@ -106,13 +124,25 @@ bool MarkPeriods(PathGraph* graph) {
     std::stable_sort(busiest.begin(), busiest.end(), [&](GraphEventId a, GraphEventId b) {
       return graph->events[a].start_ps < graph->events[b].start_ps;
     });
-    std::optional<Bounds> found = FindBounds(*graph, busiest);
-    if (!found.has_value() || (!bounds.empty() && bounds.begin()->second.size() != found->size())) {
+    std::optional<RepeatingWork> found = FindRepeatingWork(*graph, busiest);
+    if (!found.has_value()) return false;
+    // All ranks do the same.
+    if (idle_ps.empty()) idle_ps.resize(found->period);
+    if (found->period != idle_ps.size() ||
+        (!repeating.empty() && repeating.begin()->second.events.size() != found->events.size())) {
       return false;
     }
-    bounds[rank] = *std::move(found);
+    AddIdleTimes(*graph, *found, &idle_ps);
+    repeating[rank] = *std::move(found);
   }
-  if (bounds.empty()) return false;
+  if (repeating.empty()) return false;
+  const size_t phase = std::max_element(idle_ps.begin(), idle_ps.end()) - idle_ps.begin();
+  std::map<int64_t, Bounds> bounds;
+  for (const auto& [rank, work] : repeating) {
+    bounds[rank] = FindBounds(*graph, work, phase);
+    // So many periods need one bound more.
+    if (bounds[rank].size() < kFewestPeriods) return false;
+  }
   std::vector<int64_t> steps(graph->events.size(), kNoStep);
   for (GraphEventId id = 0; id < graph->events.size(); ++id) {
     const Lane& lane = graph->lanes[graph->events[id].lane];

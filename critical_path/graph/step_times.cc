@@ -1,6 +1,7 @@
 #include "critical_path/graph/step_times.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -8,6 +9,10 @@
 
 namespace meridian {
 namespace {
+
+// A first step that takes so many times what others take, while a rank had not begun, was recorded
+// before the run had.
+constexpr int64_t kOutlierFactor = 2;
 
 int64_t MiddlePs(const std::vector<int64_t>& times_ps) {
   const int64_t low = LowerMedian(times_ps), high = UpperMedian(times_ps);
@@ -72,6 +77,27 @@ std::map<int64_t, int64_t> FindEarlierEnds(const PathGraph& graph, int64_t first
   return ends_ps;
 }
 
+// Returns when every rank had begun to do something.
+int64_t AllBegunPs(const PathGraph& graph) {
+  std::map<int64_t, int64_t> begins_ps;
+  for (const GraphEvent& event : graph.events) {
+    int64_t& begin_ps =
+        begins_ps.emplace(graph.lanes[event.lane].rank, event.start_ps).first->second;
+    begin_ps = std::min(begin_ps, event.start_ps);
+  }
+  int64_t last_ps = std::numeric_limits<int64_t>::min();
+  for (const auto& [rank, begin_ps] : begins_ps) last_ps = std::max(last_ps, begin_ps);
+  return last_ps;
+}
+
+// True when the first step takes far longer than the others, of which there are several.
+bool IsOutlier(const StepTimes& times) {
+  if (times.steps.size() < 3) return false;
+  std::vector<int64_t> others_ps;
+  for (size_t i = 1; i < times.steps.size(); ++i) others_ps.push_back(times.steps[i].length_ps());
+  return times.steps.front().length_ps() / kOutlierFactor > MiddlePs(others_ps);
+}
+
 }  // namespace
 
 std::optional<size_t> StepTimes::Find(int64_t time_ps) const {
@@ -127,6 +153,11 @@ StepTimes FindStepTimes(const PathGraph& graph) {
   }
   first.start_ps = std::min(MiddlePs(begins_ps), first.end_ps);
   if (has_earlier_work) times.before_end_ps = first.start_ps;
+  const int64_t all_begun_ps = std::min(AllBegunPs(graph), first.end_ps);
+  if (all_begun_ps > first.start_ps && IsOutlier(times)) {
+    first.start_ps = all_begun_ps;
+    times.before_end_ps = all_begun_ps;
+  }
   return times;
 }
 

@@ -11,7 +11,9 @@
 // end a step at different times; what counts is the median of their ends.
 //
 // Device work that belongs to no step and still ran when the first step had begun on the host was
-// launched before: the first step begins when that has ended, and the time until then is in none.
+// launched before: the first step begins when that has ended, and the time until then is in none. So
+// is the time in which a rank had not begun, if that makes the first step an outlier: profilers take
+// up to a second to begin, and the others wait.
 #ifndef CRITICAL_PATH_GRAPH_STEP_TIMES_H_
 #define CRITICAL_PATH_GRAPH_STEP_TIMES_H_
 
@@ -37,8 +39,8 @@ struct StepTimes {
   // In the order of their ends: each begins where the one before ends. Empty for a graph without
   // steps.
   std::vector<StepTime> steps;
-  // When the first step began, if work launched before it ran until then; absent when there was
-  // none.
+  // When the first step began, if until then work launched before it ran, or a rank had not begun;
+  // absent otherwise.
   std::optional<int64_t> before_end_ps;
 
   // Returns where in `steps` the step is that a time lies in; nullopt for none.

@@ -96,6 +96,18 @@ TEST_F(StepTimesTest, RanksEndAStepAtDifferentTimes) {
   EXPECT_THAT(Texts(), ElementsAre("1: 0..140", "2: 140..290"));
 }
 
+// Rank 1 begins to be recorded at 900: rank 0 waits for it in the first step.
+TEST_F(StepTimesTest, TheFirstStepBeginsWhenAllRanksHaveBegun) {
+  AddRanks(2);
+  Device(0, 1, 0, 1000);
+  Device(1, 1, 900, 1000);
+  for (int64_t step : {2, 3}) {
+    for (int64_t rank : {0, 1}) Device(rank, step, 100 * step + 800, 100 * step + 900);
+  }
+  EXPECT_THAT(Texts(), ElementsAre("1: 900..1000", "2: 1000..1100", "3: 1100..1200"));
+  EXPECT_THAT(FindStepTimes(graph_).before_end_ps, Optional(900));
+}
+
 TEST_F(StepTimesTest, HostsTellWhereDevicesHaveNoSteps) {
   AddRanks(1);
   Host(0, 7, 0, 30);

@@ -72,10 +72,11 @@ std::string UnitText(const RunReport& report) {
   return absl::StrCat(word == "execution" ? "an " : "a ", word);
 }
 
-// All steps together, or all the time where there are none.
+// All steps together, or all the time where there are none. One step that takes very long, since
+// ranks were not ready yet, says nothing about the others: so many times the median.
 double WholeMs(const RunReport& report) {
-  return report.run().has_step_mean_ms()
-             ? report.run().step_mean_ms() * static_cast<double>(report.run().steps())
+  return report.run().has_step_ms()
+             ? report.run().step_ms() * static_cast<double>(report.run().steps())
              : report.run().wall_ms();
 }
 
@@ -206,7 +207,7 @@ Finding RunFinding(const RunReport& report) {
     }
   } else if (run.wall_ms() > 0) {
     absl::StrAppend(&headline, ": ", Time(run.wall_ms()), " in one piece.");
-    detail = "The profiles mark no steps, and no work repeats.";
+    detail = "The profiles mark no steps, and no repeating work was found.";
   } else {
     absl::StrAppend(&headline, ".");
   }
@@ -220,7 +221,7 @@ Finding RunFinding(const RunReport& report) {
 double WaitedShare(const RunReport& report) {
   double waited_ms = 0;
   for (const RankWait& rank : report.rank_waits()) waited_ms += rank.waited_ms();
-  const double whole_ms = WholeMs(report) * static_cast<double>(report.rank_waits_size());
+  const double whole_ms = report.run().wall_ms() * static_cast<double>(report.rank_waits_size());
   return whole_ms > 0 ? waited_ms / whole_ms : 0;
 }
 
@@ -263,16 +264,6 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   const int64_t all_steps = std::max<int64_t>(1, report.run().steps());
   const auto steps = static_cast<double>(all_steps);
   if (late == ranks.end() || !(whole_ms > 0) || late->second.caused_ms < kNotableShare * whole_ms) {
-    if (uncertainty_ms * steps > kNotableShare * whole_ms) {
-      return MakeFinding(
-          "straggler", "unknown", "blame",
-          absl::StrCat("Whether a rank is late by less than ", Time(uncertainty_ms),
-                       " is not known."),
-          absl::StrCat("The clocks are known within ", Time(uncertainty_ms), ", and a ",
-                       StepWord(report.run()), " takes ", Time(whole_ms / steps),
-                       "; by more than that no rank is late."),
-          RestsOn(report));
-    }
     const double waited = WaitedShare(report);
     const std::string most =
         late == ranks.end() || !(whole_ms > 0)
@@ -280,6 +271,17 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
             : absl::StrCat(" For the one that does most, ", RankName(report, late->first),
                            ", they wait ", Percent(late->second.caused_ms / whole_ms),
                            " of the time.");
+    if (uncertainty_ms * steps > kNotableShare * whole_ms) {
+      return MakeFinding(
+          "straggler", "unknown", "blame",
+          absl::StrCat("Whether a rank is late by less than ", Time(uncertainty_ms),
+                       " is not known."),
+          absl::StrCat("The clocks are known within ", Time(uncertainty_ms), ", and ",
+                       UnitText(report), " takes ", Time(whole_ms / steps), ".",
+                       most.empty() ? " By more than that no rank is late."
+                                    : absl::StrCat(" What is more than that is little.", most)),
+          RestsOn(report));
+    }
     if (waited >= kMuchWaiting) {
       return MakeFinding(
           "straggler", "info", "waiting",
@@ -472,7 +474,10 @@ std::optional<PathShares> SharesOf(const RunReport& report) {
   std::map<std::string, std::string> labels;
   for (const PathKind& kind : report.path_kinds()) labels[kind.kind()] = kind.label();
   double all = 0;
+  // Where there are steps, these are what counts.
+  const bool has_steps = report.run().has_step_ms();
   for (const PathPart& part : report.path()) {
+    if (has_steps && !part.has_step()) continue;
     all += part.ms();
     by_label[labels[part.kind()]] += part.ms();
   }

@@ -136,6 +136,7 @@ TEST(FindingsTest, LatenessThatClocksMayBeOffByIsNotKnown) {
 
 TEST(FindingsTest, WaitingThatIsNobodysDoingIsNotGood) {
   RunReport report = TwoHosts();
+  report.mutable_run()->set_wall_ms(40);
   for (int64_t rank = 0; rank < 4; ++rank) {
     RankWait& wait = *report.add_rank_waits();
     wait.set_rank(rank);
