@@ -98,7 +98,7 @@ Flag<std::string> FLAGS_what_if(
     "and compares: scale|set CONDITIONS FACTOR|DURATION; remove CONDITIONS; add \"NAME\" "
     "DURATION after CONDITIONS; link|unlink CONDITIONS to CONDITIONS; move CONDITIONS "
     "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
-    "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, "
+    "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, with=N, "
     "process=, thread=, stream=, event=, or all.");
 Flag<bool> FLAGS_suggest_reorderings(
     "suggest_reorderings", false,

@@ -164,9 +164,9 @@ std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& pa
   pieces.reserve(path.edges.size());
   for (const EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
-    int64_t from_ps = 0;
-    if (steps.steps.empty() ||
-        __builtin_sub_overflow(graph.Time(edge.to), edge.weight_ps, &from_ps)) {
+    // Only edges that stand for all the time between their ends follow each other in time.
+    int64_t from_ps = graph.Time(edge.from);
+    if (steps.steps.empty() || edge.weight_ps != graph.Time(edge.to) - from_ps) {
       pieces.push_back({id, edge.weight_ps, edge.bound_by, std::nullopt});
       continue;
     }
@@ -178,7 +178,7 @@ std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& pa
         piece.bound_by = BoundBy::kBeforeStep;
       } else if (piece.step.has_value()) {
         piece.time_ps = std::min(piece.time_ps, steps.steps[*piece.step].end_ps - from_ps);
-      } else if (!steps.steps.empty() && from_ps < steps.steps.front().start_ps) {
+      } else if (from_ps < steps.steps.front().start_ps) {
         piece.time_ps = std::min(piece.time_ps, steps.steps.front().start_ps - from_ps);
       }
       from_ps += piece.time_ps;
@@ -189,11 +189,15 @@ std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& pa
 }
 
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
+  return BreakDown(graph, path, FindStepTimes(graph));
+}
+
+PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps) {
   PathBreakdown breakdown;
   ShareIndex index(graph, &breakdown.shares);
   // An edge that steps cut is one edge all the same.
   std::pair<EdgeId, BoundBy> last = {kNoEdge, BoundBy::kNothing};
-  for (const PathPiece& piece : CutAtSteps(graph, path, FindStepTimes(graph))) {
+  for (const PathPiece& piece : CutAtSteps(graph, path, steps)) {
     breakdown.time_ps[static_cast<int>(piece.bound_by)] += piece.time_ps;
     EventShare& share = index.Find(graph.edges[piece.edge], piece.bound_by);
     share.time_ps += piece.time_ps;

@@ -80,6 +80,7 @@ struct PathBreakdown {
 
 // Time before the first step, while work that was launched earlier ran, counts as kBeforeStep and is
 // booked on no event.
+PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps);
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path);
 
 }  // namespace meridian

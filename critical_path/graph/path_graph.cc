@@ -72,6 +72,7 @@ PathGraph CopyGraph(const PathGraph& graph) {
   copy.edges = graph.edges;
   copy.meetings = graph.meetings;
   copy.end_instant = graph.end_instant;
+  copy.first_step_waits_for_all = graph.first_step_waits_for_all;
   return copy;
 }
 

@@ -56,7 +56,7 @@ enum class BoundBy : uint8_t {
   kHostGap,     // the host did something that the trace does not show
   kOtherRanks,  // waiting in a collective that others have not entered yet
   kNotInTrace,  // the device was busy, or waited, with something that the trace does not show
-  kBeforeStep,  // a rank had not begun the chosen steps yet, others had
+  kBeforeStep,  // a rank had not begun the steps yet, or work launched before them ran
   kLast = kBeforeStep,
 };
 inline constexpr int kNumBoundBy = static_cast<int>(BoundBy::kLast) + 1;
@@ -95,7 +95,7 @@ struct GraphEvent {
   NameId name = 0;
   LaneId lane = 0;
   // Times in ps from the graph's base_ns, as the builder of the graph sees the event: cut at the
-  // window's ends, or rounded as HTA does.
+  // window's ends, started when the stream's work before had ended, or rounded as HTA does.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
   EventCategory category = EventCategory::kUnknown;
@@ -154,6 +154,9 @@ struct PathGraph {
 
   // Where the path must end; without it, wherever the longest path ends.
   std::optional<InstantId> end_instant;
+
+  // The first step begins when all ranks have begun (step_times.h).
+  bool first_step_waits_for_all = false;
 
   absl::string_view EventName(GraphEventId event) const { return names.Get(events[event].name); }
   const Lane& LaneOf(GraphEventId event) const { return lanes[events[event].lane]; }

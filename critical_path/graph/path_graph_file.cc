@@ -64,6 +64,7 @@ void DescribeSource(const GraphSource& source, PathGraphFile* file) {
   file->set_last_instance(source.window.instances.last);
   file->set_hta_compatible(source.hta_compatible);
   file->set_without_gpus(source.without_gpus);
+  if (source.step_word != "step") file->set_step_word(source.step_word);
   for (const std::string& note : source.notes) file->add_notes(note);
 }
 
@@ -228,6 +229,7 @@ class BodyReader {
     source.window.instances = {file_.first_instance(), file_.last_instance()};
     source.hta_compatible = file_.hta_compatible();
     source.without_gpus = file_.without_gpus();
+    if (!file_.step_word().empty()) source.step_word = std::string(file_.step_word());
     source.notes.assign(file_.notes().begin(), file_.notes().end());
     graph_.base_ns = file_.base_ns();
     graph_.window_start_ps = file_.window_start_ps();
@@ -303,6 +305,7 @@ class BodyReader {
       RETURN_IF_ERROR(CheckTime("a node's time", time_ps));
       graph_.instants.push_back({time_ps, *id, file_.node_is_start(i)});
     }
+    graph_.first_step_waits_for_all = file_.first_step_waits_for_all();
     if (file_.has_end_node()) {
       if (file_.end_node() >= graph_.instants.size()) return Bad("the end node");
       graph_.end_instant = file_.end_node();
@@ -390,6 +393,7 @@ absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const Path
   file.set_window_start_ps(graph.window_start_ps);
   file.set_window_end_ps(graph.window_end_ps);
   if (graph.end_instant.has_value()) file.set_end_node(*graph.end_instant);
+  file.set_first_step_waits_for_all(graph.first_step_waits_for_all);
   AddNames(graph, &file);
   AddEvents(graph, &file);
   AddInstants(graph, &file);

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
-
 namespace meridian {
 namespace {
 
@@ -140,7 +138,7 @@ bool MarkPeriods(PathGraph* graph) {
   std::map<int64_t, Bounds> bounds;
   for (const auto& [rank, work] : repeating) {
     bounds[rank] = FindBounds(*graph, work, phase);
-    // So many periods need one bound more.
+    // One that begins elsewhere than the work may lack a period.
     if (bounds[rank].size() < kFewestPeriods) return false;
   }
   std::vector<int64_t> steps(graph->events.size(), kNoStep);

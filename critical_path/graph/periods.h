@@ -5,8 +5,8 @@
 //   kernels    prologue | a b c c d | a b c c d | a b c c d | a
 //   periods             |     0     |     1     |     2     |
 //
-// The busiest stream of each rank tells: the names of its work repeat from some place to its end, or
-// from its start to some place. A period begins where the stream was idle longest.
+// The busiest stream of each rank tells: the names of its work repeat from some place to its end,
+// or from its start to some place. A period begins where the streams were idle longest.
 #ifndef CRITICAL_PATH_GRAPH_PERIODS_H_
 #define CRITICAL_PATH_GRAPH_PERIODS_H_
 
@@ -14,9 +14,10 @@
 
 namespace meridian {
 
-// Gives the device work and the meetings of a graph without steps those of the periods, numbered from
-// 0. Returns false, and leaves the graph as it is, when the work of some rank does not repeat at
-// least three times over most of its length, or ranks do not repeat equally often and together.
+// Gives the device work and the meetings of a graph without steps those of the periods, numbered
+// from 0. Returns false, and leaves the graph as it is, when the work of some rank does not repeat
+// at least three times over most of its length (so that there are at least two whole periods), or
+// ranks do not repeat equally often and together.
 bool MarkPeriods(PathGraph* graph);
 
 }  // namespace meridian

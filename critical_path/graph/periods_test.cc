@@ -1,6 +1,7 @@
 #include "critical_path/graph/periods.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,32 @@ TEST(PeriodsTest, WorkThatDoesNotRepeatIsOnePiece) {
   AddStream(0, "abcdefab", &graph);
   EXPECT_FALSE(MarkPeriods(&graph));
   EXPECT_EQ(Steps(graph), "--------");
+}
+
+// Rank 1 pauses elsewhere, but not as long; in the second meeting it is a period ahead.
+TEST(PeriodsTest, RanksAgreeWherePeriodsBeginAndMeetInOne) {
+  PathGraph graph;
+  AddStream(0, "ab  ab  ab  ab", &graph);
+  AddStream(1, "a ba ba ba b", &graph);
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    graph.instants.push_back({graph.events[id].start_ps, id, true});
+  }
+  const auto meet = [&](GraphEventId a, GraphEventId b) {
+    const auto instant = static_cast<InstantId>(graph.instants.size());
+    graph.instants.push_back({graph.events[a].start_ps, a, true});
+    for (const GraphEventId id : {a, b}) {
+      graph.edges.push_back(
+          {id, instant, 0, kNoEvent, EdgeType::kSyncDependency, BoundBy::kNothing});
+    }
+    graph.meetings.push_back({instant, 0, std::nullopt});
+  };
+  meet(1, 9);
+  PathGraph torn = CopyGraph(graph);
+  ASSERT_TRUE(MarkPeriods(&graph));
+  EXPECT_EQ(Steps(graph), "0011223300112233");
+  EXPECT_EQ(graph.meetings[0].step, 0);
+  torn.edges[1].from = 11;
+  EXPECT_FALSE(MarkPeriods(&torn));
 }
 
 TEST(PeriodsTest, RanksRepeatEquallyOften) {

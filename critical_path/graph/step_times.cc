@@ -32,11 +32,7 @@ struct RankSteps {
   std::map<int64_t, int64_t> begins_ps;
 };
 
-int64_t EndOf(const GraphEvent& event) {
-  int64_t end_ps = 0;
-  return __builtin_add_overflow(event.start_ps, event.duration_ps, &end_ps) ? event.start_ps
-                                                                            : end_ps;
-}
+int64_t EndOf(const GraphEvent& event) { return event.start_ps + event.duration_ps; }
 
 std::map<int64_t, RankSteps> ReadRanks(const PathGraph& graph) {
   bool has_device_steps = false;
@@ -44,17 +40,29 @@ std::map<int64_t, RankSteps> ReadRanks(const PathGraph& graph) {
     has_device_steps |= event.step != kNoStep && graph.lanes[event.lane].kind == TrackKind::kDevice;
   }
   std::map<int64_t, RankSteps> ranks;
+  // By lane: the step of its last event, and what is known of that; events of a step come together.
+  struct Known {
+    int64_t step = kNoStep;
+    int64_t* begin_ps = nullptr;
+    Span* work = nullptr;
+  };
+  std::vector<Known> last(graph.lanes.size());
   for (const GraphEvent& event : graph.events) {
     if (event.step == kNoStep) continue;
     const Lane& lane = graph.lanes[event.lane];
-    RankSteps& rank = ranks[lane.rank];
-    int64_t& begin_ps = rank.begins_ps.emplace(event.step, event.start_ps).first->second;
-    begin_ps = std::min(begin_ps, event.start_ps);
-    if (has_device_steps && lane.kind != TrackKind::kDevice) continue;
+    const bool is_work = !has_device_steps || lane.kind == TrackKind::kDevice;
     const Span span = {event.start_ps, EndOf(event)};
-    const auto [known, is_new] = rank.work.emplace(event.step, span);
-    known->second.start_ps = std::min(known->second.start_ps, span.start_ps);
-    known->second.end_ps = std::max(known->second.end_ps, span.end_ps);
+    Known& known = last[event.lane];
+    if (known.step != event.step) {
+      RankSteps& rank = ranks[lane.rank];
+      known.step = event.step;
+      known.begin_ps = &rank.begins_ps.try_emplace(event.step, event.start_ps).first->second;
+      known.work = is_work ? &rank.work.try_emplace(event.step, span).first->second : nullptr;
+    }
+    *known.begin_ps = std::min(*known.begin_ps, event.start_ps);
+    if (known.work == nullptr) continue;
+    known.work->start_ps = std::min(known.work->start_ps, span.start_ps);
+    known.work->end_ps = std::max(known.work->end_ps, span.end_ps);
   }
   return ranks;
 }
@@ -71,19 +79,22 @@ std::map<int64_t, int64_t> FindEarlierEnds(const PathGraph& graph, int64_t first
     const auto first = rank->second.work.find(first_step);
     if (first == rank->second.work.end() || event.start_ps > first->second.start_ps) continue;
     const int64_t end_ps = EndOf(event);
-    const auto [known, is_new] = ends_ps.emplace(lane.rank, end_ps);
-    known->second = std::max(known->second, end_ps);
+    int64_t& last_ps = ends_ps.try_emplace(lane.rank, end_ps).first->second;
+    last_ps = std::max(last_ps, end_ps);
   }
   return ends_ps;
 }
 
 // Returns when every rank had begun to do something.
 int64_t AllBegunPs(const PathGraph& graph) {
-  std::map<int64_t, int64_t> begins_ps;
+  std::vector<int64_t> lanes_ps(graph.lanes.size(), std::numeric_limits<int64_t>::max());
   for (const GraphEvent& event : graph.events) {
-    int64_t& begin_ps =
-        begins_ps.emplace(graph.lanes[event.lane].rank, event.start_ps).first->second;
-    begin_ps = std::min(begin_ps, event.start_ps);
+    lanes_ps[event.lane] = std::min(lanes_ps[event.lane], event.start_ps);
+  }
+  std::map<int64_t, int64_t> begins_ps;
+  for (LaneId lane = 0; lane < lanes_ps.size(); ++lane) {
+    int64_t& begin_ps = begins_ps.try_emplace(graph.lanes[lane].rank, lanes_ps[lane]).first->second;
+    begin_ps = std::min(begin_ps, lanes_ps[lane]);
   }
   int64_t last_ps = std::numeric_limits<int64_t>::min();
   for (const auto& [rank, begin_ps] : begins_ps) last_ps = std::max(last_ps, begin_ps);
@@ -117,9 +128,17 @@ std::optional<int64_t> StepTimes::MedianPs() const {
   return MiddlePs(lengths_ps);
 }
 
+std::optional<int64_t> StepTimes::ReplayStartPs() const {
+  return before_end_ps.has_value() && steps.size() > 1 ? steps[0].last_end_ps : before_end_ps;
+}
+
 std::optional<int64_t> StepTimes::MeanPs() const {
   if (steps.empty()) return std::nullopt;
-  return (steps.back().end_ps - steps.front().start_ps) / static_cast<int64_t>(steps.size());
+  const auto count = static_cast<int64_t>(steps.size());
+  if (before_end_ps.has_value() && count > 1) {
+    return (steps.back().last_end_ps - steps[0].last_end_ps) / (count - 1);
+  }
+  return (steps.back().end_ps - steps[0].start_ps) / count;
 }
 
 StepTimes FindStepTimes(const PathGraph& graph) {
@@ -129,7 +148,9 @@ StepTimes FindStepTimes(const PathGraph& graph) {
     for (const auto& [step, span] : steps.work) ends_ps[step].push_back(span.end_ps);
   }
   StepTimes times;
-  for (const auto& [step, ends] : ends_ps) times.steps.push_back({step, 0, MiddlePs(ends)});
+  for (const auto& [step, ends] : ends_ps) {
+    times.steps.push_back({step, 0, MiddlePs(ends), *std::max_element(ends.begin(), ends.end())});
+  }
   if (times.steps.empty()) return times;
   std::stable_sort(times.steps.begin(), times.steps.end(),
                    [](const StepTime& a, const StepTime& b) { return a.end_ps < b.end_ps; });
@@ -153,12 +174,19 @@ StepTimes FindStepTimes(const PathGraph& graph) {
   }
   first.start_ps = std::min(MiddlePs(begins_ps), first.end_ps);
   if (has_earlier_work) times.before_end_ps = first.start_ps;
-  const int64_t all_begun_ps = std::min(AllBegunPs(graph), first.end_ps);
-  if (all_begun_ps > first.start_ps && IsOutlier(times)) {
-    first.start_ps = all_begun_ps;
-    times.before_end_ps = all_begun_ps;
+  if (graph.first_step_waits_for_all) {
+    first.start_ps = std::clamp(AllBegunPs(graph), first.start_ps, first.end_ps);
+    times.before_end_ps = first.start_ps;
   }
   return times;
+}
+
+void FindLateBeginning(PathGraph* graph) {
+  const StepTimes times = FindStepTimes(*graph);
+  if (!IsOutlier(times)) return;
+  const int64_t all_begun_ps = AllBegunPs(*graph);
+  graph->first_step_waits_for_all =
+      all_begun_ps > times.steps.front().start_ps && all_begun_ps <= times.steps.front().end_ps;
 }
 
 }  // namespace meridian

@@ -11,9 +11,9 @@
 // end a step at different times; what counts is the median of their ends.
 //
 // Device work that belongs to no step and still ran when the first step had begun on the host was
-// launched before: the first step begins when that has ended, and the time until then is in none. So
-// is the time in which a rank had not begun, if that makes the first step an outlier: profilers take
-// up to a second to begin, and the others wait.
+// launched before: the first step begins when that has ended, and the time until then is in none.
+// So is the time in which a rank had not begun, if that makes the first step an outlier: profilers
+// take up to a second to begin, and the others wait.
 #ifndef CRITICAL_PATH_GRAPH_STEP_TIMES_H_
 #define CRITICAL_PATH_GRAPH_STEP_TIMES_H_
 
@@ -31,6 +31,8 @@ struct StepTime {
   // Times in ps from the graph's base_ns.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
+  // When the last rank ended it.
+  int64_t last_end_ps = 0;
 
   int64_t length_ps() const { return end_ps - start_ps; }
 };
@@ -45,14 +47,25 @@ struct StepTimes {
 
   // Returns where in `steps` the step is that a time lies in; nullopt for none.
   std::optional<size_t> Find(int64_t time_ps) const;
-  // Return the median and the mean length in ps; nullopt without steps. A rank that is late in a few
-  // steps shows in the mean alone.
+
+  // Returns the median length in ps; nullopt without steps.
   std::optional<int64_t> MedianPs() const;
+
+  // Returns from when on the run can be run again with other times: when all ranks have ended the
+  // first step if what was before ran into it, since the hosts' part of that step is cut off; absent
+  // for the start.
+  std::optional<int64_t> ReplayStartPs() const;
+  // Returns the mean length in ps of the steps from then on; nullopt without steps. A rank that is
+  // late in a few steps shows in the mean, not in the median.
   std::optional<int64_t> MeanPs() const;
 };
 
 // Takes the ends of device work; where no device work has a step, those of the host's.
 StepTimes FindStepTimes(const PathGraph& graph);
+
+// Sets graph->first_step_waits_for_all if the first step takes over twice what the others take, of
+// which there are at least two, and a rank began during it.
+void FindLateBeginning(PathGraph* graph);
 
 }  // namespace meridian
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "critical_path/graph/periods.h"
+#include "critical_path/graph/step_times.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
 
@@ -75,10 +76,13 @@ absl::StatusOr<JoinedGraph> Join(JobGraph job, const JobOptions& options) {
 absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& input,
                                       const JobOptions& options) {
   ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(file_system, input, options));
+  const bool is_chosen = loaded.job.windows_are_chosen;
   ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
   TraceAnalysis analysis;
   analysis.graph = std::move(joined.graph);
   analysis.source.step_word = MarkPeriods(&analysis.graph) ? "period" : loaded.step_word;
+  // A rank that begins chosen steps late was late itself.
+  if (!is_chosen) FindLateBeginning(&analysis.graph);
   analysis.source.without_gpus = loaded.without_gpus;
   analysis.source.notes = std::move(loaded.notes);
   if (joined.against_time > 0) {

@@ -163,6 +163,15 @@ class KinetoJobLoader {
   }
 
   void AddNotes() {
+    const std::vector<CollectiveInstance>& instances = run_.table.instances();
+    const int64_t incomplete =
+        std::count_if(instances.begin(), instances.end(),
+                      [](const CollectiveInstance& instance) { return instance.missing > 0; });
+    if (incomplete > 0) {
+      loaded_.notes.push_back(absl::StrCat(incomplete, " of ", instances.size(),
+                                           " collectives lack ranks: waiting for these looks like "
+                                           "communication"));
+    }
     for (const auto& list : {run_.ranks.notes, run_.runs.notes}) {
       loaded_.notes.insert(loaded_.notes.end(), list.begin(), list.end());
     }

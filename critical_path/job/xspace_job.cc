@@ -42,13 +42,7 @@ class XSpaceJobLoader {
     RETURN_IF_ERROR(ChooseWindows());
     ReadNodes();
     loaded_.without_gpus = !HasGpus();
-    for (const auto& profile : run_.profiles) {
-      for (const StepEvent& step : profile->steps.steps) {
-        const bool is_marked =
-            step.source == StepSource::kAnnotation || step.source == StepSource::kStepsLine;
-        if (!is_marked) loaded_.step_word = "execution";
-      }
-    }
+    if (!HasMarkedSteps()) loaded_.step_word = "execution";
     AddMeetings();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     for (const auto& list :
@@ -141,9 +135,9 @@ class XSpaceJobLoader {
       timed.category = CategoryOf(node);
       // Work of an earlier step belongs to none of the chosen ones; that of a later step is left out,
       // even if it started before these had ended.
-      if (!steps_.has_value() || node.step.value_or(steps_->first) >= steps_->first) {
-        timed.step = node.step;
-      }
+      const bool is_earlier =
+          steps_.has_value() && node.step.has_value() && *node.step < steps_->first;
+      if (!is_earlier) timed.step = node.step;
       if (node.work != nullptr) {
         timed.is_chosen =
             !steps_.has_value() || !timed.step.has_value() || *timed.step <= steps_->last;
@@ -152,6 +146,16 @@ class XSpaceJobLoader {
       }
       execution_.nodes.push_back(timed);
     }
+  }
+
+  // Other steps are executions of programs.
+  bool HasMarkedSteps() const {
+    for (const auto& profile : run_.profiles) {
+      if (profile->steps.steps.empty()) continue;
+      const StepSource source = profile->steps.steps[0].source;
+      if (source == StepSource::kAnnotation || source == StepSource::kStepsLine) return true;
+    }
+    return false;
   }
 
   bool HasGpus() const {

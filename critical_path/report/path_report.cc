@@ -43,7 +43,7 @@ double Percent(int64_t part_ps, int64_t whole_ps) {
   return whole_ps == 0 ? 0 : 100 * static_cast<double>(part_ps) / static_cast<double>(whole_ps);
 }
 
-void ReportGraph(const PathGraph& graph, PathReport* report) {
+void ReportGraph(const PathGraph& graph, const StepTimes& steps, PathReport* report) {
   report->set_nodes(CountJoinedInstants(graph));
   std::vector<int64_t> counts(kNumEdgeTypes);
   for (const GraphEdge& edge : graph.edges) ++counts[static_cast<int>(edge.type)];
@@ -53,7 +53,7 @@ void ReportGraph(const PathGraph& graph, PathReport* report) {
   }
   report->set_window_start_us(Micros(graph.window_start_ps));
   report->set_window_end_us(Micros(graph.window_end_ps));
-  report->set_begin_us(Micros(FindStepTimes(graph).before_end_ps.value_or(graph.window_start_ps)));
+  report->set_begin_us(Micros(steps.ReplayStartPs().value_or(graph.window_start_ps)));
 }
 
 void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool without_gpus,
@@ -297,7 +297,7 @@ std::string WhereText(absl::string_view op, absl::string_view after, absl::strin
 }
 
 std::string StepTable(const PathReport& report) {
-  TextTable table({{"step", kRight},
+  TextTable table({{report.step_word(), kRight},
                    {"us", kRight},
                    {"mostly"},
                    {"late rank", kRight},
@@ -402,7 +402,7 @@ std::string FormatWhatIf(const PathReport& report) {
     absl::StrAppendFormat(
         &out, "\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s; events changed: %s\n\n", after,
         before, before == 0 ? 0 : 100 * (after - before) / before,
-        report.before_step_us() > 0 ? ", from when the first rank begins" : "",
+        report.begin_us() > report.window_start_us() ? ", without what was before the steps" : "",
         WithThousands(what_if.changed_events()));
     absl::StrAppend(&out, EditTable(what_if), "\n", ComparisonTable(what_if));
   }
@@ -421,9 +421,10 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   report.set_first_instance(source.window.instances.first);
   report.set_last_instance(source.window.instances.last);
   report.set_hta_compatible(source.hta_compatible);
-  ReportGraph(graph, &report);
+  const StepTimes steps = FindStepTimes(graph);
+  ReportGraph(graph, steps, &report);
   report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
-  const PathBreakdown breakdown = BreakDown(graph, path);
+  const PathBreakdown breakdown = BreakDown(graph, path, steps);
   // What a rank did before its step belongs to the step before.
   const int64_t length_ps = path.length_ps - breakdown.Of(BoundBy::kBeforeStep);
   report.set_length_us(Micros(length_ps));
@@ -432,7 +433,8 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, length_ps, &report);
   ReportEvents(graph, breakdown.shares, length_ps, source.without_gpus, &report);
   const Blame blame = FindBlame(graph);
-  ReportSteps(graph, path, FindStepTimes(graph), blame, source.without_gpus, &report);
+  ReportSteps(graph, path, steps, blame, source.without_gpus, &report);
+  report.set_step_word(source.step_word);
   ReportBlame(blame, length_ps, source.without_gpus, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
@@ -496,16 +498,21 @@ std::string FormatPathReport(const PathReport& report) {
 std::string PathCsv(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
   std::string out =
       "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n";
-  const int64_t length_ps = path.length_ps - BreakDown(graph, path).Of(BoundBy::kBeforeStep);
   const StepTimes steps = FindStepTimes(graph);
-  for (EdgeId id : path.edges) {
-    const GraphEdge& edge = graph.edges[id];
-    int64_t start_ps = graph.Time(edge.from), time_ps = edge.weight_ps;
-    if (steps.before_end_ps.has_value() && start_ps < *steps.before_end_ps) {
-      time_ps = graph.Time(edge.to) - *steps.before_end_ps;
-      start_ps = *steps.before_end_ps;
+  std::vector<PathPiece> pieces = CutAtSteps(graph, path, steps);
+  int64_t length_ps = 0;
+  for (const PathPiece& piece : pieces) {
+    if (piece.bound_by != BoundBy::kBeforeStep) length_ps += piece.time_ps;
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].bound_by == BoundBy::kBeforeStep) continue;
+    // An edge that steps cut is one line all the same.
+    const GraphEdge& edge = graph.edges[pieces[i].edge];
+    int64_t time_ps = pieces[i].time_ps;
+    while (i + 1 < pieces.size() && pieces[i + 1].edge == pieces[i].edge) {
+      time_ps += pieces[++i].time_ps;
     }
-    if (edge.bound_by == BoundBy::kBeforeStep || time_ps < 0) continue;
+    const int64_t start_ps = std::max(graph.Time(edge.from), graph.Time(edge.to) - time_ps);
     AppendPicosAsMicros(start_ps, &out);
     out += ",";
     AppendPicosAsMicros(time_ps, &out);

@@ -80,7 +80,7 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* sch
     const int64_t time_ps = sum_ps - std::exchange(new_sum_ps[event], sum_ps);
     for (EdgeId id : edges) {
       GraphEdge& edge = schedule->graph.edges[id];
-      if (edge.event != event || !IsOwnTime(*schedule, edge)) continue;
+      if (edge.event != event || !IsOwnTime(*schedule, edge) || schedule->IsFrozen(edge)) continue;
       edge.weight_ps = Rescaled(edge.weight_ps, part.time_ps, time_ps);
     }
   };
@@ -153,7 +153,7 @@ void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterpar
     if (times_ps.empty()) continue;
     const int64_t median_ps = LowerMedian(std::move(times_ps));
     for (EdgeId id : incoming.Of(schedule->start_instants[event])) {
-      if (DelayOf(*schedule, edges[id]) != delay) continue;
+      if (DelayOf(*schedule, edges[id]) != delay || schedule->IsFrozen(edges[id])) continue;
       edges[id].weight_ps = std::min(edges[id].weight_ps, median_ps);
     }
   }
@@ -174,7 +174,7 @@ absl::Status ScaleTimes(const Selection& selection, int64_t factor, Schedule* sc
     const bool is_meant = selection.delay.has_value()
                               ? IsSelectedDelay(*schedule, selection, edge)
                               : IsOwnTime(*schedule, edge) && selection.events[edge.event];
-    if (!is_meant) continue;
+    if (!is_meant || schedule->IsFrozen(edge)) continue;
     const absl::int128 scaled_ps = Proportion(edge.weight_ps, factor, kFactorOne);
     if (scaled_ps > std::numeric_limits<int64_t>::max()) {
       return absl::OutOfRangeError("a time would be longer than 106 days");
@@ -187,7 +187,9 @@ absl::Status ScaleTimes(const Selection& selection, int64_t factor, Schedule* sc
 absl::Status SetTimes(const Selection& selection, int64_t duration_ps, Schedule* schedule) {
   if (selection.delay.has_value()) {
     for (GraphEdge& edge : schedule->graph.edges) {
-      if (IsSelectedDelay(*schedule, selection, edge)) edge.weight_ps = duration_ps;
+      if (!schedule->IsFrozen(edge) && IsSelectedDelay(*schedule, selection, edge)) {
+        edge.weight_ps = duration_ps;
+      }
     }
     return absl::OkStatus();
   }

@@ -137,5 +137,21 @@ TEST(DurationEditsTest, LawsOfScaling) {
   }
 }
 
+// A kernel that was launched before the profile runs into the first step: that, with the first step,
+// stays as it was measured. Of two steps of 100 us after it, launched at once, only the second is
+// scaled.
+TEST(DurationEditsTest, WhatWasBeforeTheStepsStaysAsItWas) {
+  KinetoTrace trace;
+  trace.Annotation("ProfilerStep#1", 0, 10);
+  trace.Annotation("ProfilerStep#2", 10, 10);
+  trace.Call("cudaLaunchKernel", 1, 2, 1);
+  trace.Call("cudaLaunchKernel", 11, 2, 2);
+  trace.Kernel("earlier", 5, 95, 7, 99);
+  trace.Kernel("k", 100, 100, 7, 1);
+  trace.Kernel("k", 200, 100, 7, 2);
+  EXPECT_EQ(MicrosAfter(MeasureTrace(trace), "scale category=device 0.5"), 250);
+  EXPECT_EQ(MicrosAfter(MeasureTrace(trace), "set name=\"k\" 10us"), 210);
+}
+
 }  // namespace
 }  // namespace meridian

@@ -1,5 +1,10 @@
 #include "critical_path/what_if/duration_edits.h"
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "critical_path/graph/path_graph.h"
 #include "critical_path/what_if/testing/all_reduce_job.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
@@ -72,6 +77,51 @@ TEST(RankLevelingTest, ARanksCompanyCommunicatesWithIt) {
   EXPECT_THAT(result.matched, ElementsAre(3));
   EXPECT_EQ(result.path.length_ps, (44 + 10) * 1'000'000);
   EXPECT_THAT(WhatIfError(ThreeRanks(), "scale with=7 2"), HasSubstr("nothing matches"));
+}
+
+// Two ranks do "op" on two threads of the host, in opposite orders, and rank 1 is slow in that of
+// its first thread; in step 2 it does "op" once more. Counted over all steps and threads, its slow op
+// would be compared with rank 0's long one on the other thread.
+TEST(RankLevelingTest, CounterpartsAreOfTheSameStepAndThread) {
+  PathGraph graph;
+  const NameId op = graph.names.Intern("op");
+  const auto add = [&](LaneId lane, int64_t step, int64_t start_us, int64_t us) {
+    GraphEvent event;
+    event.name = op;
+    event.lane = lane;
+    event.step = step;
+    event.start_ps = start_us * 1'000'000;
+    event.duration_ps = us * 1'000'000;
+    graph.events.push_back(event);
+  };
+  for (const int64_t rank : {0, 1}) {
+    for (const char* thread : {"1", "2"})
+      graph.lanes.push_back({rank, TrackKind::kHost, "", thread});
+  }
+  // The first threads begin first, on both ranks.
+  add(0, 1, 0, 1);
+  add(1, 1, 5, 50);
+  add(0, 2, 60, 2);
+  add(2, 1, 0, 1);
+  add(2, 2, 10, 30);
+  add(3, 1, 45, 50);
+  graph.window_end_ps = 100'000'000;
+  AddInstants(&graph);
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    graph.AddTimed(kWindowStart, StartInstant(id), EdgeType::kDependency, BoundBy::kNothing,
+                   kNoEvent);
+    graph.AddTimed(StartInstant(id), EndInstant(id), EdgeType::kOperator, BoundBy::kCpu, id);
+    graph.AddUntimed(EndInstant(id), *graph.end_instant, EdgeType::kDependency);
+  }
+  const MeasuredGraph measured = MeasureGraph(std::move(graph));
+  Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  ASSERT_OK_AND_ASSIGN(const int64_t matched, LevelRank(1, &schedule));
+  EXPECT_EQ(matched, 3);
+  const std::vector<int64_t> own_ps = OwnTimes(schedule);
+  EXPECT_EQ(own_ps[3], 1'000'000);
+  // Its op of step 2 takes what that of rank 0's first thread does, not 50 us.
+  EXPECT_EQ(own_ps[4], 2'000'000);
+  EXPECT_EQ(own_ps[5], 50'000'000);
 }
 
 }  // namespace

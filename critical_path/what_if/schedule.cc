@@ -14,6 +14,7 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "critical_path/graph/step_times.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/topological_order.h"
@@ -199,6 +200,7 @@ ExecutionGraph ToExecutionGraph(const PathGraph& graph) {
 
 Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule = BuildHtaSchedule(measured, path);
+  schedule.frozen_until_ps = FindStepTimes(measured).ReplayStartPs();
   FindLaneOrder(&schedule);
   AddMissingStreamOrder(&schedule);
   FillInHiddenDelays(&schedule);

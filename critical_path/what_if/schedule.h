@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,10 @@ struct Schedule {
   // first, so that it stays the path for as long as it is one of the longest.
   PathGraph graph;
 
+  // Edits leave times that end by then as they are; absent when all may change. What was before the
+  // first step, and ran into it, is only partly in the profile, so that it cannot be run again.
+  std::optional<int64_t> frozen_until_ps;
+
   // How many events edits have added; they follow those that were measured.
   size_t added_events = 0;
 
@@ -42,6 +47,11 @@ struct Schedule {
   // whose lanes have no such edges.
   std::vector<std::vector<InstantId>> lane_order;
 
+  // True for an edge whose time edits leave as it is; until the schedule is run, its instants have
+  // the measured times.
+  bool IsFrozen(const GraphEdge& edge) const {
+    return frozen_until_ps.has_value() && graph.instants[edge.to].time_ps <= *frozen_until_ps;
+  }
   bool keeps_order() const { return !lane_order.empty(); }
   // False for the window's ends, and for the instants in which ranks meet.
   bool IsOfEvent(InstantId id) const {

@@ -139,9 +139,10 @@ TEST(NetworksTest, WithoutARankNothingIsSaidThatNeedsIt) {
   const RunReport report = ReportOf(run, "path,report");
   EXPECT_THAT(FindContradictions(report), IsEmpty());
   ASSERT_GT(report.findings_size(), 0);
-  EXPECT_EQ(report.findings(0).headline(), "No profile of rank 2 of 4 was given.");
+  EXPECT_EQ(report.findings(0).headline(), "No profile has the work of rank 2 of 4.");
   EXPECT_EQ(VerdictOn(report, "straggler"), "unknown");
   EXPECT_EQ(VerdictOn(report, "network"), "unknown");
+  EXPECT_EQ(VerdictOn(report, "links"), "unknown");
   EXPECT_EQ(report.what_if_size(), 0);
   EXPECT_EQ(report.run().steps(), 6);
   EXPECT_GT(report.timeline().lanes_size(), 0);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -108,15 +109,12 @@ class GraphDescription {
  public:
   GraphDescription(const PathGraph& graph, const GraphSource& source,
                    const PathStageOptions& options, RunReport* report)
-      : graph_(graph),
-        source_(source),
-        without_gpus_(source.without_gpus),
-        options_(options),
-        report_(report) {}
+      : graph_(graph), source_(source), options_(options), report_(report) {}
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
     steps_ = FindStepTimes(graph_);
+    for (const StepTime& step : steps_.steps) lengths_ps_[step.step] = step.length_ps();
     DescribeSteps();
     // Without computation the time between collectives is not the host's, but unknown.
     const bool communication_only = HoldsCommunicationOnly();
@@ -131,10 +129,8 @@ class GraphDescription {
  private:
   // Returns 0 for what is no step.
   int64_t LengthPs(int64_t number) const {
-    for (const StepTime& step : steps_.steps) {
-      if (step.step == number) return step.length_ps();
-    }
-    return 0;
+    const auto found = lengths_ps_.find(number);
+    return found == lengths_ps_.end() ? 0 : found->second;
   }
 
   bool HoldsCommunicationOnly() const {
@@ -208,12 +204,12 @@ class GraphDescription {
       PathPart& part = *report_->add_path();
       if (std::get<0>(key).has_value()) part.set_step(*std::get<0>(key));
       if (std::get<1>(key).has_value()) part.set_rank(*std::get<1>(key));
-      part.set_kind(std::string(BoundByName(std::get<2>(key), without_gpus_)));
+      part.set_kind(std::string(BoundByName(std::get<2>(key), source_.without_gpus)));
       part.set_ms(static_cast<double>(time_ps) * kMsPerPs);
     }
     for (BoundBy bound_by : kinds) {
       PathKind& kind = *report_->add_path_kinds();
-      kind.set_kind(std::string(BoundByName(bound_by, without_gpus_)));
+      kind.set_kind(std::string(BoundByName(bound_by, source_.without_gpus)));
       kind.set_label(std::string(LabelOf(bound_by)));
     }
   }
@@ -237,7 +233,8 @@ class GraphDescription {
       double whole_ms = report_->run().wall_ms();
       if (key.first.has_value()) {
         part.set_step(*key.first);
-        whole_ms = static_cast<double>(LengthPs(*key.first)) * kMsPerPs;
+        const int64_t length_ps = LengthPs(*key.first);
+        if (length_ps > 0) whole_ms = static_cast<double>(length_ps) * kMsPerPs;
       }
       int64_t sum_ps = 0;
       const Cause* most = nullptr;
@@ -257,7 +254,7 @@ class GraphDescription {
     });
     std::map<int64_t, double> by_rank;
     for (const BlamePart& part : parts) {
-      by_rank[part.rank()] += part.caused_ms();
+      if (part.has_step() || steps_.steps.empty()) by_rank[part.rank()] += part.caused_ms();
       *report_->add_blame() = part;
     }
     const auto most =
@@ -478,11 +475,12 @@ class GraphDescription {
 
   const PathGraph& graph_;
   const GraphSource& source_;
-  const bool without_gpus_;
   const PathStageOptions& options_;
   RunReport* const report_;
   CriticalPath path_;
   StepTimes steps_;
+  // By the steps' numbers.
+  absl::flat_hash_map<int64_t, int64_t> lengths_ps_;
   std::optional<int64_t> straggler_;
 };
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +20,7 @@
 #include "tools/pipeline/path_stage.h"
 #include "tools/pipeline/simulation_stage.h"
 #include "tools/pipeline/stage_cache.h"
+#include "tools/pipeline/waiting_summary.h"
 #include "tools/report/run_report_html.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
@@ -57,6 +57,9 @@ double BusFactor(const std::string& kind, double ranks) {
 // A profile may begin or end in the middle of a collective; one that lacks more lost events.
 constexpr double kMostLost = 0.05;
 
+// What slow links cost is asked of so many: each is a replay.
+constexpr size_t kMostAskedLinks = 4;
+
 void DescribeEvidence(const CombineReport& combined, Evidence* evidence) {
   evidence->set_job_ranks(combined.job_ranks());
   *evidence->mutable_missing_ranks() = combined.missing_ranks();
@@ -68,25 +71,18 @@ void DescribeEvidence(const CombineReport& combined, Evidence* evidence) {
     row.set_collectives(rank.collectives());
     row.set_expected(rank.expected());
   }
-  double uncertainty_ms = 0;
-  bool is_known = combined.nodes_size() > 1;
-  // Some clocks, at least.
-  const bool is_stated = absl::c_any_of(
-      combined.nodes(), [](const CombinedNode& node) { return node.has_uncertainty_max_ns(); });
   for (const CombinedNode& node : combined.nodes()) {
-    const bool is_lost = node.method() == "unreachable" || (is_stated && !node.has_offset_ns());
-    for (const int64_t rank : node.ranks()) {
-      if (is_lost) evidence->add_unknown_clocks(rank);
-    }
-    if (is_lost) continue;
-    is_known = is_known && node.has_uncertainty_max_ns();
-    uncertainty_ms =
-        std::max(uncertainty_ms, static_cast<double>(node.uncertainty_max_ns()) * kMsPerNs);
+    if (!HasUnknownClock(combined, node)) continue;
+    for (const int64_t rank : node.ranks()) evidence->add_unknown_clocks(rank);
   }
-  if (is_known) evidence->set_clock_uncertainty_ms(uncertainty_ms);
+  const std::optional<int64_t> uncertainty_ns = ClockUncertaintyNs(combined);
+  if (uncertainty_ns.has_value()) {
+    evidence->set_clock_uncertainty_ms(static_cast<double>(*uncertainty_ns) * kMsPerNs);
+  }
   const HappensBeforeSummary& check = combined.happens_before();
   evidence->set_collectives(check.instances());
   evidence->set_complete_collectives(check.instances() - check.incomplete());
+  evidence->set_matched_by_order(combined.run_method() == "subsequence");
   evidence->set_steps(combined.steps());
   evidence->set_common_steps(combined.steps_on_all_ranks());
 }
@@ -248,7 +244,10 @@ class Chain {
       options.input = request_.combine.input;
       options.progress = [&](size_t position) { bar.Update(position); };
       for (const CombinedLink& link : result_.combined.slow_links()) {
-        options.slow_ranks.push_back({link.rank(), link.times_slower()});
+        const bool is_known = link.or_ranks().empty();
+        if (is_known && options.slow_ranks.size() < kMostAskedLinks) {
+          options.slow_ranks.push_back({link.rank(), link.times_slower()});
+        }
       }
       options.can_compare_ranks = CanCompareRanks(result_.report.evidence());
       return DescribePath(file_system_, aligned_, options, record->mutable_report());
@@ -464,6 +463,7 @@ class Chain {
     }
     // The simulation leaves the first and the last step out: the same share of the step as it is told
     // here.
+    if (!CanCompareRanks(report.evidence())) report.clear_what_if();
     for (WhatIfPart& part : *report.mutable_what_if()) {
       const double now_ms = part.step_ms() + part.saved_ms();
       if (part.what() != kTwiceTheBandwidth || !(now_ms > 0) || !report.run().has_step_mean_ms())

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "trace_alignment/collectives/skew.h"
 #include "trace_alignment/collectives/slow_links.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -118,15 +119,14 @@ class WaitingSummary {
   }
 
   void DescribeLinks() {
-    std::optional<int64_t> uncertainty_ps = 0;
+    const std::optional<int64_t> uncertainty_ns = ClockUncertaintyNs(*report_);
+    std::vector<std::string> hosts(table_.node_of_rank().size());
     for (const CombinedNode& node : report_->nodes()) {
-      if (report_->nodes_size() < 2 || !uncertainty_ps.has_value()) break;
-      uncertainty_ps =
-          node.has_uncertainty_max_ns()
-              ? std::make_optional(std::max(*uncertainty_ps, node.uncertainty_max_ns() * kPsPerNs))
-              : std::nullopt;
+      for (const int64_t rank : node.ranks()) hosts[static_cast<size_t>(rank)] = node.hostname();
     }
-    const SlowLinks found = FindSlowLinks(table_, uncertainty_ps);
+    const SlowLinks found = FindSlowLinks(
+        table_, hosts,
+        uncertainty_ns.has_value() ? std::make_optional(*uncertainty_ns * kPsPerNs) : std::nullopt);
     for (const SlowLink& link : found.links) {
       CombinedLink& row = *report_->add_slow_links();
       row.set_rank(link.rank);
@@ -174,19 +174,32 @@ class WaitingSummary {
                       [&](const auto& step) { return step.second == profiles; }));
   }
 
+  // Returns the ranks that should take part: those of the group, or those of the op's pairs.
+  std::set<uint32_t> RanksOf(const CollectiveInstance& instance) const {
+    std::set<uint32_t> ranks;
+    const auto add = [&](int64_t rank) {
+      if (rank != kUnknownId) ranks.insert(static_cast<uint32_t>(rank));
+    };
+    if (instance.group != CollectiveInstance::kNoGroup) {
+      for (const int64_t rank : table_.groups()[instance.group]) add(rank);
+      return ranks;
+    }
+    const CollectiveMember& member = table_.MembersOf(instance)[0];
+    const ProfileCollectives& profile = run_.profiles[table_.NodeOf(member)];
+    for (const SourceTargetPair& pair : profile.ops[profile.events[member.event].op].pairs) {
+      add(run_.ranks.RankOf(pair.source));
+      add(run_.ranks.RankOf(pair.target));
+    }
+    return ranks;
+  }
+
   // Which ranks are there, and how many of their collectives.
   void DescribeCoverage() {
     const std::vector<uint32_t>& nodes = table_.node_of_rank();
     std::vector<int64_t> present(nodes.size()), expected(nodes.size());
     for (const CollectiveInstance& instance : table_.instances()) {
       for (const CollectiveMember& member : table_.MembersOf(instance)) ++present[member.rank];
-      if (instance.group == CollectiveInstance::kNoGroup) {
-        for (const CollectiveMember& member : table_.MembersOf(instance)) ++expected[member.rank];
-        continue;
-      }
-      for (const int64_t rank : table_.groups()[instance.group]) {
-        if (rank != kUnknownId) ++expected[static_cast<size_t>(rank)];
-      }
+      for (const uint32_t rank : RanksOf(instance)) ++expected[rank];
     }
     report_->set_job_ranks(static_cast<int64_t>(nodes.size()));
     for (size_t rank = 0; rank < nodes.size(); ++rank) {
@@ -273,6 +286,24 @@ class WaitingSummary {
 };
 
 }  // namespace
+
+bool HasUnknownClock(const CombineReport& report, const CombinedNode& node) {
+  // Where no clock is stated, none is known to be lost.
+  const bool is_stated = absl::c_any_of(
+      report.nodes(), [](const CombinedNode& any) { return any.has_uncertainty_max_ns(); });
+  return node.method() == "unreachable" || (is_stated && !node.has_offset_ns());
+}
+
+std::optional<int64_t> ClockUncertaintyNs(const CombineReport& report) {
+  if (report.nodes_size() < 2) return 0;
+  int64_t most_ns = 0;
+  for (const CombinedNode& node : report.nodes()) {
+    if (HasUnknownClock(report, node)) continue;
+    if (!node.has_uncertainty_max_ns()) return std::nullopt;
+    most_ns = std::max(most_ns, node.uncertainty_max_ns());
+  }
+  return most_ns;
+}
 
 void DescribeWaiting(const CollectiveTable& table, const CollectiveRun& run,
                      CombineReport* report) {

@@ -1,8 +1,11 @@
 #include "trace_alignment/collectives/collective_run.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
@@ -31,16 +34,19 @@ namespace {
 constexpr int64_t kMaxApartNs = int64_t{3600} * 1'000'000'000;
 
 absl::Status CheckStatedRanks(const std::vector<ProfileCollectives>& profiles) {
-  const ProfileCollectives* first = nullptr;
+  // By number of ranks: the profiles that say so.
+  std::map<int64_t, std::vector<const ProfileCollectives*>> stated;
   for (const ProfileCollectives& profile : profiles) {
-    if (!profile.stated_ranks.has_value()) continue;
-    if (first == nullptr) first = &profile;
-    if (*profile.stated_ranks == *first->stated_ranks) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        profile.trace, ": its job has ", *profile.stated_ranks, " ranks, that of ", first->trace,
-        " has ", *first->stated_ranks, "; give the profiles of one job"));
+    if (profile.stated_ranks.has_value()) stated[*profile.stated_ranks].push_back(&profile);
   }
-  return absl::OkStatus();
+  if (stated.size() < 2) return absl::OkStatus();
+  // The fewer are those that do not fit.
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  const auto most = std::max_element(stated.begin(), stated.end(), fewer);
+  const auto odd = most == stated.begin() ? std::next(most) : stated.begin();
+  return absl::InvalidArgumentError(
+      absl::StrCat(odd->second[0]->trace, ": its job has ", odd->first, " ranks, that of ",
+                   most->second[0]->trace, " has ", most->first, "; give the profiles of one job"));
 }
 
 absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profiles) {
@@ -53,7 +59,9 @@ absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profil
   for (const ProfileCollectives& profile : profiles) {
     Span span = {profile.base_ns, profile.base_ns, &profile};
     for (const CollectiveEvent& event : profile.events) {
-      span.end_ns = std::max(span.end_ns, profile.base_ns + event.end_ps / kPsPerNs);
+      int64_t end_ns = 0;
+      if (__builtin_add_overflow(profile.base_ns, event.end_ps / kPsPerNs, &end_ns)) continue;
+      span.end_ns = std::max(span.end_ns, end_ns);
     }
     spans.push_back(span);
   }
@@ -61,15 +69,16 @@ absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profil
             [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
   int64_t end_ns = spans.empty() ? 0 : spans[0].end_ns;
   for (size_t i = 1; i < spans.size(); ++i) {
-    const int64_t apart_ns = spans[i].start_ns - end_ns;
+    const int64_t apart_ns = SaturateToInt64(absl::int128(spans[i].start_ns) - end_ns);
     end_ns = std::max(end_ns, spans[i].end_ns);
     if (apart_ns <= kMaxApartNs) continue;
     // The fewer are those that do not fit.
     const bool is_first_odd = i < spans.size() - i;
     const Span &odd = spans[is_first_odd ? i - 1 : i], &other = spans[is_first_odd ? i : i - 1];
     return absl::InvalidArgumentError(absl::StrCat(
-        odd.profile->trace, ": recorded ", apart_ns / kMaxApartNs, " hours ",
-        is_first_odd ? "before " : "after ", other.profile->trace,
+        odd.profile->trace, ": recorded over ", apart_ns / kMaxApartNs,
+        apart_ns / kMaxApartNs == 1 ? " hour " : " hours ", is_first_odd ? "before " : "after ",
+        other.profile->trace,
         ", so that they are not of one run; if a clock was off by so much, give --offsets"));
   }
   return absl::OkStatus();

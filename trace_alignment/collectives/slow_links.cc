@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/statistics.h"
@@ -23,14 +24,16 @@ namespace {
 constexpr double kNotablySlower = 1.4;
 constexpr double kQuickest = 0.1;
 // A group with fewer transfers tells nothing.
-constexpr size_t kFewestTransfers = 3;
+constexpr size_t kFewestTransfers = 5;
+// So much of the time in which a rank transfers must have something to be compared with.
+constexpr double kComparedShare = 0.1;
 // A rank's link is slow though so much of its transfers, by the time that they usually take, are as
 // fast as others': of few bytes the time does not depend on the link's speed.
 constexpr double kUnaffectedShare = 0.1;
 
 using Group = std::vector<uint32_t>;
-// Transfers that can be compared: of one kind, so many bytes, and so many ranks.
-using Key = std::tuple<CollectiveKind, int64_t, size_t>;
+// Transfers that can be compared: of one kind, so many bytes, and so many ranks on so many hosts.
+using Key = std::tuple<CollectiveKind, int64_t, size_t, size_t>;
 using TimesByGroup = std::map<Group, std::vector<double>>;
 
 Group SortedRanks(const std::vector<CollectiveMember>& members) {
@@ -41,11 +44,17 @@ Group SortedRanks(const std::vector<CollectiveMember>& members) {
   return group;
 }
 
-std::map<Key, TimesByGroup> ReadTransfers(const CollectiveTable& table) {
+std::map<Key, TimesByGroup> ReadTransfers(const CollectiveTable& table,
+                                          const std::vector<std::string>& hosts) {
   std::map<Key, TimesByGroup> transfers;
   const auto add = [&](const MatchedOp& op, Group group, int64_t time_ps) {
-    if (time_ps <= 0 || group.size() < 2) return;
-    const Key key(op.kind, op.operand_bytes, group.size());
+    // Bytes that are not known may be any.
+    if (op.operand_bytes <= 0 || time_ps <= 0 || group.size() < 2) return;
+    std::set<absl::string_view> used;
+    for (const uint32_t rank : group) {
+      if (rank < hosts.size()) used.insert(hosts[rank]);
+    }
+    const Key key(op.kind, op.operand_bytes, group.size(), used.size());
     transfers[key][std::move(group)].push_back(static_cast<double>(time_ps));
   };
   for (const CollectiveInstance& instance : table.instances()) {
@@ -70,13 +79,20 @@ std::map<Key, TimesByGroup> ReadTransfers(const CollectiveTable& table) {
   return transfers;
 }
 
+double Sum(const std::vector<double>& times) {
+  double sum = 0;
+  for (const double time : times) sum += time;
+  return sum;
+}
+
 // What one group did again and again, beside what others did alike.
 struct Comparison {
   Group group;
   // How many times longer than usual it took.
   double ratio = 1;
-  // What its transfers would usually take together, in ps.
+  // What its transfers would usually take together, and what they took, in ps.
   double weight = 0;
+  double took = 0;
   int64_t transfers = 0;
   int64_t compared_with = 0;
 };
@@ -97,14 +113,15 @@ std::vector<Comparison> Compare(const std::map<Key, TimesByGroup>& transfers,
     std::sort(sorted.begin(), sorted.end());
     const double usual = sorted[(sorted.size() - 1) / 4];
     if (!IsSynchronising(std::get<0>(key)) &&
-        (!clock_uncertainty_ps.has_value() || usual < static_cast<double>(*clock_uncertainty_ps))) {
+        (!clock_uncertainty_ps.has_value() ||
+         usual * (kNotablySlower - 1) < static_cast<double>(*clock_uncertainty_ps))) {
       continue;
     }
     for (const auto& [group, times] : groups) {
       if (times.size() < kFewestTransfers) continue;
       const auto own = static_cast<int64_t>(times.size());
       comparisons.push_back({group, Quantile(times, kQuickest) / usual,
-                             usual * static_cast<double>(own), own, count - own});
+                             usual * static_cast<double>(own), Sum(times), own, count - own});
     }
   }
   return comparisons;
@@ -145,19 +162,29 @@ std::optional<uint32_t> FindSlowest(const OfRank& ranks) {
 
 }  // namespace
 
-SlowLinks FindSlowLinks(const CollectiveTable& table, std::optional<int64_t> clock_uncertainty_ps) {
-  const std::map<Key, TimesByGroup> transfers = ReadTransfers(table);
+SlowLinks FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
+                        std::optional<int64_t> clock_uncertainty_ps) {
+  const std::map<Key, TimesByGroup> transfers = ReadTransfers(table, hosts);
   const std::vector<Comparison> comparisons = Compare(transfers, clock_uncertainty_ps);
+  // By rank: how long it transferred, and how much of that can be compared.
+  std::map<uint32_t, double> transferred, compared;
+  for (const auto& [key, groups] : transfers) {
+    for (const auto& [group, times] : groups) {
+      for (const uint32_t rank : group) transferred[rank] += Sum(times);
+    }
+  }
   OfRank ranks;
   for (const Comparison& comparison : comparisons) {
-    for (const uint32_t rank : comparison.group) ranks[rank].push_back(&comparison);
+    for (const uint32_t rank : comparison.group) {
+      ranks[rank].push_back(&comparison);
+      compared[rank] += comparison.took;
+    }
+  }
+  for (const auto& [rank, took] : transferred) {
+    if (compared[rank] < kComparedShare * took) ranks.erase(rank);
   }
   SlowLinks found;
-  std::set<uint32_t> all_ranks;
-  for (const auto& [key, groups] : transfers) {
-    for (const auto& [group, times] : groups) all_ranks.insert(group.begin(), group.end());
-  }
-  found.ranks = static_cast<int64_t>(all_ranks.size());
+  found.ranks = static_cast<int64_t>(transferred.size());
   found.compared_ranks = static_cast<int64_t>(ranks.size());
   // What one slow link explains is no reason to suspect another.
   while (const std::optional<uint32_t> slowest = FindSlowest(ranks)) {

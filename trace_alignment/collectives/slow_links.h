@@ -6,8 +6,8 @@
 //   all-reduce of 6.8 MiB    {0,2,4,6} 90 ms               {1,3,5,7} 227 ms
 //
 // Both slow groups have rank 5, and rank 4 is in a group that is as fast as any: the link of rank 5
-// is 2.4 times slower. A rank's link is at least as fast as the fastest group it is in, so each
-// rank counts with the least of its groups' ratios.
+// is 2.4 times slower. A rank is suspected when nearly all that it transfers, by the time that it
+// would usually take, is slow; what one suspect explains is no reason to suspect another.
 //
 // What counts is how long data moved when nothing else was in the way: the quickest tenth of a
 // group's transfers. A group's transfer is the shortest of its members' parts, which that of the
@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trace_alignment/collectives/collective_table.h"
@@ -43,9 +44,12 @@ struct SlowLinks {
   int64_t ranks = 0;
 };
 
-// The table's times are those of the common clock, which is known within `clock_uncertainty_ps`: pairs
-// that usually take less are not compared, and none are when it is absent, since nobody knows.
-SlowLinks FindSlowLinks(const CollectiveTable& table, std::optional<int64_t> clock_uncertainty_ps);
+// `hosts` has the name of each rank's host; groups on different numbers of hosts are not compared.
+// The table's times are those of the common clock, which is known within `clock_uncertainty_ps`:
+// pairs whose slowness that could hide are not compared, and none are when it is absent, since
+// nobody knows.
+SlowLinks FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
+                        std::optional<int64_t> clock_uncertainty_ps);
 
 }  // namespace meridian
 

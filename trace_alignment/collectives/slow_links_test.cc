@@ -16,13 +16,15 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+constexpr int64_t kBytes = 1 << 20;
+
 // Eight ranks, in pairs and in two groups of four, all-reduce five times each; a group with a slow
 // rank takes `times` as long. Whoever is not last to come waits for 1,000.
 void AddGroups(int64_t slow_rank, int64_t times, RunBuilder* run) {
   int64_t number = 0;
   for (const IdGroups& groups :
        std::vector<IdGroups>{{{0, 1}, {2, 3}, {4, 5}, {6, 7}}, {{0, 2, 4, 6}, {1, 3, 5, 7}}}) {
-    const uint32_t op = run->AddOp(CollectiveKind::kAllReduce, groups);
+    const uint32_t op = run->AddOp(CollectiveKind::kAllReduce, groups, kBytes);
     for (int64_t repeat = 0; repeat < 5; ++repeat, ++number) {
       for (size_t i = 0; i < groups.size(); ++i) {
         const bool is_slow = absl::c_linear_search(groups[i], slow_rank);
@@ -39,7 +41,7 @@ void AddGroups(int64_t slow_rank, int64_t times, RunBuilder* run) {
 TEST(SlowLinksTest, ARankAllOfWhoseGroupsAreSlowHasASlowLink) {
   RunBuilder run(8);
   AddGroups(/*slow_rank=*/5, /*times=*/3, &run);
-  const SlowLinks found = FindSlowLinks(run.Build(), /*clock_uncertainty_ps=*/std::nullopt);
+  const SlowLinks found = FindSlowLinks(run.Build(), {}, /*clock_uncertainty_ps=*/std::nullopt);
   ASSERT_THAT(found.links, SizeIs(1));
   EXPECT_EQ(found.links[0].rank, 5);
   EXPECT_DOUBLE_EQ(found.links[0].times_slower, 3);
@@ -53,18 +55,18 @@ TEST(SlowLinksTest, ARankAllOfWhoseGroupsAreSlowHasASlowLink) {
 TEST(SlowLinksTest, EqualLinksAreNotSlow) {
   RunBuilder run(8);
   AddGroups(/*slow_rank=*/5, /*times=*/1, &run);
-  EXPECT_THAT(FindSlowLinks(run.Build(), 0).links, IsEmpty());
+  EXPECT_THAT(FindSlowLinks(run.Build(), {}, 0).links, IsEmpty());
 }
 
 TEST(SlowLinksTest, RanksThatAreInAllTheSameGroupsAreNotToldApart) {
   RunBuilder run(4);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}, {2, 3}});
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}, {2, 3}}, kBytes);
+  for (int64_t repeat = 0; repeat < 5; ++repeat) {
     for (int64_t rank = 0; rank < 4; ++rank) {
       run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + (rank < 2 ? 100 : 250)});
     }
   }
-  const SlowLinks found = FindSlowLinks(run.Build(), 0);
+  const SlowLinks found = FindSlowLinks(run.Build(), {}, 0);
   ASSERT_THAT(found.links, SizeIs(1));
   EXPECT_EQ(found.links[0].rank, 2);
   EXPECT_THAT(found.links[0].or_ranks, ElementsAre(3));
@@ -73,13 +75,13 @@ TEST(SlowLinksTest, RanksThatAreInAllTheSameGroupsAreNotToldApart) {
 // Nothing is like what all ranks do together.
 TEST(SlowLinksTest, OfCollectivesOfAllRanksNothingIsKnown) {
   RunBuilder run(4);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2, 3}});
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2, 3}}, kBytes);
   for (int64_t repeat = 0; repeat < 5; ++repeat) {
     for (int64_t rank = 0; rank < 4; ++rank) {
       run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + 100});
     }
   }
-  const SlowLinks found = FindSlowLinks(run.Build(), 0);
+  const SlowLinks found = FindSlowLinks(run.Build(), {}, 0);
   EXPECT_THAT(found.links, IsEmpty());
   EXPECT_EQ(found.compared_ranks, 0);
   EXPECT_EQ(found.ranks, 4);
@@ -89,7 +91,7 @@ TEST(SlowLinksTest, OfCollectivesOfAllRanksNothingIsKnown) {
 TEST(SlowLinksTest, PairsNeedClocksThatAreKnown) {
   RunBuilder run(4);
   std::vector<SourceTargetPair> ring = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
-  const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, ring);
+  const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, ring, kBytes);
   for (int64_t repeat = 0; repeat < 5; ++repeat) {
     for (int64_t rank = 0; rank < 4; ++rank) {
       const bool is_slow = rank == 2 || rank == 3;
@@ -97,11 +99,46 @@ TEST(SlowLinksTest, PairsNeedClocksThatAreKnown) {
     }
   }
   const CollectiveTable table = run.Build();
-  ASSERT_THAT(FindSlowLinks(table, 10).links, SizeIs(1));
-  EXPECT_EQ(FindSlowLinks(table, 10).links[0].rank, 2);
-  EXPECT_DOUBLE_EQ(FindSlowLinks(table, 10).links[0].times_slower, 4);
-  EXPECT_THAT(FindSlowLinks(table, 200).links, IsEmpty());
-  EXPECT_EQ(FindSlowLinks(table, std::nullopt).compared_ranks, 0);
+  ASSERT_THAT(FindSlowLinks(table, {}, 10).links, SizeIs(1));
+  EXPECT_EQ(FindSlowLinks(table, {}, 10).links[0].rank, 2);
+  EXPECT_DOUBLE_EQ(FindSlowLinks(table, {}, 10).links[0].times_slower, 4);
+  // What clocks may be off by could be all of the difference.
+  EXPECT_THAT(FindSlowLinks(table, {}, 60).links, IsEmpty());
+  EXPECT_EQ(FindSlowLinks(table, {}, std::nullopt).compared_ranks, 0);
+}
+
+// The groups of AddGroups, beside an all-reduce of all ranks that takes far longer.
+TEST(SlowLinksTest, ALittleOfWhatRanksTransferTellsNothing) {
+  RunBuilder run(8);
+  AddGroups(/*slow_rank=*/5, /*times=*/3, &run);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2, 3, 4, 5, 6, 7}}, kBytes);
+  for (int64_t rank = 0; rank < 8; ++rank) run.Add({op, 99, rank, 10000000, 10100000});
+  const SlowLinks found = FindSlowLinks(run.Build(), {}, 0);
+  EXPECT_THAT(found.links, IsEmpty());
+  EXPECT_EQ(found.compared_ranks, 0);
+}
+
+TEST(SlowLinksTest, BytesThatAreNotKnownAreNotCompared) {
+  RunBuilder run(4);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}, {2, 3}});
+  for (int64_t repeat = 0; repeat < 5; ++repeat) {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + (rank < 2 ? 100 : 250)});
+    }
+  }
+  EXPECT_EQ(FindSlowLinks(run.Build(), {}, 0).ranks, 0);
+}
+
+// Ranks 0 and 1 share a host.
+TEST(SlowLinksTest, WhatStaysOnAHostIsNotComparedWithWhatLeavesIt) {
+  RunBuilder run(4);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}, {2, 3}}, kBytes);
+  for (int64_t repeat = 0; repeat < 5; ++repeat) {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + (rank < 2 ? 10 : 250)});
+    }
+  }
+  EXPECT_THAT(FindSlowLinks(run.Build(), {"a", "a", "b", "c"}, 0).links, IsEmpty());
 }
 
 }  // namespace

@@ -30,16 +30,19 @@ uint32_t RunBuilder::AddToAll(const CollectiveOp& op) {
   return static_cast<uint32_t>(profiles_[0].ops.size() - 1);
 }
 
-uint32_t RunBuilder::AddOp(CollectiveKind kind, const IdGroups& groups) {
+uint32_t RunBuilder::AddOp(CollectiveKind kind, const IdGroups& groups, int64_t operand_bytes) {
   CollectiveOp op;
   op.kind = kind;
+  op.operand_bytes = operand_bytes;
   op.groups = groups;
   return AddToAll(op);
 }
 
-uint32_t RunBuilder::AddPairsOp(CollectiveKind kind, const std::vector<SourceTargetPair>& pairs) {
+uint32_t RunBuilder::AddPairsOp(CollectiveKind kind, const std::vector<SourceTargetPair>& pairs,
+                                int64_t operand_bytes) {
   CollectiveOp op;
   op.kind = kind;
+  op.operand_bytes = operand_bytes;
   op.pairs = pairs;
   return AddToAll(op);
 }

@@ -42,8 +42,9 @@ class RunBuilder {
 
   // Adds an op to the program that all nodes run: one that has groups, or one that has pairs. The
   // first is called "op.0".
-  uint32_t AddOp(CollectiveKind kind, const IdGroups& groups);
-  uint32_t AddPairsOp(CollectiveKind kind, const std::vector<SourceTargetPair>& pairs);
+  uint32_t AddOp(CollectiveKind kind, const IdGroups& groups, int64_t operand_bytes = 0);
+  uint32_t AddPairsOp(CollectiveKind kind, const std::vector<SourceTargetPair>& pairs,
+                      int64_t operand_bytes = 0);
 
   // The correlation id of the n-th event, from 1, is n.
   void Add(const MadeUpEvent& made_up);
