@@ -158,16 +158,14 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   return path;
 }
 
-std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& path,
-                                  const StepTimes& steps) {
-  std::vector<PathPiece> pieces;
-  pieces.reserve(path.edges.size());
+void VisitPieces(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps,
+                 absl::FunctionRef<void(const PathPiece&)> visit) {
   for (const EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
     // Only edges that stand for all the time between their ends follow each other in time.
     int64_t from_ps = graph.Time(edge.from);
     if (steps.steps.empty() || edge.weight_ps != graph.Time(edge.to) - from_ps) {
-      pieces.push_back({id, edge.weight_ps, edge.bound_by, std::nullopt});
+      visit({id, edge.weight_ps, edge.bound_by, std::nullopt});
       continue;
     }
     // At least one piece, also of an edge without time.
@@ -182,10 +180,9 @@ std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& pa
         piece.time_ps = std::min(piece.time_ps, steps.steps.front().start_ps - from_ps);
       }
       from_ps += piece.time_ps;
-      pieces.push_back(piece);
+      visit(piece);
     } while (from_ps < graph.Time(edge.to));
   }
-  return pieces;
 }
 
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
@@ -197,13 +194,13 @@ PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path, const 
   ShareIndex index(graph, &breakdown.shares);
   // An edge that steps cut is one edge all the same.
   std::pair<EdgeId, BoundBy> last = {kNoEdge, BoundBy::kNothing};
-  for (const PathPiece& piece : CutAtSteps(graph, path, steps)) {
+  VisitPieces(graph, path, steps, [&](const PathPiece& piece) {
     breakdown.time_ps[static_cast<int>(piece.bound_by)] += piece.time_ps;
     EventShare& share = index.Find(graph.edges[piece.edge], piece.bound_by);
     share.time_ps += piece.time_ps;
     const std::pair<EdgeId, BoundBy> counted = {piece.edge, piece.bound_by};
     if (std::exchange(last, counted) != counted) ++share.count;
-  }
+  });
   return breakdown;
 }
 

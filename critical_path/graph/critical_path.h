@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/graph/step_times.h"
@@ -51,9 +52,10 @@ struct PathPiece {
   std::optional<size_t> step;
 };
 
-// Returns the path cut where steps begin and end, in order. Their times add up to the path's length.
-std::vector<PathPiece> CutAtSteps(const PathGraph& graph, const CriticalPath& path,
-                                  const StepTimes& steps);
+// Calls visit with each piece of the path, cut where steps begin and end, in order. Their times add
+// up to the path's length.
+void VisitPieces(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps,
+                 absl::FunctionRef<void(const PathPiece&)> visit);
 
 // The time on the path that is booked on one event for one reason.
 struct EventShare {

@@ -139,10 +139,10 @@ TEST_F(StepTimesTest, APathIsCutWhereStepsEnd) {
   graph_.edges = {{0, 1, 300, 2, EdgeType::kOperator, BoundBy::kGpuCompute}};
   const CriticalPath path = {{0}, 300};
   std::vector<std::string> pieces;
-  for (const PathPiece& piece : CutAtSteps(graph_, path, FindStepTimes(graph_))) {
+  VisitPieces(graph_, path, FindStepTimes(graph_), [&](const PathPiece& piece) {
     pieces.push_back(absl::StrCat(piece.time_ps, " ", BoundByName(piece.bound_by), " ",
                                   piece.step.has_value() ? absl::StrCat(*piece.step) : "-"));
-  }
+  });
   EXPECT_THAT(pieces, ElementsAre("100 before_step -", "80 gpu_compute_bound 0",
                                   "70 gpu_compute_bound 1", "50 gpu_compute_bound -"));
   const PathBreakdown breakdown = BreakDown(graph_, path);

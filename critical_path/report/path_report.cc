@@ -146,9 +146,10 @@ void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares,
 void ReportSteps(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps,
                  const Blame& blame, bool without_gpus, PathReport* report) {
   std::vector<std::map<BoundBy, int64_t>> spent_ps(steps.steps.size());
-  for (const PathPiece& piece : CutAtSteps(graph, path, steps)) {
+  if (steps.steps.empty()) return;
+  VisitPieces(graph, path, steps, [&](const PathPiece& piece) {
     if (piece.step.has_value()) spent_ps[*piece.step][piece.bound_by] += piece.time_ps;
-  }
+  });
   std::map<int64_t, std::vector<const BlameRow*>> rows_of_step;
   for (const BlameRow& row : blame.rows) {
     if (row.step.has_value()) rows_of_step[*row.step].push_back(&row);
@@ -499,7 +500,8 @@ std::string PathCsv(const GraphSource& source, const PathGraph& graph, const Cri
   std::string out =
       "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n";
   const StepTimes steps = FindStepTimes(graph);
-  std::vector<PathPiece> pieces = CutAtSteps(graph, path, steps);
+  std::vector<PathPiece> pieces;
+  VisitPieces(graph, path, steps, [&](const PathPiece& piece) { pieces.push_back(piece); });
   int64_t length_ps = 0;
   for (const PathPiece& piece : pieces) {
     if (piece.bound_by != BoundBy::kBeforeStep) length_ps += piece.time_ps;

@@ -85,13 +85,12 @@ class Builder {
     graph_.events.reserve(chosen_.rows.size());
     std::optional<KinetoSteps> steps;
     if (in_.steps.empty()) steps.emplace(table_);
-    is_earlier_ = FindEarlierWork(table_, dependencies_);
-    // By row: when it ran on the host, or was launched.
-    std::vector<int64_t> called_ps(steps.has_value() ? table_.size() : 0);
-    for (EventRow row = 0; row < called_ps.size(); ++row) called_ps[row] = table_.start_ps(row);
+    // By row: whether its call is in the profile. If that is in the window, it tells the step.
+    std::vector<bool> has_launch(steps.has_value() ? table_.size() : 0);
     for (const DeviceDependency& edge : dependencies_.edges) {
-      if (called_ps.empty() || edge.kind != DeviceDependencyKind::kLaunch) continue;
-      called_ps[edge.to] = table_.start_ps(edge.from);
+      if (steps.has_value() && edge.kind == DeviceDependencyKind::kLaunch) {
+        has_launch[edge.to] = true;
+      }
     }
     for (EventRow row : chosen_.rows) {
       event_of_row_[row] = static_cast<GraphEventId>(graph_.events.size());
@@ -104,8 +103,9 @@ class Builder {
       event.position = in_.positions[row];
       if (!steps.has_value()) {
         event.step = in_.steps[row];
-      } else if (!is_earlier_[row] && called_ps[row] >= window_.start_ps) {
-        event.step = steps->At(called_ps[row]).value_or(kNoStep);
+      } else if (!dependencies_.IsEarlier(row) && !has_launch[row] &&
+                 table_.start_ps(row) >= window_.start_ps) {
+        event.step = steps->At(table_.start_ps(row)).value_or(kNoStep);
       }
       has_steps_ = has_steps_ || event.step != kNoStep;
       graph_.events.push_back(event);
@@ -200,6 +200,7 @@ class Builder {
       is_launched |= launches;
       const GraphEventId from = event_of_row_[dependency.from];
       if (from == kNoEvent) continue;
+      if (launches && in_.steps.empty()) graph_.events[work].step = graph_.events[from].step;
       if (launches && graph_.events[from].category == EventCategory::kRuntimeApi) {
         add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
             EndInstant(from));
@@ -221,7 +222,7 @@ class Builder {
     }
     // Without a cause it was launched before the window, or nobody knows when. What was before the
     // profile is before its steps.
-    if (causes.empty() && has_steps_ && is_earlier_[chosen_.rows[work]]) {
+    if (causes.empty() && has_steps_ && dependencies_.IsEarlier(chosen_.rows[work])) {
       causes.push_back({kWindowStart, EdgeType::kDependency, BoundBy::kBeforeStep, kNoEvent});
     } else if (causes.empty()) {
       add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead, kWindowStart);
@@ -394,8 +395,6 @@ class Builder {
   // By the table's names: whether events so called load data, and the graph's name or kNoName.
   const std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
-  // By the table's rows: whether it was launched before the profile began.
-  std::vector<bool> is_earlier_;
   bool has_steps_ = false;
   // By the graph's names.
   std::vector<NameTraits> traits_;

@@ -133,13 +133,12 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
       is_call[edge.to] = true;
     }
   }
-  const std::vector<bool> is_earlier = FindEarlierWork(table, dependencies);
   const std::vector<bool> is_worker = FindWorkers(table, dependencies);
   const auto starts_in_window = [&](EventRow row) {
     return table.start_ps(row) >= window.start_ps && table.start_ps(row) < window.end_ps;
   };
   const auto is_launched_in_window = [&](EventRow work) {
-    if (is_earlier[work]) return false;
+    if (dependencies.IsEarlier(work)) return false;
     return starts_in_window(launch_of_row[work] == kNoRow ? work : launch_of_row[work]);
   };
   WindowRows result;

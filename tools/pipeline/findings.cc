@@ -397,8 +397,9 @@ std::optional<Finding> LinksFinding(const RunReport& report) {
               "."),
           why_not.empty()
               ? "It takes groups or pairs of ranks that transfer the same bytes in the same way, "
-                "often enough, and for messages clocks that are known better than these take: "
-                "collectives of all ranks have nothing beside them."
+                "often enough; pairs need clocks that are known well, too. Collectives of all "
+                "ranks "
+                "have nothing beside them."
               : absl::StrCat(Capitalised(why_not), "."));
     }
     return MakeFinding(

@@ -185,11 +185,11 @@ class GraphDescription {
   void DescribeBreakdown() {
     std::map<std::tuple<std::optional<int64_t>, std::optional<int64_t>, BoundBy>, int64_t> parts;
     std::set<BoundBy> kinds;
-    for (const PathPiece& piece : CutAtSteps(graph_, path_, steps_)) {
+    VisitPieces(graph_, path_, steps_, [&](const PathPiece& piece) {
       // What was before the first step is in no length.
       if (piece.bound_by == BoundBy::kNothing || piece.bound_by == BoundBy::kBeforeStep ||
           piece.time_ps == 0) {
-        continue;
+        return;
       }
       const GraphEdge& edge = graph_.edges[piece.edge];
       const GraphEventId event =
@@ -199,7 +199,7 @@ class GraphDescription {
       if (piece.step.has_value()) step = steps_.steps[*piece.step].step;
       parts[{step, rank, piece.bound_by}] += piece.time_ps;
       kinds.insert(piece.bound_by);
-    }
+    });
     for (const auto& [key, time_ps] : parts) {
       PathPart& part = *report_->add_path();
       if (std::get<0>(key).has_value()) part.set_step(*std::get<0>(key));

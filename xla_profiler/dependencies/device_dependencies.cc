@@ -150,6 +150,7 @@ class Finder {
     for (EventRow row : work) {
       const std::optional<EventRow> call = calls_.Find(table_.correlation(row));
       if (call.has_value()) {
+        if (enqueued_ps == std::numeric_limits<int64_t>::min()) MarkEarlier(enqueued);
         AddLaunch(*call, row);
         enqueued_ps = table_.start_ps(*call);
       } else {
@@ -158,6 +159,13 @@ class Finder {
       enqueued.push_back({row, enqueued_ps});
     }
     return enqueued;
+  }
+
+  // Takes the work of a stream before the first that has a call.
+  void MarkEarlier(const std::vector<Stream::Work>& work) {
+    if (work.empty()) return;
+    result_.is_earlier.resize(table_.size());
+    for (const Stream::Work& item : work) result_.is_earlier[item.row] = true;
   }
 
   void AddLaunch(EventRow call, EventRow work) {
@@ -327,26 +335,6 @@ void SortDependencies(std::vector<DeviceDependency>* edges) {
     return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
   });
   edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
-}
-
-std::vector<bool> FindEarlierWork(const EventTable& table, const DeviceDependencies& dependencies) {
-  std::vector<bool> is_launched(table.size());
-  // By stream: when the first work started whose call is in the profile.
-  std::vector<std::optional<int64_t>> first_ps(table.tracks().size());
-  for (const DeviceDependency& edge : dependencies.edges) {
-    if (edge.kind != DeviceDependencyKind::kLaunch) continue;
-    is_launched[edge.to] = true;
-    const int64_t start_ps = table.start_ps(edge.to);
-    std::optional<int64_t>& first = first_ps[table.track_id(edge.to)];
-    first = std::min(first.value_or(start_ps), start_ps);
-  }
-  std::vector<bool> is_earlier(table.size());
-  for (EventRow row = 0; row < table.size(); ++row) {
-    if (is_launched[row] || !IsDeviceWork(table.category(row))) continue;
-    const std::optional<int64_t>& first = first_ps[table.track_id(row)];
-    is_earlier[row] = first.has_value() && table.start_ps(row) <= *first;
-  }
-  return is_earlier;
 }
 
 DeviceDependencies FindDeviceDependencies(const EventTable& table,

@@ -101,6 +101,11 @@ struct DeviceDependencies {
   // Work that starts while earlier work of its stream is running, as the branches of a CUDA graph.
   uint64_t overlapping = 0;
 
+  // By row: whether it is device work that was launched before the profile began, since the profile
+  // does not have its call, but has that of later work on its stream. Empty when there is none.
+  std::vector<bool> is_earlier;
+  bool IsEarlier(EventRow row) const { return !is_earlier.empty() && is_earlier[row]; }
+
   // How many of the edges are inferred from times (inferred_waits.h), of any kind.
   uint64_t inferred = 0;
 
@@ -122,10 +127,6 @@ struct DeviceDependencies {
 // - A call that does not tell its device means the only one, if only one has work.
 DeviceDependencies FindDeviceDependencies(const EventTable& table,
                                           absl::Span<const SyncCall> sync_calls);
-
-// Returns for each row whether it is device work that was launched before the profile began: the
-// profile does not have its call, but has that of later work on its stream.
-std::vector<bool> FindEarlierWork(const EventTable& table, const DeviceDependencies& dependencies);
 
 }  // namespace meridian
 

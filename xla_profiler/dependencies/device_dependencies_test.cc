@@ -231,12 +231,11 @@ TEST(DeviceDependenciesTest, WorkBeforeTheFirstLaunchOfItsStreamWasLaunchedEarli
   const EventRow unknown = profile.Work(stream, "unknown", 40, 50, 98);
   // Nothing tells that this stream's launches were recorded.
   const EventRow alone = profile.Work(other, "alone", 10, 20, 97);
-  const std::vector<bool> found =
-      FindEarlierWork(profile.table(), FindDeviceDependencies(profile.table(), {}));
-  EXPECT_TRUE(found[earlier]);
-  EXPECT_FALSE(found[launched]);
-  EXPECT_FALSE(found[unknown]);
-  EXPECT_FALSE(found[alone]);
+  const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
+  EXPECT_TRUE(found.IsEarlier(earlier));
+  EXPECT_FALSE(found.IsEarlier(launched));
+  EXPECT_FALSE(found.IsEarlier(unknown));
+  EXPECT_FALSE(found.IsEarlier(alone));
 }
 
 TEST(DeviceDependenciesTest, InstantsAtOneTimeAreInFileOrder) {

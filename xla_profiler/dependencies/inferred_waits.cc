@@ -158,7 +158,6 @@ void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
                     std::vector<DeviceDependency>* inferred) {
   // The table's rows and spans of work by device. Work whose launch is not in the trace is not
   // asked what it waited for, unless it was launched before the trace began.
-  const std::vector<bool> is_earlier = FindEarlierWork(table, known);
   std::map<int64_t, std::pair<std::vector<EventRow>, std::vector<DeviceSpan>>> devices;
   constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
   std::vector<int64_t> ready_ps(table.size(), kNever);
@@ -175,7 +174,7 @@ void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
     auto& [rows, spans] = devices[table.track(track).device_id.value_or(0)];
     rows.push_back(row);
     spans.push_back({static_cast<int64_t>(track), table.start_ps(row), table.end_ps(row),
-                     is_launched[row] || (is_earlier[row] && ready_ps[row] != kNever)
+                     is_launched[row] || (known.IsEarlier(row) && ready_ps[row] != kNever)
                          ? ready_ps[row]
                          : table.start_ps(row)});
   }
