@@ -53,14 +53,16 @@ class Builder {
         link_(link),
         dependencies_(FindTraceJsonDependencies(text, table)),
         index_(table),
-        turns_(table, index_, FindWorkers(table, dependencies_)) {}
+        is_worker_(FindWorkers(table, dependencies_)),
+        turns_(table, index_, is_worker_) {}
 
   RankTimeline Build() {
     ListWaits();
     chains_.resize(table_.tracks().size());
     first_track_ = FirstTrack();
     for (TrackId track = 0; track < table_.tracks().size(); ++track) {
-      if (table_.track(track).kind == TrackKind::kHost) SweepThread(track);
+      // Nobody waits for a thread that only watches.
+      if (is_worker_[track] && table_.track(track).kind == TrackKind::kHost) SweepThread(track);
     }
     AddDeviceWork();
     AddDeviceEdges();
@@ -95,7 +97,7 @@ class Builder {
   TrackId FirstTrack() const {
     std::tuple<int64_t, TrackId> first(std::numeric_limits<int64_t>::max(), 0);
     for (TrackId track = 0; track < table_.tracks().size(); ++track) {
-      if (table_.track(track).kind != TrackKind::kHost) continue;
+      if (!is_worker_[track] || table_.track(track).kind != TrackKind::kHost) continue;
       for (const EventRow row : index_.Rows(track)) {
         if (!IsChainEvent(row)) continue;
         first = std::min(first, std::make_tuple(table_.start_ps(row), track));
@@ -396,6 +398,7 @@ class Builder {
   const HostDeviceLink& link_;
   const DeviceDependencies dependencies_;
   const TrackIndex index_;
+  const std::vector<bool> is_worker_;
   const ThreadTurns turns_;
   absl::flat_hash_map<EventRow, std::vector<EventRow>> works_waited_for_;
   TrackId first_track_ = 0;

@@ -382,8 +382,8 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
 }
 
 std::optional<Finding> LinksFinding(const RunReport& report) {
-  if (report.link_ranks() < 2) return std::nullopt;
   const std::string why_not = WhyNotComparable(report.evidence());
+  if (report.link_ranks() < 2 && why_not.empty()) return std::nullopt;
   if (report.slow_links_size() == 0) {
     if (!why_not.empty() || report.link_ranks_compared() < report.link_ranks()) {
       return MakeFinding(
@@ -533,10 +533,12 @@ std::optional<PathShares> SharesOf(const RunReport& report) {
   std::map<std::string, std::string> labels;
   for (const PathKind& kind : report.path_kinds()) labels[kind.kind()] = kind.label();
   double all = 0;
-  // Where there are steps, these are what counts.
+  // Where there are steps, those are what counts that can be run again.
   const bool has_steps = report.run().has_step_ms();
+  const bool is_cut = report.run().first_step_is_cut() && report.steps_size() > 0;
   for (const PathPart& part : report.path()) {
     if (has_steps && !part.has_step()) continue;
+    if (is_cut && part.step() == report.steps(0).step()) continue;
     all += part.ms();
     by_label[labels[part.kind()]] += part.ms();
   }

@@ -173,6 +173,7 @@ class GraphDescription {
     const std::optional<int64_t> median_ps = steps_.MedianPs();
     if (!median_ps.has_value()) return;
     run.set_step_word(source_.step_word);
+    run.set_first_step_is_cut(steps_.before_end_ps.has_value() && steps_.steps.size() > 1);
     std::vector<double> distances;
     for (const StepTime& step : steps_.steps) {
       distances.push_back(std::abs(static_cast<double>(step.length_ps() - *median_ps)) * kMsPerPs);
