@@ -80,8 +80,8 @@ struct PathBreakdown {
   int64_t Of(BoundBy bound_by) const { return time_ps[static_cast<int>(bound_by)]; }
 };
 
-// Time before the first step, while work that was launched earlier ran, counts as kBeforeStep and is
-// booked on no event.
+// Time before the first step, while work that was launched earlier ran, counts as kBeforeStep and
+// is booked on no event.
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps);
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path);
 

@@ -52,8 +52,8 @@ struct StepTimes {
   std::optional<int64_t> MedianPs() const;
 
   // Returns from when on the run can be run again with other times: when all ranks have ended the
-  // first step if what was before ran into it, since the hosts' part of that step is cut off; absent
-  // for the start.
+  // first step if what was before ran into it, since the hosts' part of that step is cut off;
+  // absent for the start.
   std::optional<int64_t> ReplayStartPs() const;
   // Returns the mean length in ps of the steps from then on; nullopt without steps. A rank that is
   // late in a few steps shows in the mean, not in the median.

@@ -87,8 +87,8 @@ TEST_F(StepTimesTest, WorkThatWasOverLongBeforeDoesNotHoldTheFirstStepUp) {
   EXPECT_EQ(FindStepTimes(graph_).before_end_ps, std::nullopt);
 }
 
-// The middle of the ranks' ends counts: one that is late at the end of a step makes up for it in the
-// next.
+// The middle of the ranks' ends counts: one that is late at the end of a step makes up for it in
+// the next.
 TEST_F(StepTimesTest, RanksEndAStepAtDifferentTimes) {
   AddRanks(3);
   for (int64_t rank = 0; rank < 3; ++rank) {

@@ -133,8 +133,8 @@ class XSpaceJobLoader {
       timed.bound_by = BoundByOf(node.op_kind, node.resource.kind == ResourceKind::kHostThread,
                                  node.IsCommunication());
       timed.category = CategoryOf(node);
-      // Work of an earlier step belongs to none of the chosen ones; that of a later step is left out,
-      // even if it started before these had ended.
+      // Work of an earlier step belongs to none of the chosen ones; that of a later step is left
+      // out, even if it started before these had ended.
       const bool is_earlier =
           steps_.has_value() && node.step.has_value() && *node.step < steps_->first;
       if (!is_earlier) timed.step = node.step;

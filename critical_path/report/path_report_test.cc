@@ -183,8 +183,8 @@ TEST(PathReportTest, WhatCameBeforeAStepIsNotInIt) {
   EXPECT_EQ(report.breakdown().count("before_step"), 0);
   EXPECT_DOUBLE_EQ(report.breakdown_percent().at("gpu_compute_bound"), 100);
   ASSERT_EQ(report.events_size(), 1);
-  // The step lasts from the middle of the ranks' starts, 0 and 1000 ps, to that of their ends, 700 and
-  // 1900 ps.
+  // The step lasts from the middle of the ranks' starts, 0 and 1000 ps, to that of their ends, 700
+  // and 1900 ps.
   ASSERT_EQ(report.steps_size(), 1);
   EXPECT_DOUBLE_EQ(report.steps(0).us(), 800e-6);
 }

@@ -34,9 +34,10 @@ absl::Status SetTimes(const Selection& selection, int64_t duration_ps, Schedule*
 // The own time of each of the rank's events, and each delay before one (host gaps, launches, gaps
 // between kernels), becomes the median of that of its counterparts, if that is less. The
 // counterpart on another rank is the event of the same name and step, on a device or on the same
-// one of the host's threads, that has as many of these before it; the median of an even number is the lower of the middle
-// two. What communicates keeps its time, which is that of the network and of the other ranks.
-// Waiting for the slow rank need not be removed: the schedule is run again, and nobody waits then.
+// one of the host's threads, that has as many of these before it; the median of an even number is
+// the lower of the middle two. What communicates keeps its time, which is that of the network and
+// of the other ranks. Waiting for the slow rank need not be removed: the schedule is run again, and
+// nobody waits then.
 //
 // Returns how many events of the rank have a counterpart. InvalidArgument when the schedule has no
 // other rank, or no event of the rank has a counterpart.

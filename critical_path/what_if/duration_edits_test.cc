@@ -137,9 +137,9 @@ TEST(DurationEditsTest, LawsOfScaling) {
   }
 }
 
-// A kernel that was launched before the profile runs into the first step: that, with the first step,
-// stays as it was measured. Of two steps of 100 us after it, launched at once, only the second is
-// scaled.
+// A kernel that was launched before the profile runs into the first step: that, with the first
+// step, stays as it was measured. Of two steps of 100 us after it, launched at once, only the
+// second is scaled.
 TEST(DurationEditsTest, WhatWasBeforeTheStepsStaysAsItWas) {
   KinetoTrace trace;
   trace.Annotation("ProfilerStep#1", 0, 10);

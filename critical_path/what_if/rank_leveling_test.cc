@@ -80,8 +80,8 @@ TEST(RankLevelingTest, ARanksCompanyCommunicatesWithIt) {
 }
 
 // Two ranks do "op" on two threads of the host, in opposite orders, and rank 1 is slow in that of
-// its first thread; in step 2 it does "op" once more. Counted over all steps and threads, its slow op
-// would be compared with rank 0's long one on the other thread.
+// its first thread; in step 2 it does "op" once more. Counted over all steps and threads, its slow
+// op would be compared with rank 0's long one on the other thread.
 TEST(RankLevelingTest, CounterpartsAreOfTheSameStepAndThread) {
   PathGraph graph;
   const NameId op = graph.names.Intern("op");

@@ -1,6 +1,6 @@
 // What combine and critical_path say about jobs that were recorded on real networks, held against
-// what is known of them: the same job on links twice as fast, ranks that slept, a link that is slow.
-// And about every recording there is: no report contradicts itself.
+// what is known of them: the same job on links twice as fast, ranks that slept, a link that is
+// slow. And about every recording there is: no report contradicts itself.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

@@ -224,8 +224,8 @@ class CombinePipeline {
     return processes_.Scatter(nodes_.size(), make, take);
   }
 
-  // Several processes write into a folder that the first one renames when all have succeeded. Should
-  // one be lost, the others remove the folder with all that it had written.
+  // Several processes write into a folder that the first one renames when all have succeeded.
+  // Should one be lost, the others remove the folder with all that it had written.
   absl::StatusOr<CombineReport> WriteTogether() {
     std::string folder = absl::StrCat(request_.output_dir, "/.combine.", getpid(), ".",
                                       nodes_[0].clock.start_ns(), ".tmp/");
@@ -283,8 +283,8 @@ class CombinePipeline {
     return file_system_.SyncDirectory(target);
   }
 
-  // Kineto traces are combined to one like them, or to an XSpace when the name says so; XSpaces to an
-  // XSpace.
+  // Kineto traces are combined to one like them, or to an XSpace when the name says so; XSpaces to
+  // an XSpace.
   absl::Status CheckOutputKind() const {
     const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
     if (!is_kineto_ && absl::EndsWith(output, ".json")) {

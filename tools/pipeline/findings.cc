@@ -404,8 +404,8 @@ std::optional<Finding> LinksFinding(const RunReport& report) {
     }
     return MakeFinding(
         "links", Good(report), "waiting", "No rank's link is much slower than the others'.",
-        "What groups and pairs of ranks transfer alike takes less than 1.4 times what is usual for "
-        "some of it. Links that all share, as between switches, cannot be told from this.",
+        "Of what each rank transfers, some takes less than 1.4 times what the same transfer takes "
+        "elsewhere. Links that all share, as between switches, cannot be told from this.",
         RestsOn(report));
   }
   const ReportedLink& link = report.slow_links(0);
@@ -708,7 +708,8 @@ std::vector<std::string> FindContradictions(const RunReport& report) {
                                    part.step_ms() + part.saved_ms(), " ms, not ", now_ms));
     }
   }
-  // What halving communication saves is no more than half of it, and what it bounds saves something.
+  // What halving communication saves is no more than half of it, and what it bounds saves
+  // something.
   const std::optional<PathShares> shares = SharesOf(report);
   const WhatIfPart* half = FindWhatIf(report, kHalfTheCommunication);
   std::map<std::string, const Finding*> findings;

@@ -20,13 +20,13 @@ std::map<int64_t, std::string> HostsByRank(const RunReport& report);
 // is known only then.
 bool CanCompareRanks(const Evidence& evidence);
 
-// Puts findings in front of those that stages added, from what they measured. Each says what it rests
-// on; where that is not enough its verdict is "unknown".
+// Puts findings in front of those that stages added, from what they measured. Each says what it
+// rests on; where that is not enough its verdict is "unknown".
 void AddFindings(RunReport* report);
 
-// Returns where two sentences or numbers of a report with findings contradict each other: lengths of
-// steps, the share of communication and what halving it saves, blame and waiting, findings and their
-// evidence. Empty for every report that is right.
+// Returns where two sentences or numbers of a report with findings contradict each other: lengths
+// of steps, the share of communication and what halving it saves, blame and waiting, findings and
+// their evidence. Empty for every report that is right.
 std::vector<std::string> FindContradictions(const RunReport& report);
 
 // What a note begins with that tells of one.

@@ -27,8 +27,8 @@ struct SlowRank {
 
 struct PathStageOptions {
   InputFileOptions input;
-  // Whether all ranks are there with all their events, on clocks that are known. Otherwise nobody is
-  // blamed, and nothing is asked what would help.
+  // Whether all ranks are there with all their events, on clocks that are known. Otherwise nobody
+  // is blamed, and nothing is asked what would help.
   bool can_compare_ranks = true;
   // What if their links were as fast as the others' is asked, too.
   std::vector<SlowRank> slow_ranks;
@@ -36,8 +36,8 @@ struct PathStageOptions {
   std::function<void(size_t position)> progress;
 };
 
-// Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of the
-// run what steps take. Errors are those of AnalyzeJob.
+// Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of
+// the run what steps take. Errors are those of AnalyzeJob.
 absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
                           const PathStageOptions& options, RunReport* report);
 

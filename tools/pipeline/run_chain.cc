@@ -39,8 +39,8 @@ std::string UtcText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
 }
 
-// Bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count; of an all-gather for
-// each byte of its share. 0 for kinds that they do not count.
+// Bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count; of an all-gather
+// for each byte of its share. 0 for kinds that they do not count.
 double BusFactor(const std::string& kind, double ranks) {
   if (ranks < 2) return 0;
   if (kind == CollectiveKindName(CollectiveKind::kAllReduce)) return 2 * (ranks - 1) / ranks;
@@ -461,8 +461,8 @@ class Chain {
         if (part.what() == SlowLinkWhatIf(link.rank())) link.set_cost_ms(part.saved_ms());
       }
     }
-    // The simulation leaves the first and the last step out: the same share of the step as it is told
-    // here.
+    // The simulation leaves the first and the last step out: the same share of the step as it is
+    // told here.
     if (!CanCompareRanks(report.evidence())) report.clear_what_if();
     for (WhatIfPart& part : *report.mutable_what_if()) {
       const double now_ms = part.step_ms() + part.saved_ms();

@@ -13,8 +13,9 @@
 
 namespace meridian {
 
-// Fills in wall time, steps, kinds, ranks, transfers, slow links and which ranks are there. The table
-// is that of the run, on the common clock; the report has its nodes, which tell the ids of ranks.
+// Fills in wall time, steps, kinds, ranks, transfers, slow links and which ranks are there. The
+// table is that of the run, on the common clock; the report has its nodes, which tell the ids of
+// ranks.
 void DescribeWaiting(const CollectiveTable& table, const CollectiveRun& run, CombineReport* report);
 
 // True for a node whose clock nothing ties to the others.

@@ -39,8 +39,8 @@ struct CollectiveRun {
 absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> profiles,
                                                const RankOptions& ranks = {});
 
-// InvalidArgument when a profile is of another run, naming it: it has collectives of which none has a
-// counterpart in another, though it should; it says that its job has another number of ranks; or,
+// InvalidArgument when a profile is of another run, naming it: it has collectives of which none has
+// a counterpart in another, though it should; it says that its job has another number of ranks; or,
 // unless somebody measured the clocks, it was recorded over an hour apart from the others.
 absl::Status CheckOneRun(const CollectiveRun& run, bool clocks_are_measured = false);
 

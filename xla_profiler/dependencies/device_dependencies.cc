@@ -20,8 +20,8 @@
 namespace meridian {
 namespace {
 
-// Waits for a device look at all its streams. What all of them together may look at, besides so many
-// streams for each event: a trace that has more names the last work of the device alone.
+// Waits for a device look at all its streams. What all of them together may look at, besides so
+// many streams for each event: a trace that has more names the last work of the device alone.
 constexpr size_t kMaxStreamLookups = 1'000'000;
 constexpr size_t kMaxStreamLookupsPerEvent = 32;
 

@@ -44,7 +44,8 @@ struct WorkSpan {
   int64_t end_ps = 0;
 };
 
-// True for work that overlaps with the work before it on its stream, but waited for it all the same.
+// True for work that overlaps with the work before it on its stream, but waited for it all the
+// same.
 inline bool StartsEarly(const WorkSpan& before, const WorkSpan& next) {
   return next.start_ps > before.start_ps && next.start_ps < before.end_ps &&
          next.end_ps > before.end_ps && before.end_ps - next.start_ps <= kMaxEarlyStartPs;

@@ -435,8 +435,8 @@ class KinetoReader {
     return calls;
   }
 
-  // Returns whether a kernel may do what a call asks for. Broadcasts and reductions are also parts of
-  // other collectives.
+  // Returns whether a kernel may do what a call asks for. Broadcasts and reductions are also parts
+  // of other collectives.
   static bool MayDo(absl::string_view kernel, CollectiveKind kind) {
     const std::optional<CollectiveKind> done = KindOfKernel(kernel, /*has_groups=*/false);
     const auto has_own_kernel = [](CollectiveKind k) {
