@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "xla_profiler/base/statistics.h"
 
 namespace meridian {
@@ -15,8 +16,9 @@ namespace {
 constexpr int64_t kOutlierFactor = 2;
 
 int64_t MiddlePs(const std::vector<int64_t>& times_ps) {
-  const int64_t low = LowerMedian(times_ps), high = UpperMedian(times_ps);
-  return low + (high - low) / 2;
+  // Times of ranks may lie farther apart than a number holds.
+  const absl::int128 sum = absl::int128(LowerMedian(times_ps)) + UpperMedian(times_ps);
+  return static_cast<int64_t>(sum / 2);
 }
 
 struct Span {
