@@ -107,7 +107,6 @@ class Builder {
                  table_.start_ps(row) >= window_.start_ps) {
         event.step = steps->At(table_.start_ps(row)).value_or(kNoStep);
       }
-      has_steps_ = has_steps_ || event.step != kNoStep;
       graph_.events.push_back(event);
     }
     TakeEarlyStartsBack();
@@ -222,7 +221,7 @@ class Builder {
     }
     // Without a cause it was launched before the window, or nobody knows when. What was before the
     // profile is before its steps.
-    if (causes.empty() && has_steps_ && dependencies_.IsEarlier(chosen_.rows[work])) {
+    if (causes.empty() && dependencies_.IsEarlier(chosen_.rows[work])) {
       causes.push_back({kWindowStart, EdgeType::kDependency, BoundBy::kBeforeStep, kNoEvent});
     } else if (causes.empty()) {
       add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead, kWindowStart);
@@ -395,7 +394,6 @@ class Builder {
   // By the table's names: whether events so called load data, and the graph's name or kNoName.
   const std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
-  bool has_steps_ = false;
   // By the graph's names.
   std::vector<NameTraits> traits_;
   // By lane: its last instant, or kNoInstant.
