@@ -95,6 +95,8 @@ int64_t AllBegunPs(const PathGraph& graph) {
   }
   std::map<int64_t, int64_t> begins_ps;
   for (LaneId lane = 0; lane < lanes_ps.size(); ++lane) {
+    // An edit may have removed all that a lane did.
+    if (lanes_ps[lane] == std::numeric_limits<int64_t>::max()) continue;
     int64_t& begin_ps = begins_ps.try_emplace(graph.lanes[lane].rank, lanes_ps[lane]).first->second;
     begin_ps = std::min(begin_ps, lanes_ps[lane]);
   }

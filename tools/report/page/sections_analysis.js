@@ -184,10 +184,10 @@
       return;
     }
     const article = stepWord() === 'execution' ? 'An' : 'A';
-    const unit = run.step_mean_ms === undefined ? 'The run' : `${article} ${stepWord()}`;
-    section.append(paragraph(`${unit} takes ${
-        format.milliseconds(run.step_mean_ms ?? run.wall_ms)} now, in the mean. The thin line over ` +
-        'a bar is the interval of the estimate.'),
+    const now = run.step_mean_ms === undefined ?
+        `The run takes ${format.milliseconds(run.wall_ms)} now.` :
+        `${article} ${stepWord()} takes ${format.milliseconds(run.step_mean_ms)} now, in the mean.`;
+    section.append(paragraph(`${now} The thin line over a bar is the interval of the estimate.`),
     table({caption: `Time per ${stepWord()} after a change`, name: 'what_if', rows, columns: [
       text('change', 'what', {wrap: true}),
       number('step', 'ms', 'step_ms', {bar: true, interval: (row) => [row.low_ms, row.high_ms]}),
