@@ -504,7 +504,7 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
             ? "Clocks agree: no collective contradicts them."
             : "Clocks agree as far as they were measured; no collective was checked.",
         is_stated ? absl::StrCat("They are known within ", Time(uncertainty),
-                                 is_wide ? ": collectives that last long tell no more." : ".")
+                                 is_wide ? "; between ranks, what is shorter cannot be told." : ".")
                   : "",
         rests_on);
   }
