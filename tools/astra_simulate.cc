@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/corrections/corrected_simulation.h"
 #include "astra_bridge/corrections/corrections.h"
@@ -28,12 +29,11 @@
 #include "chakra_export/et/comm_groups.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/calibration_files.h"
-#include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

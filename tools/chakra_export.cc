@@ -13,10 +13,10 @@
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/number_range.h"
 #include "xla_profiler/base/tables/text_table.h"
 

@@ -18,9 +18,9 @@
 #include "chakra_export/generate/workload_writer.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -34,10 +34,10 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -7,14 +7,14 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
+#include "pipeline/job_traces.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/job_traces.h"
-#include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {

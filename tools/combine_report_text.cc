@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/pipeline/output_files.h"
-#include "tools/report/quantities.h"
+#include "report/quantities.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "tools/pipeline/output_files.h"
 #include "trace_alignment/combine/combine_report.pb.h"
+#include "xla_profiler/base/files/output_files.h"
 
 namespace meridian {
 

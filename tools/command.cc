@@ -194,10 +194,6 @@ const CommandCall& ThisCall() { return MutableCall(); }
 
 bool JsonWanted() { return FLAGS_json.value(); }
 
-std::string UserDirectory() { return EnvironmentVariable("BUILD_WORKING_DIRECTORY"); }
-
-std::string UserPath(const std::string& path) { return ResolvePath(path, UserDirectory()); }
-
 std::string UserPath(const Flag<std::string>& flag) { return UserPath(flag.value()); }
 
 absl::StatusOr<std::string> RequiredPath(const Flag<std::string>& flag, absl::string_view what,
@@ -223,18 +219,6 @@ absl::StatusOr<int64_t> ScaledValue(const Flag<int64_t>& flag, int64_t factor) {
 
 absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::string_view names) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, " is none of ", names));
-}
-
-std::string EnvironmentVariable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-InputFileOptions UserInputOptions() {
-  InputFileOptions options;
-  const std::string directory = EnvironmentVariable("TMPDIR");
-  if (!directory.empty()) options.temporary_directory = directory;
-  return options;
 }
 
 absl::Status Print(const std::string& text) {

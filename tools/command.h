@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/command_line/user_paths.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/report_json.h"
 
 namespace meridian {
@@ -43,12 +43,7 @@ const CommandCall& ThisCall();
 // True when the command is to print one JSON object on standard output.
 bool JsonWanted();
 
-// The directory that relative paths start from: the user's, also under `bazel run`. Empty for the
-// process's own.
-std::string UserDirectory();
-
-// Returns the path as the user meant it.
-std::string UserPath(const std::string& path);
+// Returns the flag's path as the user meant it.
 std::string UserPath(const Flag<std::string>& flag);
 
 // The same for a flag that must be given, else InvalidArgument: "--flag names no file; expected
@@ -79,12 +74,6 @@ absl::StatusOr<Value> NamedValue(const Flag<std::string>& flag,
   }
   return NoneOf(flag.name(), flag.value(), names);
 }
-
-// Returns the variable of the process's environment; empty when there is none.
-std::string EnvironmentVariable(const char* name);
-
-// Input files are inflated where $TMPDIR says.
-InputFileOptions UserInputOptions();
 
 // Writes to standard output; an error (a full disk) is the environment's. A reader that closes its
 // pipe ends the command silently, as it ends other programs.

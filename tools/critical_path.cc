@@ -28,12 +28,12 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/number_range.h"
 
 namespace meridian {

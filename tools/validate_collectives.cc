@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/validation.h"
@@ -16,6 +15,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 
 namespace meridian {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/report_file.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/testing/fuzz.h"
 

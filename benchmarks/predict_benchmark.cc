@@ -1,0 +1,166 @@
+// What it costs to predict an iteration of a large model: a transformer step of 96 layers and 64
+// microbatches on 8 x 2 x 4 ranks, snapshot by snapshot.
+//
+//   ./bazelw run //benchmarks:predict_benchmark -- [--layers=96] [--microbatches=64]
+//
+// Overhead is what is neither simulation nor replay of the workload: finding edges, collecting
+// snapshots, folding times; its share is that of the time that simulating every snapshot would
+// take. Exits with 1 when that is more than a tenth, or when a second run with the same cache is
+// not nearly all hits.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/schedule/iteration_prediction.h"
+#include "astra_bridge/testing/fabrics.h"
+#include "astra_bridge/timing/embedded_timing.h"
+#include "astra_bridge/timing/fabric.h"
+#include "chakra_export/generate/generated_workload.h"
+#include "chakra_export/generate/transformer_step.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "tools/command.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+Flag<int64_t> FLAGS_layers("layers", 96, "Layers of the model.");
+Flag<int64_t> FLAGS_microbatches("microbatches", 64, "Microbatches of a step.");
+Flag<int> FLAGS_threads("threads", 1, "How many threads time snapshots.");
+
+constexpr double kLeastHitRatio = 0.99;
+constexpr double kMostOverhead = 0.1;
+
+struct Case {
+  std::string name;
+  std::vector<NetworkDimension> dimensions;
+  TrafficSnapshotPartition partition;
+};
+
+std::vector<Case> Cases() {
+  const std::vector<NetworkDimension> ring = {Dimension(BlockShape::kRing, 64, 400)};
+  const std::vector<NetworkDimension> full = {Dimension(BlockShape::kFullyConnected, 64, 400)};
+  const std::vector<NetworkDimension> pod = {Dimension(BlockShape::kRing, 8, 400),
+                                             Dimension(BlockShape::kSwitch, 8, 50, 2000)};
+  return {{"ring of 64", ring, TrafficSnapshotPartition::kNone},
+          {"fully connected 64", full, TrafficSnapshotPartition::kNone},
+          {"rings of 8, switched", pod, TrafficSnapshotPartition::kNone},
+          {"the same, by link domain", pod, TrafficSnapshotPartition::kLinkDomain}};
+}
+
+struct Measured {
+  std::unique_ptr<IterationPrediction> prediction;
+  TimingCacheStats cache;
+};
+
+absl::StatusOr<Measured> PredictOnce(const Case& measured_case, const ExecutionGraph& graph,
+                                     const CommunicationMatch& match,
+                                     const std::string& cache_path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<TimingCache> cache,
+                   TimingCache::Open(cache_path, CacheMode::kReadWrite));
+  TimingSetup setup;
+  setup.cache = std::move(cache);
+  setup.fabrics = OneFabric(FabricOf(measured_case.dimensions));
+  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, setup.cache);
+  IterationOptions options;
+  options.mode = TimingMode::kSnapshot;
+  options.partition = measured_case.partition;
+  options.threads = std::max(1, FLAGS_threads.value());
+  Measured measured;
+  ASSIGN_OR_RETURN(measured.prediction, PredictIteration(setup, graph, match, options));
+  measured.cache = setup.cache->stats();
+  return measured;
+}
+
+absl::StatusOr<ExecutionGraph> MakeGraph() {
+  TransformerOptions options;
+  options.tensor_parallel = 8;
+  options.data_parallel = 2;
+  options.pipeline_parallel = 4;
+  options.layers = FLAGS_layers.value();
+  options.microbatches = FLAGS_microbatches.value();
+  options.batch = 2 * options.microbatches;
+  options.hidden = 12288;
+  ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeTransformerStep(options));
+  return BuildWorkloadGraph(*workload);
+}
+
+std::string Count(size_t count) { return WithThousands(static_cast<int64_t>(count)); }
+std::string Millis(double seconds) { return absl::StrFormat("%.1f", seconds * 1e3); }
+
+// Adds the case's row. Returns whether it reaches what it is to.
+absl::StatusOr<bool> MeasureCase(const Case& measured_case, const ExecutionGraph& graph,
+                                 const CommunicationMatch& match, TextTable* table) {
+  const TemporaryDirectory folder;
+  const std::string cache_path = folder.PathOf("timing.sqlite");
+  ASSIGN_OR_RETURN(const Measured first, PredictOnce(measured_case, graph, match, cache_path));
+  ASSIGN_OR_RETURN(const Measured second, PredictOnce(measured_case, graph, match, cache_path));
+  const IterationPrediction& prediction = *first.prediction;
+  const auto snapshots = static_cast<double>(prediction.snapshots.size());
+  const auto distinct = static_cast<double>(prediction.timer->batch_count());
+  const double simulation = absl::ToDoubleSeconds(prediction.cost.timing_snapshots);
+  const double replays = absl::ToDoubleSeconds(prediction.cost.replaying);
+  const double collecting = absl::ToDoubleSeconds(prediction.cost.collecting);
+  const double overhead = collecting / (simulation / distinct * snapshots);
+  const double hits = static_cast<double>(second.cache.hits) /
+                      static_cast<double>(second.cache.hits + second.cache.misses);
+  const bool reached = hits >= kLeastHitRatio && overhead <= kMostOverhead;
+  table->AddRow({measured_case.name, Count(prediction.snapshots.size()),
+                 Count(prediction.timer->batch_count()),
+                 absl::StrFormat("%.2f %%", 100 * (1 - distinct / snapshots)),
+                 absl::StrFormat("%.0f", simulation / distinct * 1e6), Millis(simulation),
+                 Millis(replays), Millis(collecting), absl::StrFormat("%.2f %%", 100 * overhead),
+                 absl::StrFormat("%.2f %%", 100 * hits), reached ? "" : "MISSED"});
+  return reached;
+}
+
+absl::StatusOr<int> Measure() {
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, MakeGraph());
+  const CommunicationMatch match(graph);
+  std::printf("%s nodes on %s ranks, %s communications\n\n", Count(graph.node_count()).c_str(),
+              Count(graph.Ranks().size()).c_str(), Count(match.instance_count()).c_str());
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable table({{"network"},
+                   {"snapshots", kRight},
+                   {"different", kRight},
+                   {"reused", kRight},
+                   {"us each", kRight},
+                   {"simulation ms", kRight},
+                   {"replays ms", kRight},
+                   {"overhead ms", kRight},
+                   {"share", kRight},
+                   {"second run hits", kRight},
+                   {""}});
+  bool reached = true;
+  for (const Case& measured_case : Cases()) {
+    ASSIGN_OR_RETURN(const bool case_reached, MeasureCase(measured_case, graph, match, &table));
+    reached = reached && case_reached;
+  }
+  RETURN_IF_ERROR(Print(table.ToString()));
+  return reached ? kExitDone : kExitCheckFailed;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"predict_benchmark",
+       "Predicts a step of a large model and prints what that costs.",
+       {"predict_benchmark"},
+       {&meridian::FLAGS_layers, &meridian::FLAGS_microbatches, &meridian::FLAGS_threads},
+       meridian::Measure},
+      argc, argv);
+}

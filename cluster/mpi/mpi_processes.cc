@@ -1,0 +1,167 @@
+#include "cluster/mpi/mpi_processes.h"
+
+#include <fcntl.h>
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+namespace {
+
+// MPI counts with int.
+constexpr size_t kMaxMessageBytes = size_t{1} << 30;
+
+// Waits without taking the processor from those that still work: MPI's own waits spin.
+void Wait(MPI_Request request) {
+  constexpr int kQuickTests = 50;
+  constexpr useconds_t kLongestPauseUs = 1000;
+  useconds_t pause_us = 10;
+  for (int tests = 0;; ++tests) {
+    int is_done = 0;
+    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    if (is_done != 0) return;
+    if (tests < kQuickTests) {
+      sched_yield();
+      continue;
+    }
+    usleep(pause_us);
+    pause_us = std::min(2 * pause_us, kLongestPauseUs);
+  }
+}
+
+// Calls the function for each part of the bytes, a position and a count.
+void ForEachMessage(size_t size, absl::FunctionRef<MPI_Request(size_t begin, int count)> start) {
+  for (size_t begin = 0; begin < size; begin += kMaxMessageBytes) {
+    Wait(start(begin, static_cast<int>(std::min(kMaxMessageBytes, size - begin))));
+  }
+}
+
+void Send(const std::string& bytes, int rank) {
+  const uint64_t size = bytes.size();
+  MPI_Request request;
+  MPI_Isend(&size, 1, MPI_UINT64_T, rank, 0, MPI_COMM_WORLD, &request);
+  Wait(request);
+  ForEachMessage(size, [&](size_t begin, int count) {
+    MPI_Isend(bytes.data() + begin, count, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request);
+    return request;
+  });
+}
+
+std::string Receive(int rank) {
+  uint64_t size = 0;
+  MPI_Request request;
+  MPI_Irecv(&size, 1, MPI_UINT64_T, rank, 0, MPI_COMM_WORLD, &request);
+  Wait(request);
+  std::string bytes(size, '\0');
+  ForEachMessage(size, [&](size_t begin, int count) {
+    MPI_Irecv(&bytes[begin], count, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request);
+    return request;
+  });
+  return bytes;
+}
+
+}  // namespace
+
+MpiProcesses::MpiProcesses() {
+  MPI_Init(nullptr, nullptr);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+}
+
+MpiProcesses::~MpiProcesses() { MPI_Finalize(); }
+
+absl::Status MpiProcesses::Agree(const absl::Status& status) {
+  const int candidate = status.ok() ? ranks_ : rank_;
+  int first = ranks_;
+  MPI_Request request;
+  MPI_Iallreduce(&candidate, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+  Wait(request);
+  if (first == ranks_) return absl::OkStatus();
+  char host[MPI_MAX_PROCESSOR_NAME] = "";
+  int length = 0;
+  MPI_Get_processor_name(host, &length);
+  // The code as one character, then the message.
+  std::string bytes(1, static_cast<char>(status.code()));
+  absl::StrAppend(&bytes, "rank ", rank_, " (", host, "): ", status.message());
+  BroadcastFrom(first, &bytes);
+  return absl::Status(static_cast<absl::StatusCode>(bytes[0]), bytes.substr(1));
+}
+
+void MpiProcesses::Broadcast(std::string* bytes) { BroadcastFrom(0, bytes); }
+
+void MpiProcesses::BroadcastFrom(int root, std::string* bytes) {
+  uint64_t size = bytes->size();
+  MPI_Request request;
+  MPI_Ibcast(&size, 1, MPI_UINT64_T, root, MPI_COMM_WORLD, &request);
+  Wait(request);
+  bytes->resize(size);
+  ForEachMessage(size, [&](size_t begin, int count) {
+    MPI_Ibcast(&(*bytes)[begin], count, MPI_BYTE, root, MPI_COMM_WORLD, &request);
+    return request;
+  });
+}
+
+absl::Status MpiProcesses::Gather(size_t traces, MakeBytes make, TakeBytes take) {
+  absl::Status status;
+  for (size_t trace = 0; trace < traces; ++trace) {
+    const int owner = OwnerOf(trace);
+    if (owner == 0) continue;
+    if (owner == rank_) Send(make(trace), 0);
+    // Also after an error, for the sender waits.
+    if (rank_ == 0) status.Update(take(trace, Receive(owner)));
+  }
+  return Agree(status);
+}
+
+absl::Status MpiProcesses::Scatter(size_t traces, MakeBytes make, TakeBytes take) {
+  absl::Status status;
+  for (size_t trace = 0; trace < traces; ++trace) {
+    const int owner = OwnerOf(trace);
+    if (owner == 0) continue;
+    if (rank_ == 0) Send(make(trace), owner);
+    if (owner == rank_) status.Update(take(trace, Receive(0)));
+  }
+  return Agree(status);
+}
+
+std::vector<int64_t> MpiProcesses::LargestOf(std::vector<int64_t> values) {
+  MPI_Request request;
+  MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
+                 MPI_COMM_WORLD, &request);
+  Wait(request);
+  return values;
+}
+
+void MpiProcesses::Abort(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::abort();
+}
+
+int RunMpiCommand(MpiProcesses* processes, Command command, int argc, char** argv) {
+  const int standard_error = dup(STDERR_FILENO);
+  if (!processes->is_first()) {
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+  }
+  command.body = [processes, standard_error,
+                  body = std::move(command.body)]() -> absl::StatusOr<int> {
+    if (!processes->is_first()) dup2(standard_error, STDERR_FILENO);
+    absl::StatusOr<int> code = body();
+    if (code.ok() || processes->is_first()) return code;
+    return ExitCode(code.status());
+  };
+  return RunCommand(command, argc, argv);
+}
+
+}  // namespace meridian

@@ -1,0 +1,292 @@
+// chakra_replay: runs a Chakra execution trace on real ranks, over MPI.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/graph_order.h"
+#include "cluster/mpi/mpi_processes.h"
+#include "cluster/replay/measured_trace.h"
+#include "cluster/replay/mpi_transport.h"
+#include "cluster/replay/rank_replayer.h"
+#include "cluster/replay/replay_profile.h"
+#include "cluster/replay/replay_report.pb.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "tools/command.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/wire/packed_bytes.h"
+
+namespace meridian {
+
+static void Pack(PackedBytes& bytes, NodeTimes& times) { bytes(times.start_ns, times.end_ns); }
+
+namespace {
+
+Flag<std::string> FLAGS_et(
+    "et", "",
+    "Prefix of the traces: PREFIX.<rank>.et, one for each process of mpirun; "
+    "every host reads all of them.");
+Flag<std::string> FLAGS_comm_groups("comm_groups", "",
+                                    "JSON of the groups' ranks; default PREFIX.comm_groups.json "
+                                    "if there is one.");
+Flag<std::string> FLAGS_output(
+    "output", "",
+    "Prefix of what is written: PREFIX.<rank>.xplane.pb of every repeat, by each rank; and "
+    "PREFIX.<rank>.et with the times of the median one, by rank 0.");
+Flag<int64_t> FLAGS_warmup("warmup", 1, "How often the workload runs before it is measured.");
+Flag<int64_t> FLAGS_repeats("repeats", 5, "How often it is measured.");
+Flag<std::string> FLAGS_compute(
+    "compute", "busy",
+    "busy: work that takes a node's duration on an idle core; sleep: the core is free meanwhile; "
+    "none: only communication is replayed.");
+Flag<double> FLAGS_timeout_s("timeout_s", 60,
+                             "After so long without progress anywhere it is a deadlock.");
+
+struct Workload {
+  std::string output;
+  ExecutionGraph graph;
+  std::vector<NodeCost> costs;
+  std::unique_ptr<CommunicationMatch> match;
+  std::unique_ptr<MpiTransport> transport;
+  ReplayerOptions options;
+};
+
+absl::StatusOr<int64_t> CostOf(const ChakraProtoMsg::Node& node, absl::string_view attribute) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), attribute));
+  return value.value_or(0);
+}
+
+absl::Status ReadGraph(const std::string& prefix, Workload* workload) {
+  FileSystem& file_system = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
+  RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
+  std::vector<std::string> inputs;
+  for (const EtFile& file : files.files) inputs.push_back(file.path);
+  RETURN_IF_ERROR(CheckOutputPrefix("--output", workload->output, {".et", ".xplane.pb"}, inputs));
+  std::string groups = UserPath(FLAGS_comm_groups);
+  if (groups.empty()) groups = CommGroupsBeside(file_system, prefix);
+  EtGraphReaderOptions options;
+  options.input = UserInputOptions();
+  if (!groups.empty()) {
+    ASSIGN_OR_RETURN(options.groups, ReadCommGroups(file_system, groups));
+  }
+  options.visit = [&](NodeIndex, const ChakraProtoMsg::Node& node) -> absl::Status {
+    NodeCost& cost = workload->costs.emplace_back();
+    ASSIGN_OR_RETURN(cost.operations, CostOf(node, kNumOpsAttribute));
+    ASSIGN_OR_RETURN(cost.bytes, CostOf(node, kTensorSizeAttribute));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(workload->graph, ReadEtGraph(file_system, files, options));
+  RETURN_IF_ERROR(TopologicalOrder(workload->graph).status());
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroups(const ExecutionGraph& graph, int64_t rank_count) {
+  for (const ProcessGroup& group : graph.groups()) {
+    for (const int64_t rank : group.ranks) {
+      if (rank < rank_count) continue;
+      return absl::InvalidArgumentError(absl::StrCat("group \"", group.name, "\" has rank ", rank,
+                                                     ", but there are ", rank_count, " ranks"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string ProfilePath(const std::string& prefix, int64_t rank) {
+  return absl::StrCat(prefix, ".", rank, ".xplane.pb");
+}
+
+absl::Status Load(const MpiProcesses& processes, Workload* workload) {
+  ASSIGN_OR_RETURN(const std::string et,
+                   RequiredPath(FLAGS_et, "prefix", "et/run for et/run.0.et"));
+  ASSIGN_OR_RETURN(workload->output, RequiredPath(FLAGS_output, "prefix", "replay/run"));
+  if (FLAGS_warmup.value() < 0 || FLAGS_repeats.value() < 1 || !(FLAGS_timeout_s.value() >= 1) ||
+      FLAGS_timeout_s.value() > 1e6) {
+    return absl::InvalidArgumentError(
+        "expected --warmup of at least 0, --repeats of at least 1 and --timeout_s of 1 to 10^6");
+  }
+  workload->options.timeout_ns = static_cast<int64_t>(FLAGS_timeout_s.value() * 1e9);
+  ASSIGN_OR_RETURN(workload->options.compute,
+                   NamedValue<ComputeMode>(FLAGS_compute, {{"busy", ComputeMode::kBusy},
+                                                           {"sleep", ComputeMode::kSleep},
+                                                           {"none", ComputeMode::kNone}}));
+  RETURN_IF_ERROR(ReadGraph(et, workload));
+  const auto ranks = static_cast<int64_t>(workload->graph.Ranks().size());
+  if (ranks != processes.rank_count()) {
+    return absl::InvalidArgumentError(absl::StrCat(et, ": there are traces of ", ranks,
+                                                   " ranks, but ", processes.rank_count(),
+                                                   " processes; run it with mpirun -n ", ranks));
+  }
+  RETURN_IF_ERROR(CheckGroups(workload->graph, ranks));
+  workload->match = std::make_unique<CommunicationMatch>(workload->graph);
+  if (!workload->match->problems().empty()) {
+    return absl::InvalidArgumentError(workload->match->problems()[0].text);
+  }
+  ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(processes, workload->graph));
+  // Before the replay, which may take long.
+  return AtomicFileWriter::CreateWithFolder(FileSystem::Posix(),
+                                            ProfilePath(workload->output, processes.rank()))
+      .status();
+}
+
+absl::StatusOr<std::vector<ReplayedStep>> RunSteps(Workload* workload) {
+  RankReplayer replayer(workload->graph, *workload->match, workload->options,
+                        workload->transport.get());
+  for (int64_t i = 0; i < FLAGS_warmup.value(); ++i) RETURN_IF_ERROR(replayer.RunStep().status());
+  std::vector<ReplayedStep> steps;
+  for (int64_t i = 0; i < FLAGS_repeats.value(); ++i) {
+    ASSIGN_OR_RETURN(steps.emplace_back(), replayer.RunStep());
+  }
+  RETURN_IF_ERROR(replayer.Meet());
+  return steps;
+}
+
+std::string Hostname() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// Returns the position of the median, the lower one of two.
+size_t MedianPosition(const std::vector<int64_t>& values) {
+  std::vector<size_t> order(values.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return values[a] < values[b]; });
+  return order[(order.size() - 1) / 2];
+}
+
+// Writes the files, all ranks together, and fills in the report.
+absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* processes,
+                   Workload* workload, ChakraReplayReport* report) {
+  std::vector<int64_t> spans_ns;
+  for (const ReplayedStep& step : steps) {
+    spans_ns.push_back(step.span.end_ns - step.span.start_ns);
+  }
+  spans_ns = processes->LargestOf(std::move(spans_ns));
+  const size_t median = MedianPosition(spans_ns);
+  // At the first rank: of all ranks' nodes, one rank after the other.
+  std::vector<NodeTimes> all_times = steps[median].nodes;
+  RETURN_IF_ERROR(processes->Gather(
+      static_cast<size_t>(processes->rank_count()),
+      [&](size_t) {
+        PackedBytes packed;
+        packed(all_times);
+        return packed.bytes();
+      },
+      [&](size_t, absl::string_view bytes) {
+        PackedBytes received(bytes);
+        std::vector<NodeTimes> times;
+        received(times);
+        all_times.insert(all_times.end(), times.begin(), times.end());
+        return received.Finish();
+      }));
+  for (const int64_t span_ns : spans_ns) report->add_repeats()->set_step_ns(span_ns);
+  report->set_median_repeat(static_cast<int64_t>(median));
+  report->set_median_ns(spans_ns[median]);
+  report->set_buffer_bytes(processes->LargestOf({workload->transport->buffer_bytes()})[0]);
+  FileSystem& file_system = FileSystem::Posix();
+  RETURN_IF_ERROR(WriteOutput(
+      file_system, ProfilePath(workload->output, processes->rank()),
+      ReplayProfile(workload->graph, *workload->match, processes->rank(), Hostname(), steps)));
+  if (processes->rank() != 0) return absl::OkStatus();
+  // Readers would take the profiles of an earlier, larger replay for part of this one.
+  for (int64_t rank = processes->rank_count();
+       file_system.Delete(ProfilePath(workload->output, rank)).ok();) {
+    ++rank;
+  }
+  return WriteMeasuredTrace(file_system, *workload->match, all_times, workload->costs,
+                            workload->output, &workload->graph)
+      .status();
+}
+
+void Describe(const Workload& workload, ChakraReplayReport* report) {
+  const ExecutionGraph& graph = workload.graph;
+  report->set_ranks(workload.transport->rank_count());
+  report->set_nodes(static_cast<int64_t>(graph.node_count()));
+  report->set_warmup(FLAGS_warmup.value());
+  report->set_output(workload.output);
+  std::vector<int64_t> compute_ns(report->ranks(), 0);
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) != nullptr) {
+      report->set_comm_nodes(report->comm_nodes() + 1);
+    } else {
+      compute_ns[graph.rank(node)] += graph.duration_ns(node);
+    }
+  }
+  report->set_compute_ns(*std::max_element(compute_ns.begin(), compute_ns.end()));
+  if (workload.options.compute == ComputeMode::kNone) {
+    report->add_notes("only communication was replayed: computation took no time");
+  }
+}
+
+std::string FormatReplayReport(const ChakraReplayReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable repeats({{"repeat", kRight}, {"step us", kRight}});
+  for (int i = 0; i < report.repeats_size(); ++i) {
+    repeats.AddRow({absl::StrCat(i), WithThousands(report.repeats(i).step_ns() / 1000)});
+  }
+  std::string out = absl::StrCat(
+      repeats.ToString(), "\n", WithThousands(report.nodes()), " nodes of ", report.ranks(),
+      " ranks, ", WithThousands(report.comm_nodes()), " of them communication; median step ",
+      WithThousands(report.median_ns() / 1000), " us (repeat ", report.median_repeat(),
+      "), computation ", WithThousands(report.compute_ns() / 1000), " us, buffers ",
+      FormatByteSize(report.buffer_bytes()), "\nwritten: ", report.output(), ".<rank>.xplane.pb, ",
+      report.output(), ".<rank>.et\n");
+  for (const std::string& note : report.notes()) absl::StrAppend(&out, "note: ", note, "\n");
+  return out;
+}
+
+absl::StatusOr<int> Replay(MpiProcesses& processes) {
+  Workload workload;
+  RETURN_IF_ERROR(processes.Agree(Load(processes, &workload)));
+  workload.transport->MakeCommunicators();
+  const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&workload);
+  if (!steps.ok()) {
+    // The others wait for something that never comes.
+    std::fprintf(stderr, "chakra_replay: %s\n", Printable(steps.status().message()).c_str());
+    processes.Abort(absl::IsAborted(steps.status()) ? kExitCheckFailed : kExitEnvironment);
+  }
+  ChakraReplayReport report;
+  Describe(workload, &report);
+  RETURN_IF_ERROR(processes.Agree(Write(*steps, &processes, &workload, &report)));
+  if (!processes.is_first()) return kExitDone;
+  return PrintReport(report, FormatReplayReport);
+}
+
+int ReplayMain(int argc, char** argv) {
+  MpiProcesses processes;
+  const Command command = {
+      "chakra_replay",
+      "Runs a workload of Chakra execution traces on real ranks, over MPI, and writes what it "
+      "measured: a profile (XSpace) of each rank, and traces with the measured times.",
+      {"mpirun -n 4 chakra_replay --et=et/gpt --output=replay/gpt",
+       "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none "
+       "--repeats=20 --json"},
+      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_warmup, &FLAGS_repeats, &FLAGS_compute,
+       &FLAGS_timeout_s},
+      [&]() { return Replay(processes); }};
+  return RunMpiCommand(&processes, command, argc, argv);
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) { return meridian::ReplayMain(argc, argv); }

@@ -1,0 +1,189 @@
+#include "cluster/replay/rank_replayer.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+namespace {
+
+// Between two looks at the transfers under way.
+constexpr int64_t kSliceNs = 5'000;
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+int64_t ReadNs(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return time.tv_sec * kNsPerSecond + time.tv_nsec;
+}
+
+// All processes of a machine read the same clock, so that no end comes before a start there.
+int64_t NowNs() { return ReadNs(CLOCK_REALTIME); }
+// For how long something takes, should that clock be set meanwhile.
+int64_t SteadyNs() { return ReadNs(CLOCK_MONOTONIC); }
+
+void SpinTurns(int64_t turns) {
+  volatile uint64_t state = 1;
+  for (int64_t i = 0; i < turns; ++i) state = state * 6364136223846793005u + 1442695040888963407u;
+}
+
+// Takes the thread's own time, which does not count while others have the core.
+double MeasureTurnsPerUs() {
+  constexpr int64_t kTurns = 200'000;
+  double best = 0;
+  for (int i = 0; i < 10; ++i) {
+    const int64_t begin_ns = ReadNs(CLOCK_THREAD_CPUTIME_ID);
+    SpinTurns(kTurns);
+    const int64_t took_ns = std::max<int64_t>(1, ReadNs(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+    best = std::max(best, kTurns * 1e3 / static_cast<double>(took_ns));
+  }
+  return best;
+}
+
+}  // namespace
+
+RankReplayer::RankReplayer(const ExecutionGraph& graph, const CommunicationMatch& match,
+                           const ReplayerOptions& options, Transport* transport)
+    : graph_(graph),
+      match_(match),
+      options_(options),
+      transport_(*transport),
+      schedule_(graph, transport->rank()),
+      states_(transport->rank_count()),
+      heard_ns_(transport->rank_count(), SteadyNs()) {
+  if (options.compute == ComputeMode::kBusy) turns_per_us_ = MeasureTurnsPerUs();
+  last_progress_ns_ = SteadyNs();
+}
+
+absl::Status RankReplayer::Meet() {
+  transport_.EnterBarrier();
+  while (!transport_.Passed()) {
+    sched_yield();
+    RETURN_IF_ERROR(Watch());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
+  RETURN_IF_ERROR(Meet());
+  schedule_.Restart();
+  ReplayedStep step;
+  step.nodes.resize(schedule_.node_count());
+  step.span.start_ns = NowNs();
+  last_progress_ns_ = SteadyNs();
+  std::vector<NodeIndex> finished;
+  while (!schedule_.done()) {
+    for (const NodeIndex node : schedule_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
+    finished.clear();
+    if (transfers_ > 0) transport_.Poll(&finished);
+    transfers_ -= static_cast<int64_t>(finished.size());
+    for (const NodeIndex node : finished) Finish(node, &step);
+    if (!computations_.empty()) {
+      Compute(&step);
+    } else if (finished.empty()) {
+      // Ranks that share a core come to their turn.
+      sched_yield();
+    }
+    RETURN_IF_ERROR(Watch());
+  }
+  step.span.end_ns = step.span.start_ns;
+  for (const NodeTimes& node : step.nodes) {
+    step.span.end_ns = std::max(step.span.end_ns, node.end_ns);
+  }
+  return step;
+}
+
+absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
+  last_progress_ns_ = SteadyNs();
+  step->nodes[node - schedule_.first_node()].start_ns = NowNs();
+  if (graph_.communication(node) != nullptr) {
+    ++transfers_;
+    return transport_.Start(node);
+  }
+  const int64_t duration_ns = options_.compute == ComputeMode::kNone ? 0 : graph_.duration_ns(node);
+  if (duration_ns == 0) {
+    Finish(node, step);
+  } else {
+    computations_.push_back({node, duration_ns, last_progress_ns_ + duration_ns});
+  }
+  return absl::OkStatus();
+}
+
+void RankReplayer::Finish(NodeIndex node, ReplayedStep* step) {
+  last_progress_ns_ = SteadyNs();
+  step->nodes[node - schedule_.first_node()].end_ns = NowNs();
+  schedule_.Finish(node);
+}
+
+void RankReplayer::Compute(ReplayedStep* step) {
+  // Those of several streams take turns.
+  std::rotate(computations_.begin(), computations_.begin() + 1, computations_.end());
+  Computation& computation = computations_.back();
+  if (options_.compute == ComputeMode::kBusy) {
+    const int64_t slice_ns = std::min(computation.rest_ns, kSliceNs);
+    SpinTurns(static_cast<int64_t>(static_cast<double>(slice_ns) * turns_per_us_ / 1e3));
+    computation.rest_ns -= slice_ns;
+  } else {
+    computation.rest_ns = computation.deadline_ns - SteadyNs();
+    if (computation.rest_ns > kSliceNs && transfers_ == 0 && computations_.size() == 1) {
+      // Sleeps last somewhat longer than asked for; rank 0 listens to the others meanwhile.
+      const int64_t sleep_ns = std::min(computation.rest_ns, kNsPerSecond / 10);
+      const timespec time = {0, static_cast<long>(sleep_ns)};  // NOLINT: the type of tv_nsec
+      nanosleep(&time, nullptr);
+    } else {
+      sched_yield();
+    }
+    computation.rest_ns = computation.deadline_ns - SteadyNs();
+  }
+  if (computation.rest_ns > 0) return;
+  const NodeIndex node = computation.node;
+  computations_.pop_back();
+  Finish(node, step);
+}
+
+absl::Status RankReplayer::Watch() {
+  const int64_t now_ns = SteadyNs();
+  if (now_ns < next_report_ns_) return absl::OkStatus();
+  next_report_ns_ = now_ns + options_.timeout_ns / 4;
+  RankState state;
+  const bool is_stuck = computations_.empty() && now_ns - last_progress_ns_ >= options_.timeout_ns;
+  state.kind = is_stuck ? RankState::Kind::kStuck : RankState::Kind::kMoving;
+  if (is_stuck) {
+    state.issued = schedule_.issued();
+    state.finished = schedule_.finished();
+  }
+  if (transport_.rank() != 0) {
+    transport_.SendToFirst(EncodeState(state));
+    return absl::OkStatus();
+  }
+  for (const auto& [rank, bytes] : transport_.ReceiveAtFirst()) {
+    states_[rank] = DecodeState(bytes);
+    heard_ns_[rank] = now_ns;
+  }
+  states_[0] = state;
+  heard_ns_[0] = now_ns;
+  return is_stuck ? JudgeStall(now_ns) : absl::OkStatus();
+}
+
+absl::Status RankReplayer::JudgeStall(int64_t now_ns) {
+  bool one_is_silent = false;
+  bool one_moves = false;
+  for (size_t rank = 0; rank < states_.size(); ++rank) {
+    if (now_ns - heard_ns_[rank] > 2 * options_.timeout_ns) {
+      states_[rank].kind = RankState::Kind::kSilent;
+      one_is_silent = true;
+    }
+    one_moves |= states_[rank].kind != RankState::Kind::kStuck;
+  }
+  if (one_moves && !one_is_silent) return absl::OkStatus();
+  const std::string text = absl::StrCat(
+      one_is_silent ? "a rank is gone" : "deadlock", ": nothing has moved for ",
+      (now_ns - last_progress_ns_) / kNsPerSecond, " s: ", ExplainStall(graph_, match_, states_));
+  return one_is_silent ? absl::UnavailableError(text) : absl::AbortedError(text);
+}
+
+}  // namespace meridian

@@ -1,0 +1,114 @@
+#include "cluster/replay/rank_schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "third_party/chakra/et_def.pb.h"
+
+namespace meridian {
+
+RankSchedule::RankSchedule(const ExecutionGraph& graph, int64_t rank)
+    : graph_(graph), successors_(graph) {
+  while (first_node_ < graph.node_count() && graph.rank(first_node_) != rank) ++first_node_;
+  while (first_node_ + node_count_ < graph.node_count() &&
+         graph.rank(static_cast<NodeIndex>(first_node_ + node_count_)) == rank) {
+    ++node_count_;
+  }
+  LinkSequences();
+  Restart();
+}
+
+void RankSchedule::LinkSequences() {
+  next_in_sequence_.assign(node_count_, kNoNodeIndex);
+  has_predecessor_.assign(node_count_, false);
+  std::vector<NodeIndex> by_id;
+  for (size_t i = 0; i < node_count_; ++i) {
+    const auto node = static_cast<NodeIndex>(first_node_ + i);
+    if (graph_.communication(node) != nullptr) by_id.push_back(node);
+  }
+  std::sort(by_id.begin(), by_id.end(),
+            [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
+  // The last node so far of each type, group or pair of ranks, and tag.
+  std::map<std::tuple<int, GroupIndex, int64_t, int64_t, int32_t>, NodeIndex> last;
+  for (const NodeIndex node : by_id) {
+    const Communication& of = *graph_.communication(node);
+    const auto [it, is_first] = last.try_emplace(
+        {static_cast<int>(graph_.type(node)), of.group, of.source, of.target, of.tag}, node);
+    if (is_first) continue;
+    next_in_sequence_[it->second - first_node_] = node;
+    has_predecessor_[node - first_node_] = true;
+    it->second = node;
+  }
+}
+
+void RankSchedule::Restart() {
+  issued_.assign(node_count_, false);
+  finished_.assign(node_count_, false);
+  finished_count_ = 0;
+  slots_.assign(graph_.resources().size(), Slot());
+  touched_slots_.clear();
+  issuable_.clear();
+  waiting_.resize(node_count_);
+  for (size_t i = 0; i < node_count_; ++i) {
+    const auto node = static_cast<NodeIndex>(first_node_ + i);
+    // One more than it waits for, which Approach takes off.
+    waiting_[i] = static_cast<uint32_t>(graph_.dependencies(node).size()) + has_predecessor_[i] + 1;
+    Approach(node);
+  }
+}
+
+bool RankSchedule::Occupies(NodeIndex node) const {
+  return graph_.type(node) != ChakraProtoMsg::COMM_RECV_NODE;
+}
+
+void RankSchedule::Approach(NodeIndex node) {
+  if (--waiting_[node - first_node_] > 0) return;
+  if (!Occupies(node)) {
+    issuable_.push_back(node);
+    return;
+  }
+  const ResourceIndex resource = graph_.resource_index(node);
+  slots_[resource].queue.push({graph_.id(node), node});
+  touched_slots_.push_back(resource);
+}
+
+void RankSchedule::MarkIssued(NodeIndex node) {
+  issued_[node - first_node_] = true;
+  const NodeIndex next = next_in_sequence_[node - first_node_];
+  if (next != kNoNodeIndex) Approach(next);
+}
+
+std::vector<NodeIndex> RankSchedule::TakeIssuable() {
+  std::vector<NodeIndex> taken;
+  // To issue a node may let the next of its sequence follow.
+  while (!touched_slots_.empty() || !issuable_.empty()) {
+    std::vector<NodeIndex> now;
+    now.swap(issuable_);
+    for (const ResourceIndex resource : touched_slots_) {
+      Slot& slot = slots_[resource];
+      if (!slot.is_free || slot.queue.empty()) continue;
+      slot.is_free = false;
+      now.push_back(slot.queue.top().second);
+      slot.queue.pop();
+    }
+    touched_slots_.clear();
+    std::sort(now.begin(), now.end(),
+              [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
+    for (const NodeIndex node : now) MarkIssued(node);
+    taken.insert(taken.end(), now.begin(), now.end());
+  }
+  return taken;
+}
+
+void RankSchedule::Finish(NodeIndex node) {
+  finished_[node - first_node_] = true;
+  ++finished_count_;
+  if (Occupies(node)) {
+    slots_[graph_.resource_index(node)].is_free = true;
+    touched_slots_.push_back(graph_.resource_index(node));
+  }
+  for (const NodeIndex next : successors_.Of(node)) Approach(next);
+}
+
+}  // namespace meridian

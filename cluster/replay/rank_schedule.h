@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which one rank of a workload issues its nodes. A node is issued when
+//
+//   - all that it waits for has finished,
+//   - its thread or stream is free (a receive occupies nothing, it only waits), and
+//   - what comes before it in its sequence has been issued: the collectives of a group, and the
+//     messages of one source, target and tag, which all members must begin in the order of ids.
+//
+// Of nodes that are ready for one resource the smallest id goes first. Knows nothing of time.
+#ifndef CLUSTER_REPLAY_RANK_SCHEDULE_H_
+#define CLUSTER_REPLAY_RANK_SCHEDULE_H_
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "chakra_export/graph/execution_graph.h"
+
+namespace meridian {
+
+class RankSchedule {
+ public:
+  // The graph, which must outlive the schedule, holds the nodes of a rank one behind the other, as
+  // ReadEtGraph does.
+  RankSchedule(const ExecutionGraph& graph, int64_t rank);
+
+  // The nodes of the rank are those from first_node() on.
+  NodeIndex first_node() const { return first_node_; }
+  size_t node_count() const { return node_count_; }
+
+  // Begins from the start: nothing is issued.
+  void Restart();
+
+  // Returns the nodes that can be issued now, in the order in which to do it; they count as issued.
+  std::vector<NodeIndex> TakeIssuable();
+
+  // The node was issued and is over.
+  void Finish(NodeIndex node);
+
+  bool done() const { return finished_count_ == node_count_; }
+  // By position of the node among those of the rank.
+  const std::vector<bool>& issued() const { return issued_; }
+  const std::vector<bool>& finished() const { return finished_; }
+
+ private:
+  using QueuedNode = std::pair<uint64_t, NodeIndex>;
+  // What nodes of one thread or stream queue for.
+  struct Slot {
+    bool is_free = true;
+    std::priority_queue<QueuedNode, std::vector<QueuedNode>, std::greater<QueuedNode>> queue;
+  };
+
+  void LinkSequences();
+  bool Occupies(NodeIndex node) const;
+  // One of the things that the node waits for is there.
+  void Approach(NodeIndex node);
+  void MarkIssued(NodeIndex node);
+
+  const ExecutionGraph& graph_;
+  const SuccessorIndex successors_;
+  NodeIndex first_node_ = 0;
+  size_t node_count_ = 0;
+  // By position of the node: the next of its sequence or kNoNodeIndex; whether one is before it.
+  std::vector<NodeIndex> next_in_sequence_;
+  std::vector<bool> has_predecessor_;
+
+  // By position: how many things the node still waits for.
+  std::vector<uint32_t> waiting_;
+  std::vector<bool> issued_;
+  std::vector<bool> finished_;
+  size_t finished_count_ = 0;
+  // By resource of the graph.
+  std::vector<Slot> slots_;
+  std::vector<ResourceIndex> touched_slots_;
+  std::vector<NodeIndex> issuable_;
+};
+
+}  // namespace meridian
+
+#endif  // CLUSTER_REPLAY_RANK_SCHEDULE_H_

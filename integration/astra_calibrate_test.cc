@@ -1,0 +1,319 @@
+// astra_calibrate and astra_validate as users run them: the bundled sweep, what it writes, runs it
+// had not seen, wrong input.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/engine/simulated_times.pb.h"
+#include "astra_bridge/engine/simulation_report.pb.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/run_command.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kSweep[] = "--traces=examples/sweep_cpu4";
+
+template <typename Report>
+Report Parse(const std::string& json) {
+  Report report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &report).ok()) << json;
+  return report;
+}
+
+class AstraCalibrateTest : public ::testing::Test {
+ protected:
+  AstraCalibrateTest() { setenv("HOME", directory_.PathOf("home").c_str(), 1); }
+
+  CommandResult Calibrate(const std::vector<std::string>& arguments) {
+    return RunCommandLine("tools/astra_calibrate", arguments);
+  }
+
+  // Writes network, system, corrections and report of the bundled sweep.
+  CalibrationReport CalibrateSweep(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {kSweep,
+                                          "--json",
+                                          "--output_network=" + network_,
+                                          "--output_system=" + system_,
+                                          "--output_corrections=" + corrections_,
+                                          "--report=" + report_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = Calibrate(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return Parse<CalibrationReport>(result.standard_output);
+  }
+
+  CommandResult Validate(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--network=" + network_, "--system=" + system_,
+                                          "--corrections=" + corrections_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunCommandLine("tools/astra_validate", arguments);
+  }
+
+  void ExpectRefused(const CommandResult& result, const std::string& command,
+                     const std::string& reason) {
+    EXPECT_EQ(result.exit_code, 2) << result.standard_error;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, AllOf(StartsWith(command + ": "), HasSubstr(reason)));
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string network_ = directory_.PathOf("n.yml");
+  const std::string system_ = directory_.PathOf("s.json");
+  const std::string corrections_ = directory_.PathOf("c.json");
+  const std::string report_ = directory_.PathOf("r.json");
+};
+
+TEST_F(AstraCalibrateTest, TheBundledSweepIsPredictedBySizesLeftOut) {
+  const CalibrationReport report = CalibrateSweep();
+  EXPECT_LE(report.holdout().mape_large(), 0.12);
+  EXPECT_LE(report.holdout().mape_small(), 0.13);
+  EXPECT_LE(report.holdout().mape(), 0.5 * report.uncalibrated().mape());
+  EXPECT_EQ(report.fit().n(), 75);
+  EXPECT_EQ(report.holdout().n(), 65);
+  EXPECT_EQ(report.parameters_size(), 3);
+  EXPECT_EQ(Parse<CalibrationReport>(directory_.Read("r.json")).cells_size(), 75);
+}
+
+// The report's predictions are what the written files give to other commands.
+TEST_F(AstraCalibrateTest, WhatIsWrittenGivesWhatIsReported) {
+  const CalibrationReport report = CalibrateSweep({"--sizes=1024,16384,262144,4194304,16777216"});
+  std::string edges;
+  for (int i = 0; i < report.cells_size(); ++i) {
+    const CalibratedCell& cell = report.cells(i);
+    const std::string kind = cell.kind() == "all-reduce"       ? "AR"
+                             : cell.kind() == "all-gather"     ? "AG"
+                             : cell.kind() == "reduce-scatter" ? "RS"
+                             : cell.kind() == "all-to-all"     ? "A2A"
+                                                               : "P2P";
+    absl::StrAppend(
+        &edges, R"({"edge_id":")", i, R"(","op_kind":")", kind, R"(","size_bytes":)", cell.bytes(),
+        kind == "P2P" ? R"(,"src_rank":0,"dst_rank":1})" : R"(,"participants":[0,1,2,3]})", "\n");
+  }
+  const CommandResult result = RunCommandLine(
+      "tools/astra_predict",
+      {"--edges=" + directory_.Write("edges.jsonl", edges), "--engine=embedded",
+       "--network=" + network_, "--system=" + system_, "--corrections=" + corrections_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const PredictionReport predicted = Parse<PredictionReport>(result.standard_output);
+  ASSERT_EQ(predicted.edges_size(), report.cells_size());
+  for (const EdgePrediction& edge : predicted.edges()) {
+    const CalibratedCell& cell = report.cells(std::stoi(edge.id()));
+    if (cell.kind() == "p2p") {
+      // A message alone goes one way; those of the sweep's permutes meet others.
+      EXPECT_LT(edge.seconds() * 1e9, cell.predicted_ns());
+    } else {
+      EXPECT_NEAR(edge.seconds() * 1e9, cell.predicted_ns(), 1.01);
+    }
+  }
+}
+
+TEST_F(AstraCalibrateTest, PeopleGetTables) {
+  const CommandResult result = Calibrate({kSweep, "--sizes=1024,65536,4194304"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("latency_ns[0]"), HasSubstr("held out (sizes not fitted)"),
+                    HasSubstr("uncalibrated"), HasSubstr("noise floor"),
+                    HasSubstr("endpoint_delay_ns is not identifiable")));
+}
+
+TEST_F(AstraCalibrateTest, WrongInputExitsWithTwoAndWritesNothing) {
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& reason) {
+    std::vector<std::string> all = arguments;
+    all.push_back("--output_network=" + network_);
+    ExpectRefused(Calibrate(all), "astra_calibrate", reason);
+  };
+  refused({}, "--traces names no file");
+  refused({"--traces=nowhere/"}, "nowhere");
+  refused({kSweep, "--holdout=random"}, "--holdout=random is none of size, op, group");
+  refused({kSweep, "--holdout=op", "--sizes=1024,4096"}, "--sizes and --holdout");
+  refused({kSweep, "--sizes=1024"}, "a single size");
+  refused({kSweep, "--sizes=1000,2000"}, "of which there are no transfers");
+  refused({kSweep, "--sizes=many"}, "is no number of bytes");
+  refused({kSweep, "--topology=missing.yml"}, "missing.yml");
+  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the nodes disagree");
+  refused({"--traces=examples/sweep_cpu4,examples/jax_cuda2"}, "different devices (CPU, GPU)");
+  refused({"--traces=examples/sweep_cpu4/rank0.xplane.pb.gz"},
+          "no collective whose transfer can be timed");
+  EXPECT_THAT(directory_.List(), ::testing::IsEmpty());
+}
+
+TEST_F(AstraCalibrateTest, TheTopologyIsNotOverwritten) {
+  const std::string topology =
+      "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n";
+  const std::string path = directory_.Write("t.yml", topology);
+  for (const char* output : {"--output_network=", "--report="}) {
+    ExpectRefused(Calibrate({kSweep, "--topology=" + path, output + path}), "astra_calibrate",
+                  "t.yml");
+    EXPECT_EQ(directory_.Read("t.yml"), topology);
+  }
+}
+
+TEST_F(AstraCalibrateTest, AnotherRunIsCheckedByCollectiveAndStep) {
+  CalibrateSweep();
+  const std::string csv = directory_.PathOf("errors.csv");
+  const CommandResult result = Validate(
+      {"--traces=examples/jax_cpu4", "--calibration=" + report_, "--csv=" + csv, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const SimulationCheckReport report = Parse<SimulationCheckReport>(result.standard_output);
+  EXPECT_EQ(report.collectives_total(), 48);
+  EXPECT_EQ(report.collectives_size(), 48);
+  EXPECT_GT(report.summary().n(), 4);
+  EXPECT_GE(report.steps_size(), 1);
+  EXPECT_GT(report.reasons_size(), 0);
+  for (const CheckedCell& cell : report.cells()) EXPECT_TRUE(cell.has_compute_share());
+  for (const CheckedStep& step : report.steps()) EXPECT_GT(step.measured_ns(), 0);
+  EXPECT_THAT(directory_.Read("errors.csv"), StartsWith("what,run,name,bytes,group,"));
+}
+
+// A job says how well it predicts steps that it was not fitted to; a sweep has none.
+TEST_F(AstraCalibrateTest, StepsOfAJobAreLeftOut) {
+  const CommandResult result =
+      Calibrate({"--traces=examples/jax_tp_cuda4", "--holdout=step", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CalibrationReport report = Parse<CalibrationReport>(result.standard_output);
+  EXPECT_EQ(report.holdout_rule(), "step");
+  // Both halves of the steps are predicted.
+  EXPECT_EQ(report.holdout().n(), 2 * report.fit().n());
+  EXPECT_LT(report.holdout().mape(), 0.15);
+  EXPECT_GT(report.holdout().mape(), 0.001);
+  ExpectRefused(Calibrate({kSweep, "--holdout=step"}), "astra_calibrate", "mark no steps");
+}
+
+// One folder takes the place of four flags, and networks are compared in one call.
+TEST_F(AstraCalibrateTest, ACalibrationIsOneFolder) {
+  const std::string folder = directory_.PathOf("machine");
+  ASSERT_EQ(Calibrate({kSweep, "--calibration=" + folder}).exit_code, 0);
+  const std::string calibration = "--calibration=" + folder;
+  const CommandResult checked =
+      RunCommandLine("tools/astra_validate", {"--traces=examples/jax_cpu4", calibration, "--json"});
+  ASSERT_EQ(checked.exit_code, 0) << checked.standard_error;
+  const SimulationCheckReport check = Parse<SimulationCheckReport>(checked.standard_output);
+  EXPECT_EQ(check.cells_inside().n(), check.cells_size());
+  for (const CheckedCell& cell : check.cells()) {
+    EXPECT_LT(cell.simulated_low_ns(), cell.simulated_ns());
+    EXPECT_GT(cell.simulated_high_ns(), cell.simulated_ns());
+  }
+
+  const std::string workload = directory_.PathOf("w");
+  ASSERT_EQ(
+      RunCommandLine("tools/chakra_export", {"--traces=examples/jax_cpu4", "--output=" + workload})
+          .exit_code,
+      0);
+  const CommandResult simulated =
+      RunCommandLine("tools/astra_simulate", {"--workload=" + workload, calibration, "--json"});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  const SimulatedTimes times = Parse<SimulationReport>(simulated.standard_output).times();
+  EXPECT_GT(times.measured_ns(), 0);
+  EXPECT_GT(times.simulated().exposed_communication_ns(), 0);
+  EXPECT_LE(times.low_ns(), times.simulated().makespan_ns());
+  EXPECT_GE(times.high_ns(), times.simulated().makespan_ns());
+
+  directory_.Write("fast.yml",
+                   "topology: [ FullyConnected ]\nnpus_count: [ 4 ]\nbandwidth: [ 100.0 ]\n"
+                   "latency: [ 100.0 ]\n");
+  const std::string networks =
+      absl::StrCat("--network=", folder, "/network.yml,", directory_.PathOf("fast.yml"));
+  const std::string csv = "--csv=" + directory_.PathOf("networks.csv");
+  for (const char* command : {"astra_simulate", "astra_predict"}) {
+    const std::string which =
+        absl::StrCat(command == std::string("astra_simulate") ? "--workload=" : "--et=", workload);
+    const CommandResult compared =
+        RunCommandLine(absl::StrCat("tools/", command), {which, calibration, networks, csv});
+    ASSERT_EQ(compared.exit_code, 0) << compared.standard_error;
+    EXPECT_THAT(compared.standard_output,
+                AllOf(HasSubstr("network.yml"), HasSubstr("fast.yml"), HasSubstr("measured")));
+    EXPECT_THAT(directory_.Read("networks.csv"), StartsWith("network,makespan_ns,low_ns,"));
+    ExpectRefused(RunCommandLine(absl::StrCat("tools/", command),
+                                 {which, "--calibration=" + directory_.PathOf("")}),
+                  command, "network.yml: there is no such file; --calibration expects");
+  }
+}
+
+// Of its own transfers a calibration is off by what it could not fit.
+TEST_F(AstraCalibrateTest, TheSweepItselfIsMetAsReported) {
+  const CalibrationReport calibrated = CalibrateSweep();
+  const CommandResult result = Validate({kSweep, "--nosteps", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const SimulationCheckReport report = Parse<SimulationCheckReport>(result.standard_output);
+  EXPECT_EQ(report.summary().n(), 75);
+  // The first repeats count here.
+  EXPECT_NEAR(report.summary().mape(), calibrated.fit().mape(), 0.03);
+  EXPECT_EQ(report.steps_size(), 0);
+  EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("--nosteps"), HasSubstr("--calibration")));
+}
+
+TEST_F(AstraCalibrateTest, CorrectionsOfAnotherCalibrationAreNamed) {
+  CalibrateSweep();
+  const std::string others = directory_.PathOf("others.json");
+  ASSERT_EQ(
+      Calibrate({kSweep, "--sizes=1024,65536,4194304", "--output_corrections=" + others}).exit_code,
+      0);
+  const CommandResult result =
+      RunCommandLine("tools/astra_validate",
+                     {"--traces=examples/jax_cpu4", "--nosteps", "--json", "--network=" + network_,
+                      "--calibration=" + report_, "--corrections=" + others});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(Parse<SimulationCheckReport>(result.standard_output).notes(),
+              Contains(HasSubstr("the corrections are not those of this calibration")));
+}
+
+TEST_F(AstraCalibrateTest, TheSweepItselfIsNoTest) {
+  CalibrateSweep();
+  const CommandResult result =
+      Validate({kSweep, "--nosteps", "--calibration=" + report_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(Parse<SimulationCheckReport>(result.standard_output).notes(),
+              ElementsAre(HasSubstr("--nosteps"),
+                          HasSubstr("examples/sweep_cpu4 was used for this calibration")));
+}
+
+TEST_F(AstraCalibrateTest, AMaximumErrorMakesACheckOfIt) {
+  CalibrateSweep();
+  EXPECT_EQ(Validate({kSweep, "--nosteps", "--max_error=0.5"}).exit_code, 0);
+  const CommandResult result = Validate({"--traces=examples/jax_cpu4", "--max_error=0.001"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.standard_output, HasSubstr("the mean error is above --max_error=0.001"));
+}
+
+// What a GPU does is no test of a network of CPUs.
+TEST_F(AstraCalibrateTest, RunsOnOtherDevicesAreSetApart) {
+  CalibrateSweep();
+  const CommandResult result =
+      Validate({"--traces=examples/jax_cuda2", "--calibration=" + report_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const SimulationCheckReport report = Parse<SimulationCheckReport>(result.standard_output);
+  for (const CheckedCell& cell : report.cells()) {
+    EXPECT_THAT(cell.reasons(), Contains("on GPU, calibrated on CPU"));
+  }
+}
+
+TEST_F(AstraCalibrateTest, ValidationRefusesWrongInput) {
+  CalibrateSweep({"--sizes=1024,65536,4194304"});
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& reason) {
+    ExpectRefused(Validate(arguments), "astra_validate", reason);
+  };
+  refused({}, "--traces names no file");
+  refused({kSweep, "--calibration=" + network_}, "no report of astra_calibrate");
+  refused({kSweep, "--calibration=" + directory_.Write("empty.json", "{}")},
+          "empty.json: nothing was fitted in this calibration");
+  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the nodes disagree");
+  ExpectRefused(RunCommandLine("tools/astra_validate", {kSweep}), "astra_validate", "--network");
+}
+
+}  // namespace
+}  // namespace meridian

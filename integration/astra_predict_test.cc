@@ -1,0 +1,279 @@
+// astra_predict as users run it: lists of edges, configurations, AstraSim beside it, wrong input.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/sidecar/testing/script.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/files/unfinished_files.h"
+#include "xla_profiler/base/testing/run_command.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr char kFull4[] =
+    "topology: [ FullyConnected ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n";
+constexpr char kRing4[] =
+    "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n";
+constexpr char kTwoSends[] =
+    R"({"edge_id":"e1","op_kind":"P2P","size_bytes":1048576,"src_rank":0,"dst_rank":1}
+{"edge_id":"e2","op_kind":"P2P","size_bytes":1048576,"src_rank":0,"dst_rank":1}
+)";
+
+class AstraPredictTest : public ::testing::Test {
+ protected:
+  AstraPredictTest() {
+    edges_ = directory_.Write("edges.jsonl", kTwoSends);
+    network_ = directory_.Write("network.yml", kFull4);
+    // Nothing of the machine's own is found or changed.
+    setenv("PATH", directory_.PathOf("bin").c_str(), 1);
+    setenv("HOME", directory_.PathOf("home").c_str(), 1);
+    unsetenv("XDG_CACHE_HOME");
+  }
+
+  CommandResult Predict(std::vector<std::string> arguments) {
+    return RunCommandLine("tools/astra_predict", arguments);
+  }
+
+  std::vector<std::string> Basic(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--edges=" + edges_, "--network=" + network_, "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  void ExpectRefused(const CommandResult& result, int exit_code,
+                     const ::testing::Matcher<std::string>& message) {
+    EXPECT_EQ(result.exit_code, exit_code) << result.standard_error;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, AllOf(StartsWith("astra_predict: "), message));
+  }
+
+  const TemporaryDirectory directory_;
+  std::string edges_;
+  std::string network_;
+};
+
+// 1 MiB at 50 GB/s of 2^30 bytes and 500 ns: 20031.25 ns by formula, 20031 in whole nanoseconds.
+TEST_F(AstraPredictTest, FormulasUnlessToldOtherwise) {
+  const CommandResult result = Predict(Basic({}));
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("\"engine\": \"analytical\""), HasSubstr("\"mode\": \"isolated\""),
+                    HasSubstr("\"iteration_ns\": 20031,"), HasSubstr("\"id\": \"e2\""),
+                    HasSubstr("\"seconds\": 2.003125e-05"), HasSubstr("\"snapshots\": 0,"),
+                    HasSubstr("\"inflation\": 1,"), HasSubstr("\"cache_hits\": 0,"),
+                    HasSubstr("\"fallbacks\": 0,")));
+}
+
+TEST_F(AstraPredictTest, ABatchSharesTheLink) {
+  const CommandResult result = Predict(Basic({"--engine=embedded", "--mode=snapshot"}));
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  // One sends after the other: 19531 + 20031.
+  EXPECT_THAT(
+      result.standard_output,
+      AllOf(HasSubstr("\"iteration_ns\": 39562,"), HasSubstr("\"snapshots\": 1,"),
+            HasSubstr("\"batch_rule\": \"simulated together\""), HasSubstr("\"inflation\": 1.975"),
+            HasSubstr("\"engine\": \"embedded, congestion-aware\"")));
+  EXPECT_THAT(Predict(Basic({"--engine=embedded", "--mode=snapshot", "--congestion=unaware"}))
+                  .standard_output,
+              HasSubstr("\"iteration_ns\": 20031,"));
+}
+
+TEST_F(AstraPredictTest, PeopleGetATable) {
+  const CommandResult result = Predict({"--edges=" + edges_, "--network=" + network_});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("e1"), HasSubstr("20.031"), HasSubstr("iteration  20.031 us")));
+}
+
+TEST_F(AstraPredictTest, ASecondRunIsAllCacheHits) {
+  const std::vector<std::string> arguments =
+      Basic({"--engine=embedded", "--mode=snapshot", "--cache=readwrite"});
+  const CommandResult first = Predict(arguments);
+  EXPECT_EQ(first.exit_code, 0) << first.standard_error;
+  EXPECT_THAT(first.standard_output,
+              AllOf(HasSubstr("\"cache_hits\": 0,"), HasSubstr("\"cache_misses\": 2,")));
+  const CommandResult second = Predict(arguments);
+  EXPECT_THAT(second.standard_output,
+              AllOf(HasSubstr("\"cache_hits\": 2,"), HasSubstr("\"cache_misses\": 0,"),
+                    HasSubstr("\"iteration_ns\": 39562,")));
+  EXPECT_THAT(directory_.Read("home/.cache/meridian/timing.sqlite"), StartsWith("SQLite"));
+}
+
+TEST_F(AstraPredictTest, AConfigurationSaysItAllAndFlagsOverrideIt) {
+  directory_.Write("ring.yml", kRing4);
+  directory_.Write(
+      "edges.jsonl",
+      R"({"edge_id":"g","op_kind":"AG","size_bytes":67108864,"group_id":"dp","topology_key":"ring"}
+{"edge_id":"h","op_kind":"AG","size_bytes":67108864,"participants":[10,11,12,13]}
+)");
+  const std::string config = directory_.Write("timing.yml", R"(
+network_backend:
+  model: embedded
+  astra: {backend: analytical, mode: snapshot, collectives: {all-gather: ring}}
+topologies:
+  default: network.yml
+  ring: ring.yml
+rank_to_device: {10: 0, 11: 1, 12: 2, 13: 3}
+groups: {dp: [10, 11, 12, 13]}
+folders: {cache: mine}
+)");
+  const CommandResult result = Predict({"--edges=" + edges_, "--config=" + config, "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  // A ring on either: 10 + 3 * (trunc(500 + 64 * 19531.25) + 10) ns, and they do not meet.
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("\"engine\": \"embedded, congestion-aware\""),
+                    HasSubstr("\"mode\": \"snapshot\""), HasSubstr("\"inflation\": 1,"),
+                    HasSubstr("\"iteration_ns\": 3751540,"), HasSubstr("\"cache_misses\": 2,")));
+  const CommandResult alone = Predict({"--edges=" + edges_, "--config=" + config,
+                                       "--engine=analytical", "--mode=isolated", "--json"});
+  EXPECT_THAT(alone.standard_output,
+              AllOf(HasSubstr("\"engine\": \"analytical\""), HasSubstr("\"mode\": \"isolated\"")));
+}
+
+TEST_F(AstraPredictTest, CorrectionsAreApplied) {
+  const std::string corrections =
+      directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
+  EXPECT_THAT(Predict(Basic({"--engine=embedded", "--corrections=" + corrections})).standard_output,
+              HasSubstr("\"iteration_ns\": 40062,"));
+}
+
+TEST_F(AstraPredictTest, AstraSimIsRunWhenItIsThere) {
+  // A probe, then one run: the two edges are the same.
+  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\n",
+                                     FinishScript({20032, 20032, 1, 1})));
+  const CommandResult result =
+      Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("\"engine\": \"AstraSim analytical, congestion-aware\""),
+                    HasSubstr("\"engine_version\": \"binary "),
+                    HasSubstr("\"iteration_ns\": 20031,"), HasSubstr("\"fallbacks\": 0,")));
+  EXPECT_EQ(ScriptRuns(directory_), 2);
+}
+
+TEST_F(AstraPredictTest, AFailingAstraSimIsReplacedAndNotSilently) {
+  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\nsignal 6\n"));
+  const CommandResult result =
+      Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("crashed (signal 6)")));
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("\"fallbacks\": 2,"), HasSubstr("\"fallback\": true"),
+                    HasSubstr("crashed (signal 6)"), HasSubstr("2.003125e-05")));
+}
+
+TEST_F(AstraPredictTest, AnySignalEndsAstraSimAndLeavesNothing) {
+  for (const int signal : kEndingSignals) {
+    const TemporaryDirectory work, scripts;
+    setenv("TMPDIR", work.path().c_str(), 1);
+    UseScript(scripts, absl::StrCat("run 1\n", FinishScript({40063, 40063}),
+                                    "run 2\nsignal_parent ", signal, "\nsleep 60000\n"));
+    const CommandResult result =
+        Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
+    unsetenv("TMPDIR");
+    ExpectRefused(result, -signal, HasSubstr(absl::StrCat("interrupted by signal ", signal)));
+    EXPECT_THAT(work.List(), IsEmpty()) << signal;
+  }
+}
+
+TEST_F(AstraPredictTest, AMissingAstraSimIsTheEnvironments) {
+  ExpectRefused(Predict(Basic({"--engine=sidecar"})), 3,
+                AllOf(HasSubstr("there is no AstraSim"), HasSubstr("--astra_binary")));
+  ExpectRefused(Predict(Basic({"--engine=sidecar", "--astra_binary=nowhere/AstraSim"})), 3,
+                HasSubstr("nowhere/AstraSim"));
+}
+
+TEST_F(AstraPredictTest, AModelWithoutAstraSimWarns) {
+  const std::string config = directory_.Write("timing.yml", "network_backend: {model: astra}\n");
+  const CommandResult result = Predict(Basic({"--config=" + config}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("the embedded engine")));
+  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("\"engine\": \"embedded, congestion-aware\""),
+                                            HasSubstr("\"iteration_ns\": 20031,")));
+}
+
+TEST_F(AstraPredictTest, BadInputExitsWithTwoFileAndKey) {
+  ExpectRefused(Predict({}), 2, HasSubstr("--edges"));
+  ExpectRefused(Predict({"--edges=" + edges_}), 2, HasSubstr("--network"));
+  ExpectRefused(Predict({"--edges=missing.jsonl", "--network=" + network_}), 2,
+                HasSubstr("missing.jsonl"));
+  ExpectRefused(Predict(Basic({"--engine=magic"})), 2, HasSubstr("--engine=magic"));
+  ExpectRefused(Predict(Basic({"--mode=fast"})), 2, HasSubstr("--mode=fast"));
+  ExpectRefused(Predict(Basic({"--cache=always"})), 2, HasSubstr("--cache=always"));
+  ExpectRefused(Predict(Basic({"--congestion=some"})), 2, HasSubstr("--congestion=some"));
+  ExpectRefused(Predict(Basic({"--astra_timeout_s=-1"})), 2, HasSubstr("--astra_timeout_s"));
+
+  const struct {
+    const char* file;
+    const char* contents;
+    std::vector<std::string> arguments;
+    std::vector<std::string> message;
+  } kCases[] = {
+      {"edges.jsonl",
+       R"({"edge_id":"a","op_kind":"XX","size_bytes":1,"participants":[0,1]})",
+       {},
+       {"edges.jsonl:1", "op_kind"}},
+      {"edges.jsonl",
+       R"({"edge_id":"a","op_kind":"AR","size_bytes":1,"participants":[0,4]})",
+       {},
+       {"edge a", "device 4", "network.yml"}},
+      {"edges.jsonl",
+       R"({"edge_id":"a","op_kind":"AR","size_bytes":1,"group_id":"tp"})",
+       {},
+       {"edge a", "group_id tp"}},
+      {"network.yml",
+       "topology: Ring\nnpus_count: 4\nbandwidth: 50\nlatency: 500\n",
+       {},
+       {"network.yml", "topology"}},
+      {"network.yml",
+       "topology: [Ring]\nnpus_count: [4]\nbandwidth: [0]\nlatency: [500]\n",
+       {},
+       {"network.yml", "bandwidth"}},
+      {"system.json",
+       R"({"preferred-dataset-splits": 1, "all-reduce-implementation": ["magic"]})",
+       {"--system"},
+       {"system.json", "all-reduce-implementation"}},
+      {"timing.yml",
+       "network_backend: {model: magic}",
+       {"--config"},
+       {"timing.yml", "network_backend.model"}},
+      {"c.json", R"({"p2p":[]})", {"--corrections"}, {"c.json", "p2p"}},
+  };
+  for (const auto& wrong : kCases) {
+    directory_.Write("edges.jsonl", kTwoSends);
+    directory_.Write("network.yml", kFull4);
+    const std::string path = directory_.Write(wrong.file, wrong.contents);
+    std::vector<std::string> arguments = Basic({});
+    for (const std::string& flag : wrong.arguments) arguments.push_back(flag + "=" + path);
+    const CommandResult result = Predict(arguments);
+    for (const std::string& part : wrong.message) ExpectRefused(result, 2, HasSubstr(part));
+  }
+}
+
+TEST_F(AstraPredictTest, AHalvingDoublingOfSixIsRefused) {
+  directory_.Write("network.yml",
+                   "topology: [ Ring ]\nnpus_count: [ 6 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n");
+  directory_.Write(
+      "edges.jsonl",
+      R"({"edge_id":"a","op_kind":"AR","size_bytes":64,"participants":[0,1,2,3,4,5]})");
+  const std::string system = directory_.Write(
+      "system.json",
+      R"({"preferred-dataset-splits": 1, "all-reduce-implementation": ["halvingDoubling"]})");
+  for (const char* engine : {"--engine=embedded", "--engine=analytical"}) {
+    ExpectRefused(Predict(Basic({engine, "--system=" + system})), 2,
+                  AllOf(HasSubstr("edge a"), HasSubstr("halvingDoubling")));
+  }
+}
+
+}  // namespace
+}  // namespace meridian

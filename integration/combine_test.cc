@@ -1,0 +1,711 @@
+// combine as users run it.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "report/run_report.pb.h"
+#include "third_party/xplane/xplane.pb.h"
+#include "trace_alignment/combine/combine_report.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/testing/run_command.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/damage.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr char kSkewed[] = "examples/jax_tp_cuda4_skewed";
+constexpr char kTrue[] = "examples/jax_cuda2";
+
+CommandResult Combine(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/combine", arguments);
+}
+
+CombineReport ParseReport(const std::string& json) {
+  CombineReport report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &report).ok()) << json;
+  return report;
+}
+
+// The truth is in examples/README.md.
+TEST(CombineTest, TheBundledExampleIsAlignedWithinWhatItStates) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({std::string("--run_dir=") + kSkewed,
+               "--output=" + directory.PathOf("combined.xplane.pb"), "--validate", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  EXPECT_EQ(report.method(), "collectives");
+  EXPECT_EQ(report.happens_before().checked(), 528);
+  EXPECT_EQ(report.happens_before().violations_before(), 504);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  EXPECT_EQ(report.happens_before().checked_on(), "written file");
+  EXPECT_EQ(report.happens_before().incomplete(), 0);
+  EXPECT_EQ(report.steps(), 6);
+  EXPECT_EQ(report.steps_on_all_ranks(), 6);
+  constexpr int64_t kStartNs = 1794701757320158512;
+  const std::vector<std::pair<int64_t, double>> truth = {
+      {0, 0}, {12345678, 18}, {-31000000, -42.5}, {47000000, 7.25}};
+  ASSERT_EQ(report.nodes_size(), 4);
+  for (int n = 0; n < 4; ++n) {
+    const CombinedNode& node = report.nodes(n);
+    const double offset_ns =
+        static_cast<double>(truth[n].first) +
+        truth[n].second * 1e-6 * static_cast<double>(node.offset_at_ns() - kStartNs);
+    EXPECT_LE(std::abs(static_cast<double>(node.offset_ns()) - offset_ns),
+              static_cast<double>(node.uncertainty_ns() + 1));
+    EXPECT_LE(node.uncertainty_ns(), 600000);
+    EXPECT_EQ(node.events(), 4448);
+  }
+  const CommandResult check = RunCommandLine(
+      "tools/validate_collectives", {"--traces=" + directory.PathOf("combined.xplane.pb")});
+  EXPECT_EQ(check.exit_code, 0);
+  EXPECT_THAT(check.standard_output, HasSubstr("0 violation(s) in 528 checked"));
+}
+
+// What xspace_inspect refuses, no command takes; and what a command writes, xspace_inspect reads.
+TEST(CombineTest, NoCommandTakesAProfileThatInspectRefuses) {
+  const TemporaryDirectory directory;
+  ASSERT_OK_AND_ASSIGN(const auto sound,
+                       FileSystem::Posix().Map(absl::StrCat(kTrue, "/rank0.xplane.pb")));
+  const std::string trace = directory.PathOf("rank0.xplane.pb");
+  ASSERT_OK_AND_ASSIGN(const auto other,
+                       FileSystem::Posix().Map(absl::StrCat(kTrue, "/rank1.xplane.pb")));
+  const std::string traces =
+      absl::StrCat(trace, ",", directory.Write("rank1.xplane.pb", other->bytes()));
+  const std::string aligned = directory.PathOf("aligned.xplane.pb");
+  const std::string combined = directory.PathOf("combined.xplane.pb");
+  const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
+      {"tools/xprof_trace_align", {"--trace=" + trace, "--output=" + aligned}},
+      {"tools/combine", {"--traces=" + traces, "--output=" + combined, "--method=none"}},
+      {"tools/combine", {"--traces=" + traces, "--validate", "--method=none"}},
+      {"tools/validate_collectives", {"--traces=" + traces}},
+      {"tools/astra_calibrate", {"--traces=" + traces, "--allow_violations"}},
+      {"tools/critical_path", {"--traces=" + traces, "--allow_violations"}}};
+  const std::string whole(sound->bytes());
+  // In the second a plane that nobody looks at has an event whose stat is a text that is not UTF-8.
+  std::vector<std::string> profiles = {
+      whole, whole + "\x0a\x12\x12\x07/nobody\x1a\x07\x22\x05\x22\x03\x2a\x01\xff"};
+  std::mt19937_64 random(22);
+  while (profiles.size() < 42) profiles.push_back(Damage(whole, random));
+  int refused = 0;
+  for (size_t round = 0; round < profiles.size(); ++round) {
+    directory.Write("rank0.xplane.pb", profiles[round]);
+    const CommandResult inspected = RunCommandLine("tools/xspace_inspect", {"--trace=" + trace});
+    if (round < 2) {
+      EXPECT_EQ(inspected.exit_code, round == 0 ? 0 : 2) << inspected.standard_error;
+    }
+    refused += inspected.exit_code == 2;
+    for (const auto& [command, arguments] : commands) {
+      const CommandResult result = RunCommandLine(command, arguments);
+      if (round == 0 || inspected.exit_code == 2) {
+        EXPECT_EQ(result.exit_code, inspected.exit_code)
+            << round << " " << command << ": " << inspected.standard_error << result.standard_error;
+      }
+      for (const std::string& output : {aligned, combined}) {
+        if (!FileSystem::Posix().Kind(output).ok()) continue;
+        EXPECT_EQ(RunCommandLine("tools/xspace_inspect", {"--trace=" + output}).exit_code, 0)
+            << round << " " << command;
+        ASSERT_OK(FileSystem::Posix().Delete(output));
+      }
+    }
+  }
+  EXPECT_GT(refused, 10);
+}
+
+// Host names are whatever the profiles say; no file is named after them.
+TEST(CombineTest, HostNamesThatLookLikePathsNeverBecomePaths) {
+  const TemporaryDirectory directory;
+  const auto combine = [&](const std::vector<std::string>& hosts, const std::string& out) {
+    for (size_t rank = 0; rank < hosts.size(); ++rank) {
+      const std::string name = absl::StrCat("rank", rank, ".xplane.pb");
+      const absl::StatusOr<InputFile> sound =
+          InputFile::Open(FileSystem::Posix(), absl::StrCat(kTrue, "/", name));
+      EXPECT_OK(sound);
+      // The first name counts.
+      ::tensorflow::profiler::XSpace host;
+      host.add_hostnames(hosts[rank]);
+      directory.Write("run/" + name, absl::StrCat(host.SerializeAsString(), sound->bytes()));
+    }
+    const CommandResult result = Combine({"--run_dir=" + directory.PathOf("run"),
+                                          "--output_dir=" + directory.PathOf(out + "/b/c/d/out")});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    EXPECT_THAT(result.standard_output, HasSubstr("2 hosts"));
+  };
+  const auto files = [&](const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(directory.PathOf(folder))) {
+      names.push_back(entry.path().lexically_relative(directory.PathOf(folder)));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  combine({"host-a", "host-b"}, "plain");
+  const std::vector<std::vector<std::string>> hostile = {
+      {"../../evil", directory.PathOf("evil/x")},
+      {std::string("a\0/../../evil", 13), "b\n/../../evil"}};
+  for (const std::vector<std::string>& hosts : hostile) {
+    combine(hosts, "hostile");
+    EXPECT_EQ(files("hostile"), files("plain"));
+    EXPECT_THAT(directory.List(), ElementsAre("hostile", "plain", "run"));
+  }
+}
+
+// Each run is a process of its own, in which libprotobuf's maps have an order of their own.
+TEST(CombineTest, RepeatedRunsWriteTheSameBytes) {
+  const TemporaryDirectory directory;
+  const std::vector<std::pair<std::string, std::vector<std::string>>> runs = {
+      {kSkewed,
+       {"--output=combined.xplane.pb", "--trace_json=trace.json", "--perfetto=trace.perfetto-trace",
+        "--report_json=report.json"}},
+      {kTrue, {"--output=prefix.xplane.pb", "--plane_naming=node_prefix"}},
+      {"examples/torch_pipeline4", {"--output=kineto.json", "--perfetto=kineto.perfetto-trace"}},
+      {"examples/torch_pipeline4",
+       {"--output=kineto.xplane.pb", "--perfetto=other.perfetto-trace"}}};
+  for (const auto& [run, outputs] : runs) {
+    std::vector<std::string> first;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      std::vector<std::string> arguments = {"--run_dir=" + run}, written;
+      for (const std::string& output : outputs) {
+        const size_t equals = output.find('=');
+        const bool is_file = output.find('.') != std::string::npos;
+        arguments.push_back(is_file ? absl::StrCat(output.substr(0, equals + 1),
+                                                   directory.PathOf(output.substr(equals + 1)))
+                                    : output);
+      }
+      const CommandResult result = Combine(arguments);
+      ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+      for (const std::string& output : outputs) {
+        const size_t equals = output.find('=');
+        if (output.find('.') == std::string::npos) continue;
+        written.push_back(directory.Read(output.substr(equals + 1)));
+      }
+      if (repeat == 0) first = written;
+      for (size_t i = 0; i < written.size(); ++i) {
+        EXPECT_TRUE(written[i] == first[i]) << run << " " << outputs[i] << " differs";
+      }
+    }
+  }
+}
+
+// The first thing that anybody tries.
+TEST(CombineTest, WithoutFlagsTheExampleIsCombined) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(setenv("BUILD_WORKING_DIRECTORY", directory.path().c_str(), /*overwrite=*/1), 0);
+  const CommandResult result = Combine({});
+  ASSERT_EQ(unsetenv("BUILD_WORKING_DIRECTORY"), 0);
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("bundled example"));
+  // The answers, in sentences.
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("4 ranks on 1 host: 6 steps of "), HasSubstr("No rank keeps"),
+                    HasSubstr("Clocks were up to 47.0 ms off and are now known within "),
+                    HasSubstr("of the critical path is exposed communication"),
+                    HasSubstr("If it took half the time, a step would take "),
+                    HasSubstr("The simulated network gives this run's collectives within "),
+                    HasSubstr("meridian_out/report.html")));
+  for (const char* name :
+       {"combined.xplane.pb", "trace.json.gz", "trace.perfetto-trace", "report.html", "report.json",
+        "combine.json", "chakra/job.3.et", "calibration/calibration.json"}) {
+    EXPECT_GT(directory.Read(std::string("meridian_out/") + name).size(), 1000u) << name;
+  }
+}
+
+RunReport ParseRunReport(const std::string& json) {
+  RunReport report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &report).ok());
+  return report;
+}
+
+std::map<std::string, std::string> StagesOf(const RunReport& report) {
+  std::map<std::string, std::string> states;
+  for (const ReportedStage& stage : report.stages()) states[stage.name()] = stage.state();
+  return states;
+}
+
+// A process that sleeps is found, and what did not change is not done again.
+TEST(CombineTest, TheChainFindsWhoSlept) {
+  const TemporaryDirectory directory;
+  const std::string out = directory.PathOf("out");
+  const std::vector<std::string> flags = {"--run_dir=examples/jax_scan4", "--output_dir=" + out};
+  const CommandResult first = Combine(flags);
+  ASSERT_EQ(first.exit_code, 0) << first.standard_error;
+  const RunReport report = ParseRunReport(directory.Read("out/report.json"));
+  EXPECT_THAT(StagesOf(report), ElementsAre(Pair("align", "done"), Pair("chakra", "done"),
+                                            Pair("path", "done"), Pair("simulate", "done")));
+  // Process 2 sleeps 4 ms at the beginning of steps 2 and 4.
+  for (int64_t step : {2, 4}) {
+    const auto part =
+        std::find_if(report.blame().begin(), report.blame().end(),
+                     [&](const BlamePart& candidate) { return candidate.step() == step; });
+    ASSERT_NE(part, report.blame().end()) << step;
+    EXPECT_EQ(part->rank(), 2) << step;
+    EXPECT_NEAR(part->caused_ms(), 4, 1.5) << step;
+    EXPECT_THAT(part->reason(), HasSubstr("the trace does not show")) << step;
+  }
+  EXPECT_GT(report.timeline().events().lane_size(), 1000);
+  EXPECT_GT(report.timeline().collectives().members_size(), 10);
+  EXPECT_GT(report.what_if_size(), 3);
+  ASSERT_EQ(report.nodes_size(), 4);
+  EXPECT_GT(report.nodes(1).clock().offset_ms_size(), 10);
+  const CommandResult again = Combine(flags);
+  ASSERT_EQ(again.exit_code, 0) << again.standard_error;
+  EXPECT_EQ(again.standard_output, first.standard_output);
+  EXPECT_THAT(StagesOf(ParseRunReport(directory.Read("out/report.json"))),
+              ElementsAre(Pair("align", "cached"), Pair("chakra", "cached"), Pair("path", "cached"),
+                          Pair("simulate", "cached")));
+  // An output that is gone is made again; what is forced, too.
+  ASSERT_EQ(std::remove((out + "/chakra/job.1.et").c_str()), 0);
+  ASSERT_EQ(Combine(flags).exit_code, 0);
+  EXPECT_EQ(StagesOf(ParseRunReport(directory.Read("out/report.json"))).at("chakra"), "done");
+  // What was made of another run does not stay beside this one's.
+  EXPECT_GT(directory.Read("out/chakra/job.1.et").size(), 0u);
+  ASSERT_EQ(Combine({std::string("--run_dir=") + kSkewed, "--output_dir=" + out, "--stages=align"})
+                .exit_code,
+            0);
+  for (const char* name : {"/chakra/job.1.et", "/report.html", "/report.json"}) {
+    EXPECT_FALSE(FileSystem::Posix().Kind(out + name).ok()) << name;
+  }
+  std::vector<std::string> forced = flags;
+  forced.push_back("--force");
+  forced.push_back("--stages=align,path,report");
+  ASSERT_EQ(Combine(forced).exit_code, 0);
+  EXPECT_THAT(StagesOf(ParseRunReport(directory.Read("out/report.json"))),
+              ElementsAre(Pair("align", "done"), Pair("chakra", "skipped"), Pair("path", "done"),
+                          Pair("simulate", "skipped")));
+  // The clocks as they are contradict the collectives: nothing is said about who waits for whom.
+  const CommandResult violated = Combine({std::string("--run_dir=") + kSkewed, "--method=none",
+                                          "--output_dir=" + directory.PathOf("bad")});
+  EXPECT_EQ(violated.exit_code, 0) << violated.standard_error;
+  EXPECT_THAT(violated.standard_output, HasSubstr("Clocks contradict 504 of 528 collectives."));
+  EXPECT_THAT(violated.standard_output, testing::Not(HasSubstr("What would help")));
+  EXPECT_EQ(Combine({"--run_dir=examples/jax_scan4", "--sweep=x"}).exit_code, 2);
+  std::vector<std::string> unknown = flags;
+  unknown.push_back("--stages=magic");
+  EXPECT_EQ(Combine(unknown).exit_code, 2);
+}
+
+// PyTorch, with its execution traces beside the profiles.
+TEST(CombineTest, TheChainTakesPytorch) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({"--run_dir=examples/torch_pipeline4", "--output_dir=" + directory.PathOf("out")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const RunReport report = ParseRunReport(directory.Read("out/report.json"));
+  EXPECT_EQ(report.run().framework(), "PyTorch");
+  EXPECT_EQ(StagesOf(report).at("chakra"), "done");
+  EXPECT_EQ(StagesOf(report).at("path"), "done");
+  // Process 1 sleeps 5 ms in step 3.
+  const auto part = std::find_if(report.blame().begin(), report.blame().end(),
+                                 [](const BlamePart& b) { return b.step() == 3; });
+  ASSERT_NE(part, report.blame().end());
+  EXPECT_EQ(part->rank(), 1);
+  EXPECT_GT(directory.Read("out/chakra/job.0.et").size(), 1000u);
+}
+
+TEST(CombineTest, AllOutputsAreWritten) {
+  const TemporaryDirectory directory;
+  const CommandResult result = Combine(
+      {std::string("--traces=") + kSkewed, "--output=" + directory.PathOf("c.xplane.pb.gz"),
+       "--trace_json=" + directory.PathOf("t.json"), "--perfetto=" + directory.PathOf("t.perfetto"),
+       "--report=" + directory.PathOf("r.html"), "--report_json=" + directory.PathOf("r.json")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(directory.List(),
+              ElementsAre("c.xplane.pb.gz", "r.html", "r.json", "t.json", "t.perfetto"));
+  EXPECT_THAT(directory.Read("t.json"), HasSubstr("Node 3: /host:CPU"));
+  EXPECT_THAT(directory.Read("r.html"), HasSubstr("id=\"data\""));
+  EXPECT_EQ(ParseReport(directory.Read("r.json")).nodes_size(), 4);
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("4 node(s) on the clock of node 0, method collectives"),
+                    HasSubstr("504 violations before, 0 after")));
+}
+
+TEST(CombineTest, TrueClocksAreLeftAlone) {
+  const CommandResult result = Combine({std::string("--run_dir=") + kTrue, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  EXPECT_EQ(report.method(), "none");
+  for (const CombinedNode& node : report.nodes()) {
+    EXPECT_EQ(node.max_correction_ns(), 0);
+    EXPECT_EQ(node.offset_ns(), 0);
+  }
+}
+
+TEST(CombineTest, ValidationExitsWithOneOnlyWhenItFails) {
+  const std::string run_dir = std::string("--run_dir=") + kSkewed;
+  EXPECT_EQ(Combine({run_dir, "--method=none", "--validate"}).exit_code, 1);
+  EXPECT_EQ(Combine({run_dir, "--method=none"}).exit_code, 0);
+}
+
+TEST(CombineTest, StagesCanBeLeftOut) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({std::string("--run_dir=") + kSkewed, "--output=" + directory.PathOf("c.xplane.pb"),
+               "--report=" + directory.PathOf("r.html"), "--stages=align,report"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(directory.List(), ElementsAre("r.html"));
+  EXPECT_THAT(result.standard_error,
+              HasSubstr("note: --output is written by the stage combine, which "
+                        "--stages=align,report leaves out"));
+}
+
+TEST(CombineTest, StagesThatWriteNoneOfTheOutputsAreRefused) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({std::string("--run_dir=") + kSkewed, "--output=" + directory.PathOf("c.xplane.pb"),
+               "--stages=align"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("--output is written by the stage combine"));
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+TEST(CombineTest, ARunThatIsTheFolderItselfHasAFolderOfItsName) {
+  const TemporaryDirectory directory;
+  const std::string run = std::string(kSkewed) + "/../jax_tp_cuda4_skewed/.";
+  const CommandResult result =
+      Combine({"--run_dir=" + run, "--output_dir=" + directory.PathOf("out"),
+               "--report_json=" + directory.PathOf("r.json")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> runs,
+                       FileSystem::Posix().List(directory.PathOf("out/plugins/profile")));
+  EXPECT_THAT(runs, ElementsAre("jax_tp_cuda4_skewed"));
+}
+
+TEST(CombineTest, ProfilesOfAnotherRunInItsFolderAreNotMixedWithIt) {
+  const TemporaryDirectory directory;
+  const std::string other = "out/plugins/profile/jax_cuda2/rank7.xplane.pb";
+  const std::string path = directory.Write(other, "of another run");
+  const std::vector<std::string> arguments = {absl::StrCat("--run_dir=", kTrue), "--stages=align",
+                                              "--output_dir=" + directory.PathOf("out")};
+  const CommandResult result = Combine(arguments);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error,
+              HasSubstr("rank7.xplane.pb is there, but no node of this run"));
+  EXPECT_EQ(directory.Read(other), "of another run");
+  ASSERT_OK(FileSystem::Posix().Delete(path));
+  EXPECT_EQ(Combine(arguments).exit_code, 0);
+  // Its own profiles may be there.
+  EXPECT_EQ(Combine({arguments[0], arguments[1], arguments[2], "--method=none"}).exit_code, 0);
+}
+
+// One profile of a run alone says nothing about the clocks.
+TEST(CombineTest, WhatCheckedNothingIsToldOf) {
+  const CommandResult result = RunCommandLine(
+      "tools/validate_collectives", {absl::StrCat("--traces=", kTrue, "/rank0.xplane.pb")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("warning: nothing was checked"));
+}
+
+struct BadUsage {
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+TEST(CombineTest, WrongFlagsSayWhatToDo) {
+  const std::string run_dir = std::string("--run_dir=") + kTrue;
+  const std::vector<BadUsage> cases = {
+      {{"--output=x"}, "either --run_dir or --traces"},
+      {{run_dir, std::string("--traces=") + kTrue}, "either --run_dir or --traces"},
+      {{run_dir, "--method=magic"}, "none of auto, offsets, probes, collectives, none"},
+      {{run_dir, "--method=offsets"}, "needs --offsets"},
+      {{run_dir, "--stages=magic"}, "none of align, combine, export, report"},
+      {{run_dir, "--plane_naming=magic"}, "none of viewer, node_prefix"},
+      {{run_dir, "--node_ids=0"}, "node"},
+      {{run_dir, "--node_ids=3,3"}, "3"},
+      {{run_dir, "--node_ids=0,x"}, "'x' is no number"},
+      {{run_dir, "--reference_node=9"}, "the reference node, 9, is none of 0, 1"},
+      {{run_dir, "--snapshots=examples/jax_cuda2/rank0.xplane.pb"}, "one per trace"},
+      {{run_dir, "--max_drift_ppm=-1"}, "expected 0 to 1000000"},
+      {{run_dir, "--ranks=0"}, "rank"},
+      {{"--run_dir=examples"}, "runs of the same hosts; give one of"},
+      {{"--run_dir=nowhere"}, "nowhere"},
+      {{"--traces=nowhere.xplane.pb"}, "nowhere.xplane.pb"},
+      {{run_dir, "--offsets=nowhere.jsonl"}, "nowhere.jsonl"},
+      {{"surprise"}, "unexpected argument"},
+  };
+  for (const BadUsage& bad : cases) {
+    const CommandResult result = Combine(bad.arguments);
+    EXPECT_EQ(result.exit_code, 2) << bad.arguments.back() << "\n" << result.standard_error;
+    EXPECT_THAT(result.standard_error, HasSubstr(bad.message));
+    EXPECT_THAT(result.standard_output, IsEmpty());
+  }
+}
+
+TEST(CombineTest, BrokenInputLeavesNoOutputBehind) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory out;
+  const CommandResult written =
+      Combine({std::string("--run_dir=") + kTrue, "--output_dir=" + directory.PathOf("ok"),
+               "--method=none"});
+  ASSERT_EQ(written.exit_code, 0) << written.standard_error;
+  const std::string whole = directory.Read("ok/plugins/profile/jax_cuda2/rank1.xplane.pb");
+  struct Case {
+    std::string contents;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {whole.substr(0, whole.size() / 2), "offset"},
+      {"", "empty"},
+      {"{\"traceEvents\":[]}", "is Chrome trace JSON; expected an XSpace or a Kineto trace"},
+  };
+  for (const Case& broken : cases) {
+    const std::string path = directory.Write("rank1.xplane.pb", broken.contents);
+    const CommandResult result =
+        Combine({"--traces=examples/jax_cuda2/rank0.xplane.pb," + path,
+                 "--output=" + out.PathOf("c.xplane.pb"), "--report=" + out.PathOf("r.html")});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.standard_error, AllOf(HasSubstr(path), HasSubstr(broken.message)));
+    EXPECT_THAT(out.List(), IsEmpty());
+  }
+}
+
+TEST(CombineTest, ProfilesOfDifferentRunsAreNotMixed) {
+  const CommandResult result =
+      Combine({"--traces=examples/jax_cuda2/rank0.xplane.pb,"
+               "examples/jax_tp_cuda4_skewed/rank1.xplane.pb.gz"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("of one run"));
+}
+
+TEST(CombineTest, BadOffsetsAreNamedWithTheirLine) {
+  const TemporaryDirectory directory;
+  struct Case {
+    std::string contents;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {"{\"node_id\":1,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":\"NaN\"}\n", ":1: "},
+      {"{\"node_id\":1,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":5}\n"
+       "{\"node_id\":1,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":6}\n",
+       "2"},
+      {"", "offsets.jsonl"},
+      {"{\"node_id\":7,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":5}\n", "node 1"},
+  };
+  for (const Case& bad : cases) {
+    const std::string path = directory.Write("offsets.jsonl", bad.contents);
+    const CommandResult result = Combine({std::string("--run_dir=") + kTrue, "--offsets=" + path});
+    EXPECT_EQ(result.exit_code, 2) << bad.contents << result.standard_error;
+    EXPECT_THAT(result.standard_error, HasSubstr(bad.message));
+  }
+}
+
+TEST(CombineTest, HelpShowsAnExample) {
+  const CommandResult result = Combine({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("combine --run_dir=logs/"),
+                                            HasSubstr("--plane_naming"), HasSubstr("--stages")));
+}
+
+// Four ranks of PyTorch; the clock of rank 2 is set back by 20 ms.
+TEST(CombineTest, KinetoTracesArePutOnOneClock) {
+  const TemporaryDirectory in, out;
+  std::vector<std::string> traces;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string example = absl::StrCat("examples/torch_pipeline4/kineto_", rank, ".json.gz");
+    const absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), example);
+    ASSERT_OK(file.status());
+    std::string text(file->bytes());
+    const std::string key = "\"baseTimeNanoseconds\": ";
+    const size_t base = text.find(key);
+    ASSERT_NE(base, std::string::npos);
+    if (rank == 2) {
+      const size_t digits = base + key.size();
+      const size_t end = text.find_first_not_of("0123456789", digits);
+      const int64_t old_ns = std::stoll(text.substr(digits, end - digits));
+      text.replace(digits, end - digits, absl::StrCat(old_ns - 20'000'000));
+    }
+    traces.push_back(in.Write(absl::StrCat("kineto_", rank, ".json"), text));
+    in.Write(absl::StrCat("et_", rank, ".json"), R"({"schema": "1.1.1", "nodes": []})");
+  }
+  // The execution traces beside them do not matter.
+  const CommandResult result =
+      Combine({"--run_dir=" + in.PathOf(""), "--method=collectives", "--validate", "--json",
+               "--output_dir=" + out.PathOf("aligned"), "--output=" + out.PathOf("all.json.gz")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  ASSERT_EQ(report.nodes_size(), 4);
+  EXPECT_GT(report.happens_before().violations_before(), 0);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  EXPECT_EQ(report.happens_before().checked_on(), "written file");
+  for (const CombinedNode& node : report.nodes()) {
+    const int64_t truth_ns = node.node_id() == 2 ? -20'000'000 : 0;
+    EXPECT_LE(std::abs(node.offset_ns() - truth_ns), node.uncertainty_ns() + 1000)
+        << node.node_id();
+  }
+  bool has_manifest = false;
+  for (const CombinedOutput& output : report.outputs()) {
+    if (output.kind() != "perfetto_manifest") continue;
+    has_manifest = true;
+    ASSERT_OK_AND_ASSIGN(const InputFile manifest,
+                         InputFile::Open(FileSystem::Posix(), output.path()));
+    EXPECT_THAT(
+        std::string(manifest.bytes()),
+        AllOf(HasSubstr("{\"path\": \"kineto_2.json\", \"machine\": {\"name\": \"node 2\"}}"),
+              HasSubstr("\"path\": \"kineto_3.json\"")));
+    EXPECT_THAT(std::string(manifest.bytes()),
+                HasSubstr("\"sync_to\": {\"file\": \"kineto_2.json\"}, \"offset_ns\": 20000000}"));
+  }
+  EXPECT_TRUE(has_manifest);
+  // Whose ranks can not be told apart any more is refused.
+  for (const char* command :
+       {"tools/validate_collectives", "tools/critical_path", "tools/combine"}) {
+    const CommandResult merged = RunCommandLine(command, {"--traces=" + out.PathOf("all.json.gz")});
+    EXPECT_EQ(merged.exit_code, 2) << command;
+    EXPECT_THAT(merged.standard_error, HasSubstr("several ranks'"));
+  }
+  // As an XSpace and in Perfetto's own format, too.
+  const CommandResult converted = Combine({"--run_dir=" + in.PathOf(""), "--method=collectives",
+                                           "--json", "--output=" + out.PathOf("all.xplane.pb"),
+                                           "--perfetto=" + out.PathOf("all.pftrace")});
+  ASSERT_EQ(converted.exit_code, 0) << converted.standard_error;
+  const CommandResult inspected =
+      RunCommandLine("tools/xspace_inspect", {"--trace=" + out.PathOf("all.xplane.pb")});
+  EXPECT_THAT(inspected.standard_output,
+              AllOf(HasSubstr("/device:GPU:0"), HasSubstr("/device:GPU:3"), HasSubstr("Node 2: ")));
+  EXPECT_THAT(out.Read("all.pftrace"),
+              AllOf(HasSubstr("Collectives"), HasSubstr("node 2: offset us")));
+  // critical_path takes what it refuses otherwise.
+  const auto critical_path = [](const std::string& folder) {
+    return RunCommandLine("tools/critical_path", {"--traces=" + folder});
+  };
+  EXPECT_NE(critical_path(in.PathOf("kineto_*.json")).exit_code, 0);
+  const CommandResult aligned =
+      critical_path(out.PathOf("aligned/plugins/profile/*/kineto_*.json"));
+  EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
+}
+
+// Writes two ranks that ran on processors alone; the operation of the second took so long.
+void WriteRanksWithoutKernels(const TemporaryDirectory& directory, int64_t duration_us) {
+  for (int rank = 0; rank < 2; ++rank) {
+    directory.Write(absl::StrCat("run/kineto_", rank, ".json"),
+                    absl::StrCat(R"({"schemaVersion": 1, "distributedInfo": {"rank": )", rank,
+                                 R"(, "world_size": 2}, "baseTimeNanoseconds": 1794701783837386000,
+                        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "gloo:all_reduce",
+                        "pid": 1, "tid": 1, "ts": 5, "dur": )",
+                                 rank == 0 ? 3 : duration_us, "}]}"));
+  }
+}
+
+TEST(CombineTest, KinetoEventsThatCanNotBeReadAreToldOf) {
+  const TemporaryDirectory directory;
+  WriteRanksWithoutKernels(directory, -3);
+  const CommandResult result = Combine({"--run_dir=" + directory.PathOf("run"), "--method=none"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              HasSubstr("kineto_1.json: events are written as they are, but taken for nothing: "
+                        "1 with a negative duration"));
+}
+
+// Nothing in their traces ties them together.
+TEST(CombineTest, KinetoTracesWithoutCommunicationAreRefused) {
+  const TemporaryDirectory directory;
+  WriteRanksWithoutKernels(directory, 3);
+  const std::string run = "--run_dir=" + directory.PathOf("run");
+  const CommandResult refused = Combine({run, "--output_dir=" + directory.PathOf("out")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.standard_error, HasSubstr("no communication kernel"));
+  EXPECT_THAT(directory.List(), ElementsAre("run"));
+  EXPECT_EQ(Combine({run, "--method=none"}).exit_code, 0);
+  EXPECT_EQ(RunCommandLine("tools/validate_collectives", {run}).exit_code, 2);
+}
+
+// Rank 1's clock is 40 ms ahead. Collectives of 100 us, every millisecond, whose last member comes
+// 80 us before their end, now this one, now that.
+TEST(CombineTest, InspectorLogsArePutOnOneClock) {
+  const TemporaryDirectory directory;
+  constexpr int64_t kEpochUs = 1776150229000000;
+  for (int rank = 0; rank < 2; ++rank) {
+    std::string log;
+    for (int number = 0; number < 50; ++number) {
+      const int64_t took_us = number % 2 == rank ? 100 : 80;
+      const int64_t end_us = kEpochUs + number * 1000 + rank * 40000;
+      absl::StrAppend(&log, R"({"header":{"id":"0xabc","rank":)", rank,
+                      R"(,"n_ranks":2,"nnodes":2},)", R"("metadata":{"dump_timestamp_us":)",
+                      end_us + 9000, R"(,"hostname":"h","pid":7},)",
+                      R"("coll_perf":{"coll":"AllReduce","coll_sn":)", number,
+                      R"(,"coll_msg_size_bytes":65536,"coll_exec_time_us":)", took_us,
+                      R"(,"event_trace_ts":{"coll_start_ts":)", end_us - took_us - 9,
+                      R"(,"kernel_events":[{"channel_id":0,"kernel_start_ts":)", end_us - took_us,
+                      R"(,"kernel_record_ts":)", end_us, "}]}}}\n");
+    }
+    directory.Write(absl::StrCat("logs/h", rank, "-pid7.log"), log);
+  }
+  // Others' logs do not matter.
+  directory.Write("logs/stdout.log", "loss 3.14");
+  directory.Write("logs/empty.log", "");
+  directory.Write("logs/newline.log", "\nepoch 1\n");
+  const std::string out = directory.PathOf("out");
+  const CommandResult result =
+      Combine({"--run_dir=" + directory.PathOf("logs"), "--output_dir=" + out,
+               "--output=" + directory.PathOf("run.json.gz"), "--validate", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  EXPECT_EQ(report.happens_before().violations_before(), 50);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  ASSERT_EQ(report.nodes_size(), 2);
+  EXPECT_EQ(report.nodes(1).hostname(), "h1");
+  EXPECT_NEAR(static_cast<double>(report.nodes(1).offset_ns()), 40e6,
+              static_cast<double>(report.nodes(1).uncertainty_ns()));
+  EXPECT_LT(report.nodes(1).uncertainty_ns(), 101000);
+  for (const char* command : {"tools/validate_collectives", "tools/critical_path"}) {
+    const CommandResult check = RunCommandLine(command, {"--traces=" + out});
+    EXPECT_EQ(check.exit_code, 0) << check.standard_error;
+  }
+  const CommandResult refused =
+      RunCommandLine("tools/validate_collectives", {"--traces=" + directory.PathOf("logs")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.standard_error;
+}
+
+TEST(CombineTest, ExportsNeedNoCombinedFile) {
+  const TemporaryDirectory out;
+  const CommandResult alone =
+      Combine({"--run_dir=examples/jax_cuda2", "--trace_json=" + out.PathOf("a.json")});
+  EXPECT_EQ(alone.exit_code, 0) << alone.standard_error;
+  EXPECT_THAT(out.List(), ElementsAre("a.json"));
+  const CommandResult both =
+      Combine({"--run_dir=examples/jax_cuda2", "--trace_json=" + out.PathOf("b.json"),
+               "--output=" + out.PathOf("c.xplane.pb")});
+  EXPECT_EQ(both.exit_code, 0) << both.standard_error;
+  EXPECT_EQ(out.Read("a.json"), out.Read("b.json"));
+}
+
+TEST(CombineTest, FoldersOfOutputsAreMade) {
+  const TemporaryDirectory out;
+  const CommandResult result =
+      Combine({"--run_dir=examples/jax_cuda2", "--output=" + out.PathOf("a/b/c.xplane.pb"),
+               "--report=" + out.PathOf("r/page.html")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_NE(out.Read("a/b/c.xplane.pb"), "");
+  EXPECT_NE(out.Read("r/page.html"), "");
+}
+
+TEST(CombineTest, TracesOfDifferentProfilersAreNotMixed) {
+  const CommandResult result = Combine(
+      {"--traces=examples/jax_cuda2/rank0.xplane.pb,examples/torch_pipeline4/kineto_1.json.gz"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error,
+              AllOf(HasSubstr("rank0.xplane.pb is an XSpace"),
+                    HasSubstr("kineto_1.json.gz is a Kineto trace"), HasSubstr("not mixed")));
+}
+
+}  // namespace
+}  // namespace meridian

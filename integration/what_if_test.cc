@@ -1,0 +1,212 @@
+// critical_path --what_if as users run it.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "critical_path/what_if/testing/what_if_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/run_command.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/shared_data.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+CommandResult FindPath(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/critical_path", arguments);
+}
+
+// 165 us long.
+std::string Trace() { return GradientsTrace().Text(); }
+
+TEST(WhatIfCommandTest, ComparesBeforeAndAfter) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      FindPath({"--trace=" + directory.Write("t.json", Trace()),
+                "--what_if=scale name=~\"AllReduce\" 0.5; set category=launch 0us"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("t.json, the whole trace: 125.000 us\n"),
+                    HasSubstr("what if: 125.000 us instead of 165.000 us (-24.24 %)"),
+                    HasSubstr("scale name=~\"AllReduce\" 0.5        1\n"),
+                    HasSubstr("set category=launch 0us            3\n"),
+                    HasSubstr("gpu_communication_bound        60.000    30.000    -30.000\n"),
+                    HasSubstr("length                        165.000   125.000    -40.000\n")));
+}
+
+TEST(WhatIfCommandTest, ReadsEditsFromAFile) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory.Write("t.json", Trace());
+  const std::string edits = directory.Write("edits.txt", R"(# a faster network
+scale category=communication 0.5
+
+remove name="x"   # and less to do
+)");
+  const CommandResult result = FindPath({"--trace=" + trace, "--what_if=@" + edits, "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  // y 15 .. 55, nccl 58 .. 88, return 10.
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("\"length_us\": 98"), HasSubstr("\"length_us_before\": 165"),
+                    HasSubstr("\"length_us_after\": 98"),
+                    HasSubstr("\"text\": \"scale category=communication 0.5\""),
+                    HasSubstr("\"matched\": 1\n"), HasSubstr("\"breakdown_before\": {"),
+                    HasSubstr("\"breakdown_after\": {"), HasSubstr("\"suggestions\": []")));
+}
+
+TEST(WhatIfCommandTest, WithoutEditsNothingIsSaid) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  EXPECT_THAT(FindPath({trace}).standard_output, Not(HasSubstr("what if")));
+  EXPECT_THAT(FindPath({trace, "--json"}).standard_output, Not(HasSubstr("what_if")));
+}
+
+TEST(WhatIfCommandTest, SuggestsAnotherOrder) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  const CommandResult result = FindPath({trace, "--suggest_reorderings"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("if its data allow"),
+                                            HasSubstr("37.000  y          1  x       move event=7 "
+                                                      "before event=6\n")));
+  // It is an edit, after which there is nothing more to gain.
+  const CommandResult after =
+      FindPath({trace, "--suggest_reorderings", "--what_if=move event=7 before event=6"});
+  EXPECT_EQ(after.exit_code, 0) << after.standard_error;
+  EXPECT_THAT(after.standard_output,
+              AllOf(HasSubstr("what if: 128.000 us instead of 165.000 us"),
+                    HasSubstr("no other order of a stream's work makes it shorter")));
+}
+
+// Looking for suggestions is no edit.
+TEST(WhatIfCommandTest, SuggestionsLeaveTheMeasuredGraphAsItIs) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  const auto write_files = [&](const std::string& prefix, std::vector<std::string> more) {
+    more.insert(more.end(), {trace, "--all_edges", "--csv=" + directory.PathOf(prefix + ".csv"),
+                             "--save=" + directory.PathOf(prefix + ".mcp"),
+                             "--overlay=" + directory.PathOf(prefix + ".json")});
+    const CommandResult result = FindPath(more);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return result.standard_output;
+  };
+  const std::string text = write_files("without", {});
+  EXPECT_THAT(write_files("with", {"--suggest_reorderings"}), StartsWith(text));
+  for (const char* file : {".csv", ".mcp", ".json"}) {
+    EXPECT_EQ(directory.Read(std::string("with") + file),
+              directory.Read(std::string("without") + file));
+  }
+  // All but the last brace.
+  std::string json = FindPath({trace, "--json"}).standard_output;
+  json.resize(json.rfind("\n}"));
+  EXPECT_THAT(FindPath({trace, "--json", "--suggest_reorderings"}).standard_output,
+              AllOf(StartsWith(json), HasSubstr("\"gain_us\": 37")));
+}
+
+TEST(WhatIfCommandTest, WritesTheEditedScheduleToFiles) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  const CommandResult result =
+      FindPath({trace, "--what_if=scale name=\"y\" 0.5; add \"extra\" 5us after name=\"y\"",
+                "--csv=" + directory.PathOf("path.csv"), "--save=" + directory.PathOf("graph.mcp"),
+                "--overlay=" + directory.PathOf("o.json"), "--noonly_critical"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(directory.Read("path.csv"),
+              AllOf(HasSubstr("52,20,13.333333,gpu_compute_bound,operator,7,\"y\",kernel,"),
+                    HasSubstr("72,5,3.333333,gpu_compute_bound,operator,9,\"extra\",kernel,")));
+  // What was saved is the edited graph.
+  EXPECT_THAT(FindPath({"--restore=" + directory.PathOf("graph.mcp")}).standard_output,
+              HasSubstr(": 150.000 us\n"));
+  // The overlay is a trace with the new times and what is new, x at 10 and y at 52 us.
+  const std::string overlay = directory.Read("o.json");
+  EXPECT_THAT(overlay, AllOf(HasSubstr("\"extra\""), HasSubstr("critical_path_sync_dependency")));
+}
+
+TEST(WhatIfCommandTest, TheEditsAreNotOverwritten) {
+  const TemporaryDirectory directory;
+  const std::string edits = directory.Write("edits.txt", "scale all 1");
+  const CommandResult result = FindPath(
+      {"--trace=" + directory.Write("t.json", Trace()), "--what_if=@" + edits, "--csv=" + edits});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));
+  EXPECT_EQ(directory.Read("edits.txt"), "scale all 1");
+}
+
+TEST(WhatIfCommandTest, WrongEditsExitWithTwoAndAReason) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  const std::string edits = directory.Write("edits.txt", "scale all 1\nscale all -1\n");
+  const std::string binary = directory.Write("binary", std::string("\x1f\x8b\x00garbage", 10));
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{trace, "--what_if=shrink all 2"}, "--what_if: 1:1: 'shrink' is no edit; there are: scale"},
+      {{trace, "--what_if=@" + edits}, edits + ": 2:11: the factor -1 is not between"},
+      {{trace, "--what_if=@missing.txt"}, "missing.txt: No such file"},
+      {{trace, "--what_if=@" + binary}, "binary: "},
+      {{trace, "--what_if=set all -5us"}, "the duration -5us is negative"},
+      {{trace, "--what_if=scale name=~\"qq+\" 2"},
+       "--what_if: 1:1: scale name=~\"qq+\" 2: nothing matches name=~\"qq+\"; the most frequent "
+       "names "
+       "are 'cudaLaunchKernel' (3x)"},
+      {{trace, "--what_if=scale category=network 2"}, "'network' is no category; there are: "},
+      {{trace, "--what_if=remove all"}, "this removes every event"},
+      {{trace, "--what_if=link category=communication to name=\"x\""},
+       "events would wait for each other for ever"},
+      {{trace, "--what_if=level rank=3"}, "traces of several ranks are needed"},
+      {{trace, "--hta_compatible", "--what_if=remove name=\"x\""}, "leave --hta_compatible out"},
+      {{trace, "--hta_compatible", "--suggest_reorderings"},
+       "--suggest_reorderings: HTA's graph does not keep the order"},
+  };
+  for (const auto& [arguments, reason] : wrong) {
+    const CommandResult result = FindPath(arguments);
+    EXPECT_EQ(result.exit_code, 2) << reason;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, AllOf(StartsWith("critical_path: "), HasSubstr(reason)));
+  }
+}
+
+// Which is known only when the trace has been read.
+TEST(WhatIfCommandTest, EditsThatMatchNothingNameTheirFile) {
+  const TemporaryDirectory directory;
+  const std::string edits =
+      directory.Write("edits.txt", "# all\nscale all 1\nscale name=~\"qq+\" 2\n");
+  const CommandResult result =
+      FindPath({"--trace=" + directory.Write("t.json", Trace()), "--what_if=@" + edits});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.standard_output, "");
+  EXPECT_THAT(result.standard_error,
+              StartsWith("critical_path: " + edits +
+                         ": 3:1: scale name=~\"qq+\" 2: nothing matches name=~\"qq+\"; "));
+}
+
+TEST(WhatIfCommandTest, AFileOfEditsNeedsAName) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      FindPath({"--trace=" + directory.Write("t.json", Trace()), "--what_if=@"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, StartsWith("critical_path: --what_if=@ names no file"));
+}
+
+TEST(WhatIfCommandTest, HasTheLengthsOfHta) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const std::string trace = *shared +
+                            "/samples/kineto/critical_path/alexnet/"
+                            "benchmark_result_2869224_1695835535_trace.json.gz";
+  const CommandResult result =
+      FindPath({"--trace=" + trace, "--hta_compatible",
+                "--annotation=[param|pytorch.model.alex_net|0|0|0|measure|forward]", "--instance=1",
+                "--what_if=scale category=device 0.5"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              HasSubstr("what if: 34455.000 us instead of 35834.000 us (-3.85 %)"));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `combine` does: the profiles of a run, read, put on one clock, written and checked.
+//
+//   open -> collectives -> clocks -> combined file -> exports for viewers
+//                                 -> aligned files -> read back and checked
+//
+// Nothing is written before the clocks are known, and the files appear together, whole, or not at
+// all.
+#ifndef PIPELINE_COMBINE_RUN_H_
+#define PIPELINE_COMBINE_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipeline/run_files.h"
+#include "pipeline/run_processes.h"
+#include "trace_alignment/combine/combine_report.pb.h"
+#include "trace_alignment/combine/combiner.h"
+#include "trace_alignment/combine/run_alignment.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/output_files.h"
+
+namespace meridian {
+
+struct CombineRequest {
+  RunFiles files;
+  InputFileOptions input;
+  // When each profile began, one per trace, for those that do not say; or empty.
+  std::vector<std::optional<int64_t>> profile_start_ns;
+  // One per trace, or empty to find them (node_ids.h).
+  std::vector<int64_t> node_ids;
+  // The id of a node; absent for the lowest.
+  std::optional<int64_t> reference_node;
+  // One per device, trace by trace, or empty to find them (rank_resolution.h).
+  std::vector<int64_t> ranks;
+  AlignmentOptions alignment;
+  PlaneNaming naming = PlaneNaming::kViewer;
+  int64_t max_extrapolation_ns = 60000000000;
+
+  // Where things go; empty for what is not wanted. The combined file is gzip when it ends in .gz.
+  std::string output;
+  // Gets plugins/profile/<run>/<trace> for every trace.
+  std::string output_dir;
+  // Exports of the combined profile, which need not be wanted itself; gzip likewise.
+  std::string trace_json;
+  std::string perfetto;
+  // What else the command will write; none of these may be an input either.
+  std::vector<std::string> other_outputs;
+  // Check the written files instead of what was computed.
+  bool validate = false;
+};
+
+// Errors: InvalidArgument and the like for bad input, naming the file.
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request);
+
+// The same with the files left in `outputs`, for the caller to commit together with its own.
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
+                                         OutputFiles& outputs);
+
+// The same with others: the request is that of all, and `output_dir` is what they can write; no
+// other output, and no check of what was written. Fails in all processes or in none; the report of
+// those that are not the first is empty.
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
+                                         RunProcesses& processes);
+
+}  // namespace meridian
+
+#endif  // PIPELINE_COMBINE_RUN_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answers that a report begins with, in whole sentences: whose clock was off, who is late and why,
+// network or computation, what would help, and how far to trust it.
+#ifndef PIPELINE_FINDINGS_H_
+#define PIPELINE_FINDINGS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/run_report.pb.h"
+
+namespace meridian {
+
+// Returns the names of the ranks' hosts.
+std::map<int64_t, std::string> HostsByRank(const RunReport& report);
+
+// Whether all ranks are there with all their events, on clocks that are known: what compares ranks
+// is known only then.
+bool CanCompareRanks(const Evidence& evidence);
+
+// Puts findings in front of those that stages added, from what they measured. Each says what it
+// rests on; where that is not enough its verdict is "unknown".
+void AddFindings(RunReport* report);
+
+// Returns where two sentences or numbers of a report with findings contradict each other: lengths
+// of steps, the share of communication and what halving it saves, blame and waiting, findings and
+// their evidence. Empty for every report that is right.
+std::vector<std::string> FindContradictions(const RunReport& report);
+
+// What a note begins with that tells of one.
+inline constexpr char kContradiction[] = "this report contradicts itself: ";
+
+// Returns the findings as text for a terminal, one line for each.
+std::string FindingsText(const RunReport& report);
+
+}  // namespace meridian
+
+#endif  // PIPELINE_FINDINGS_H_

@@ -1,0 +1,344 @@
+#include "pipeline/findings.h"
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipeline/path_stage.h"
+#include "pipeline/simulation_stage.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Four ranks on two hosts, two steps of 20 ms, 40 % of them communication, clocks within 0.15 ms.
+RunReport TwoHosts() {
+  RunReport report;
+  RunSummary& run = *report.mutable_run();
+  run.set_ranks(4);
+  run.set_steps(2);
+  run.set_step_ms(20);
+  run.set_step_mean_ms(20);
+  run.set_events(1000);
+  for (int64_t node : {0, 1}) {
+    ReportedNode& described = *report.add_nodes();
+    described.set_node_id(node);
+    described.set_hostname(node == 0 ? "a" : "b");
+    described.add_ranks(2 * node);
+    described.add_ranks(2 * node + 1);
+    described.set_offset_ms(-47.0 * static_cast<double>(node));
+  }
+  report.mutable_happens_before()->set_checked(10);
+  Evidence& evidence = *report.mutable_evidence();
+  evidence.set_job_ranks(4);
+  evidence.set_clock_uncertainty_ms(0.15);
+  evidence.set_collectives(12);
+  evidence.set_complete_collectives(10);
+  evidence.set_steps(2);
+  evidence.set_common_steps(2);
+  for (int64_t step : {0, 1}) {
+    ReportedStep& row = *report.add_steps();
+    row.set_step(step);
+    row.set_start_ms(20.0 * static_cast<double>(step));
+    row.set_end_ms(20.0 * static_cast<double>(step + 1));
+    for (const auto& [kind, ms] : {std::pair<const char*, double>{"compute", 12},
+                                   std::pair<const char*, double>{"communication", 8}}) {
+      PathPart& part = *report.add_path();
+      part.set_step(step);
+      part.set_rank(0);
+      part.set_kind(kind);
+      part.set_ms(ms);
+    }
+  }
+  for (const auto& [kind, label] :
+       {std::pair<const char*, const char*>{"compute", "computation"},
+        std::pair<const char*, const char*>{"communication", "communication"}}) {
+    PathKind& named = *report.add_path_kinds();
+    named.set_kind(kind);
+    named.set_label(label);
+  }
+  return report;
+}
+
+void AddBlame(int64_t step, int64_t rank, double ms, RunReport* report) {
+  BlamePart& part = *report->add_blame();
+  part.set_step(step);
+  part.set_rank(rank);
+  part.set_caused_ms(ms);
+  part.set_share(ms / 20);
+  part.set_reason("its host sleeps");
+}
+
+void AddWhatIf(const std::string& what, double saved_ms, RunReport* report) {
+  WhatIfPart& part = *report->add_what_if();
+  part.set_what(what);
+  part.set_step_ms(20 - saved_ms);
+  part.set_saved_ms(saved_ms);
+}
+
+std::string TextOf(RunReport report) {
+  AddFindings(&report);
+  return FindingsText(report);
+}
+
+// Returns the verdict about a topic, or "none".
+std::string VerdictOf(RunReport report, const std::string& topic) {
+  AddFindings(&report);
+  for (const Finding& finding : report.findings()) {
+    if (finding.topic() == topic) return finding.verdict();
+  }
+  return "none";
+}
+
+std::vector<std::string> ContradictionsOf(RunReport report) {
+  AddFindings(&report);
+  return FindContradictions(report);
+}
+
+TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 2.5, &report);
+  AddBlame(1, 2, 1.5, &report);
+  AddBlame(0, 1, 0.5, &report);
+  EXPECT_THAT(
+      TextOf(report),
+      HasSubstr("Rank 2 (host b) is late in 2 of 2 steps; the others wait for it for "
+                "10 % of the time. Its host sleeps (step 0). Rests on all ranks of 10 of 12 "
+                "collectives, 2 of 2 steps that all ranks have, clocks known "
+                "within 150"));
+  // Levelled, it would not help much; and another one was later once.
+  AddWhatIf("rank 2 is as fast as the others", 0.5, &report);
+  report.mutable_blame(2)->set_caused_ms(3);
+  report.mutable_blame()->SwapElements(0, 2);
+  EXPECT_THAT(TextOf(report), HasSubstr("a step would take 500 "));
+  EXPECT_THAT(TextOf(report), HasSubstr("The longest single delay is that of rank 1"));
+  // What is hardly anything is no finding.
+  report.clear_blame();
+  AddBlame(0, 2, 0.2, &report);
+  EXPECT_THAT(TextOf(report), HasSubstr("No rank keeps the others waiting for long."));
+}
+
+TEST(FindingsTest, WaitingThatCostsNothingIsNoProblem) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 4, &report);
+  AddWhatIf("rank 2 is as fast as the others", 4, &report);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "bad");
+  report.clear_what_if();
+  AddWhatIf("rank 2 is as fast as the others", 0, &report);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "info");
+  EXPECT_THAT(TextOf(report), HasSubstr("a step would hardly be shorter"));
+}
+
+TEST(FindingsTest, WhatWasOutsideOfTheStepsIsNoStepsLateness) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 1000, &report);
+  report.mutable_blame(0)->clear_step();
+  EXPECT_EQ(VerdictOf(report, "straggler"), "good");
+}
+
+TEST(FindingsTest, ExecutionsMatchedByOrderAloneAreNotGood) {
+  RunReport report = TwoHosts();
+  report.mutable_evidence()->set_matched_by_order(true);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "info");
+  EXPECT_THAT(TextOf(report), HasSubstr("executions matched by their order alone"));
+}
+
+// Without steps a rank may be late in each of the 12 collectives by what the clocks are off.
+TEST(FindingsTest, WithoutStepsEveryCollectiveCounts) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->clear_step_ms();
+  report.mutable_run()->clear_step_mean_ms();
+  report.mutable_run()->set_wall_ms(40);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  report.mutable_evidence()->set_clock_uncertainty_ms(0.01);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "good");
+}
+
+TEST(FindingsTest, APathThatCouldNotBeFoundLeavesItsAnswersUnknown) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->set_events(0);
+  report.clear_path();
+  ReportedStage& stage = *report.add_stages();
+  stage.set_name("path");
+  stage.set_state("failed");
+  stage.set_note("a kernel ends before it begins");
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  EXPECT_EQ(VerdictOf(report, "network"), "unknown");
+  EXPECT_THAT(TextOf(report), HasSubstr("a kernel ends before it begins"));
+}
+
+TEST(FindingsTest, LatenessThatClocksMayBeOffByIsNotKnown) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 2.5, &report);
+  report.mutable_evidence()->set_clock_uncertainty_ms(5);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("Whether a rank is late by less than 5.00 ms is not known."));
+  AddBlame(1, 1, 9, &report);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "bad");
+}
+
+TEST(FindingsTest, WaitingThatIsNobodysDoingIsNotGood) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->set_wall_ms(40);
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    RankWait& wait = *report.add_rank_waits();
+    wait.set_rank(rank);
+    wait.set_waited_ms(8);
+  }
+  EXPECT_EQ(VerdictOf(report, "straggler"), "info");
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("Ranks wait for each other for 20 % of the time, but none"));
+}
+
+TEST(FindingsTest, WhatIsLackingComesFirstAndLeavesTheRestUnknown) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 2.5, &report);
+  report.mutable_evidence()->set_job_ranks(6);
+  report.mutable_evidence()->add_missing_ranks(4);
+  report.mutable_evidence()->add_missing_ranks(5);
+  EXPECT_FALSE(CanCompareRanks(report.evidence()));
+  EXPECT_THAT(TextOf(report), ::testing::StartsWith("No profile has the work of ranks 4, 5 of 6."));
+  EXPECT_THAT(TextOf(report), HasSubstr("4 of 6 ranks"));
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  EXPECT_EQ(VerdictOf(report, "network"), "unknown");
+  report.mutable_evidence()->clear_missing_ranks();
+  LostEvents& lost = *report.mutable_evidence()->add_lost();
+  lost.set_rank(1);
+  lost.set_collectives(3);
+  lost.set_expected(10);
+  EXPECT_THAT(TextOf(report), ::testing::StartsWith("The profile of rank 1 has 3 of the 10 coll"));
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  report.mutable_evidence()->clear_lost();
+  report.mutable_evidence()->add_unknown_clocks(3);
+  EXPECT_THAT(TextOf(report), ::testing::StartsWith("Nothing ties the clock of rank 3"));
+  EXPECT_EQ(VerdictOf(report, "clocks"), "unknown");
+}
+
+TEST(FindingsTest, ASlowLinkIsNamedWithWhatItCosts) {
+  RunReport report = TwoHosts();
+  report.set_link_ranks(4);
+  EXPECT_EQ(VerdictOf(report, "links"), "unknown");
+  report.set_link_ranks_compared(4);
+  EXPECT_EQ(VerdictOf(report, "links"), "good");
+  ReportedLink& link = *report.add_slow_links();
+  link.set_rank(2);
+  link.set_times_slower(2.5);
+  link.set_cost_ms(7);
+  link.set_transfers(30);
+  link.set_compared_with(90);
+  EXPECT_EQ(VerdictOf(report, "links"), "bad");
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("The link of rank 2 (host b) is 2.5 times slower than the others'; if it "
+                        "were not, a step would take 7.00 ms less."));
+  EXPECT_THAT(TextOf(report), HasSubstr("Rests on 30 of its transfers beside 90 of others."));
+  link.add_or_ranks(3);
+  EXPECT_THAT(TextOf(report), HasSubstr("The link of rank 2 (host b) or rank 3 (host b) is"));
+}
+
+TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
+  RunReport report = TwoHosts();
+  report.mutable_happens_before()->set_violations_before(7);
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("Clocks were up to 47.0 ms off and are now known within 150"));
+  EXPECT_THAT(TextOf(report), HasSubstr("7 of 10 collectives ended before they began"));
+  report.mutable_happens_before()->set_violations_after(1);
+  EXPECT_THAT(TextOf(report), HasSubstr("Clocks contradict 1 of 10 collectives."));
+  report = TwoHosts();
+  report.mutable_nodes(1)->set_offset_ms(0.1);
+  EXPECT_THAT(TextOf(report), HasSubstr("Clocks agree"));
+  EXPECT_EQ(VerdictOf(report, "clocks"), "good");
+  // Known within a quarter of a step they do not tell who is late.
+  report.mutable_evidence()->set_clock_uncertainty_ms(5);
+  EXPECT_EQ(VerdictOf(report, "clocks"), "info");
+}
+
+TEST(FindingsTest, NetworkOrComputation) {
+  RunReport report = TwoHosts();
+  EXPECT_THAT(TextOf(report), HasSubstr("40 % of the critical path is exposed communication."));
+  AddWhatIf(kHalfTheCommunication, 4, &report);
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("If it took half the time, a step would take 16.0 ms in place of 20.0 ms"));
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("What would help most: if communication takes half the time, a step takes "
+                        "16.0 ms, 4.00 ms less in the mean."));
+  // What is beside it takes as long.
+  report.mutable_what_if(0)->set_step_ms(19.9);
+  report.mutable_what_if(0)->set_saved_ms(0.1);
+  EXPECT_THAT(TextOf(report), HasSubstr("but a faster network would hardly help"));
+  report.clear_what_if();
+  for (PathPart& part : *report.mutable_path()) {
+    if (part.kind() == "communication") part.set_ms(1);
+  }
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("Mostly not the network: 7.7 % of the critical path is exposed "
+                        "communication, 92 % is computation."));
+}
+
+TEST(FindingsTest, LogsOfCollectivesAloneSayNothingAboutTheRest) {
+  RunReport report = TwoHosts();
+  report.clear_path();
+  report.mutable_run()->set_wall_ms(40);
+  report.mutable_evidence()->set_communication_only(true);
+  RankWait& wait = *report.add_rank_waits();
+  wait.set_transfer_ms(20);
+  EXPECT_EQ(VerdictOf(report, "network"), "unknown");
+  EXPECT_THAT(TextOf(report), HasSubstr("moves data for 50 % of the time"));
+}
+
+TEST(FindingsTest, PeriodsAreNotCalledSteps) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->set_step_word("period");
+  AddWhatIf(kHalfTheCommunication, 4, &report);
+  EXPECT_THAT(TextOf(report), HasSubstr("2 periods of 20.0 ms in the median."));
+  EXPECT_THAT(TextOf(report), HasSubstr("The profiles mark no steps"));
+  EXPECT_THAT(TextOf(report), Not(HasSubstr("a step")));
+}
+
+TEST(FindingsTest, WhatIsNotKnownIsNotSaid) {
+  EXPECT_THAT(TextOf(RunReport()), Not(HasSubstr("Clocks")));
+  EXPECT_THAT(TextOf(RunReport()), Not(HasSubstr("network")));
+}
+
+TEST(ContradictionsTest, ARightReportHasNone) {
+  RunReport report = TwoHosts();
+  AddWhatIf(kHalfTheCommunication, 4, &report);
+  EXPECT_THAT(ContradictionsOf(report), IsEmpty());
+}
+
+TEST(ContradictionsTest, StepLengthsAreEverywhereEqual) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->set_step_ms(25);
+  EXPECT_THAT(ContradictionsOf(report),
+              ElementsAre(HasSubstr("the header's step is not the median")));
+  report = TwoHosts();
+  report.mutable_path(0)->set_ms(14);
+  EXPECT_THAT(ContradictionsOf(report), ElementsAre(HasSubstr("step 0 takes 20 ms, its path 22")));
+  report = TwoHosts();
+  AddWhatIf(kHalfTheCommunication, 4, &report);
+  report.mutable_what_if(0)->set_step_ms(10);
+  EXPECT_THAT(ContradictionsOf(report), ElementsAre(HasSubstr("begins with a step of 14 ms")));
+}
+
+TEST(ContradictionsTest, HalvingCommunicationSavesNoMoreThanHalfOfIt) {
+  RunReport report = TwoHosts();
+  AddWhatIf(kHalfTheCommunication, 8, &report);
+  EXPECT_THAT(ContradictionsOf(report), ElementsAre("half of 40 % communication saves 40 %"));
+}
+
+TEST(ContradictionsTest, AFindingThatNeedsAllRanksIsNotMadeWithoutThem) {
+  RunReport report = TwoHosts();
+  AddFindings(&report);
+  report.mutable_evidence()->add_missing_ranks(4);
+  EXPECT_THAT(FindContradictions(report),
+              ::testing::Contains(HasSubstr("needs ranks that are not known")));
+}
+
+}  // namespace
+}  // namespace meridian

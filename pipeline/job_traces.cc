@@ -1,0 +1,73 @@
+#include "pipeline/job_traces.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "chakra_export/pytorch/link_report.pb.h"
+#include "chakra_export/pytorch/pytorch_workload.h"
+#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/xspace/xspace_exporter.h"
+#include "pipeline/run_files.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
+
+namespace meridian {
+
+std::vector<std::string> JobTraces::All() const {
+  std::vector<std::string> all = xspaces;
+  all.insert(all.end(), host_traces.begin(), host_traces.end());
+  all.insert(all.end(), device_traces.begin(), device_traces.end());
+  return all;
+}
+
+JobTraces SortTraces(FileSystem& file_system, const std::vector<std::string>& paths) {
+  JobTraces traces;
+  for (const std::string& path : paths) {
+    const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, path);
+    if (!kind.ok()) continue;
+    if (*kind == TraceKind::kXSpace) traces.xspaces.push_back(path);
+    if (*kind == TraceKind::kPytorchEt) traces.host_traces.push_back(path);
+    if (*kind == TraceKind::kKineto) traces.device_traces.push_back(path);
+  }
+  return traces;
+}
+
+absl::StatusOr<JobTraces> FindJobTraces(FileSystem& file_system, const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders, FindRunFolders(file_system, run_dir));
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
+    std::sort(names.begin(), names.end(), NaturalLess);
+    for (const std::string& name : names) paths.push_back(absl::StrCat(folder, "/", name));
+  }
+  return SortTraces(file_system, paths);
+}
+
+absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const std::string& prefix,
+                       const JobExportOptions& options) {
+  if (!traces.xspaces.empty() && !traces.device_traces.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("there are XSpaces (", traces.xspaces[0],
+                                                   ") and Kineto traces (", traces.device_traces[0],
+                                                   "): they are of two jobs"));
+  }
+  if (!traces.xspaces.empty()) {
+    XSpaceExportOptions exported;
+    exported.reader.input = options.input;
+    exported.progress = options.progress;
+    return ExportXSpaces(file_system, traces.xspaces, prefix, exported).status();
+  }
+  if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are ", traces.host_traces.size(), " execution traces of PyTorch and ",
+        traces.device_traces.size(), " Kineto traces; expected one of each for every rank"));
+  }
+  PytorchWorkloadOptions linked;
+  linked.input = options.input;
+  linked.progress = options.progress;
+  return ConvertPytorchWorkload(file_system, traces.host_traces, traces.device_traces, prefix,
+                                linked)
+      .status();
+}
+
+}  // namespace meridian

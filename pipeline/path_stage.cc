@@ -1,0 +1,512 @@
+#include "pipeline/path_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/graph/step_times.h"
+#include "critical_path/job/blame.h"
+#include "critical_path/job/job_analysis.h"
+#include "critical_path/what_if/what_if.h"
+#include "critical_path/what_if/what_if_edits.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/time_units.h"
+
+namespace meridian {
+namespace {
+
+// Replays of larger graphs would take longer than they are worth.
+constexpr size_t kMaxWhatIfEvents = 3000000;
+
+// Kinds of events in the timeline, by their positions.
+enum TimelineKind : int { kComputation, kTransfer, kWait, kCopy, kHostCall, kGap };
+constexpr absl::string_view kTimelineKinds[] = {"computation", "transfer", "wait",
+                                                "copy",        "host",     "gap"};
+
+// What people call what time is spent on.
+absl::string_view LabelOf(BoundBy bound_by) {
+  switch (bound_by) {
+    case BoundBy::kNothing:
+      return "nothing";
+    case BoundBy::kCpu:
+      return "host calls";
+    case BoundBy::kDataLoading:
+      return "loading data";
+    case BoundBy::kGpuCompute:
+      return "computation";
+    case BoundBy::kGpuCommunication:
+      return "communication";
+    case BoundBy::kKernelKernelOverhead:
+      return "pauses between kernels";
+    case BoundBy::kKernelLaunchOverhead:
+      return "launching kernels";
+    case BoundBy::kHostGap:
+      return "host, not in the trace";
+    case BoundBy::kOtherRanks:
+      return "waiting for other ranks";
+    case BoundBy::kNotInTrace:
+      return "device, not in the trace";
+    case BoundBy::kBeforeStep:
+      return "before the step";
+  }
+  return "";
+}
+
+// What a rank did longer than the others, in words: so long for one reason, most of it in one op.
+std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
+  const std::string time = absl::StrFormat("%.2f ms", static_cast<double>(time_ps) * kMsPerPs);
+  const std::string op = time_ps > row.time_ps ? absl::StrCat("most in ", row.op) : row.op;
+  const std::string after = row.after.empty() ? "" : absl::StrCat(", after ", row.after);
+  const std::string parts = time_ps > row.time_ps
+                                ? absl::StrFormat(", the longest part, %.2f ms",
+                                                  static_cast<double>(row.time_ps) * kMsPerPs)
+                                : "";
+  switch (row.bound_by) {
+    case BoundBy::kGpuCompute:
+      return absl::StrCat("it computes ", time, " longer than the others (", op, ")");
+    case BoundBy::kCpu:
+      return absl::StrCat("its host's calls take ", time, " longer than those of the others (", op,
+                          ")");
+    case BoundBy::kDataLoading:
+      return absl::StrCat("it loads data ", time, " longer than the others (", op, ")");
+    case BoundBy::kKernelLaunchOverhead:
+      return absl::StrCat("its kernels start ", time, " later after their launch (", op, ")");
+    case BoundBy::kKernelKernelOverhead:
+      return absl::StrCat("it pauses ", time, " longer between kernels (", op, ")");
+    case BoundBy::kHostGap:
+      return absl::StrCat(
+          "its host does something that the trace does not show (sleeping, input, "
+          "Python) for ",
+          time, " longer than the others", parts, after);
+    case BoundBy::kGpuCommunication:
+      return absl::StrCat("it communicates ", time, " longer (", op, ")");
+    case BoundBy::kNotInTrace:
+      return absl::StrCat("its device waits, or is busy, for ", time,
+                          " with something that the trace does not show", parts, after);
+    case BoundBy::kBeforeStep:
+      return absl::StrCat("it begins the step ", time, " later");
+    case BoundBy::kNothing:
+    case BoundBy::kOtherRanks:
+      break;
+  }
+  return absl::StrCat("it comes ", time, " later (", op, ")");
+}
+
+class GraphDescription {
+ public:
+  GraphDescription(const PathGraph& graph, const GraphSource& source,
+                   const PathStageOptions& options, RunReport* report)
+      : graph_(graph), source_(source), options_(options), report_(report) {}
+
+  absl::Status Describe() {
+    ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
+    steps_ = FindStepTimes(graph_);
+    for (const StepTime& step : steps_.steps) lengths_ps_[step.step] = step.length_ps();
+    DescribeSteps();
+    // Without computation the time between collectives is not the host's, but unknown.
+    const bool communication_only = HoldsCommunicationOnly();
+    report_->mutable_evidence()->set_communication_only(communication_only);
+    if (!communication_only) DescribeBreakdown();
+    if (options_.can_compare_ranks) DescribeBlame();
+    if (options_.can_compare_ranks && !communication_only) DescribeWhatIf();
+    DescribeTimeline();
+    return absl::OkStatus();
+  }
+
+ private:
+  // Returns 0 for what is no step.
+  int64_t LengthPs(int64_t number) const {
+    const auto found = lengths_ps_.find(number);
+    return found == lengths_ps_.end() ? 0 : found->second;
+  }
+
+  bool HoldsCommunicationOnly() const {
+    std::vector<bool> communicates(graph_.events.size());
+    for (const GraphEdge& edge : graph_.edges) {
+      if (edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent) {
+        communicates[edge.event] = true;
+      }
+    }
+    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
+      const bool on_device = graph_.LaneOf(id).kind == TrackKind::kDevice;
+      if (on_device && !communicates[id]) return false;
+      // Hosts of logs do nothing but launch.
+      if (!on_device && graph_.events[id].category == EventCategory::kCpuOp) return false;
+    }
+    return true;
+  }
+
+  // More digits are only bytes.
+  static double Nanoseconds(double us) { return std::round(us * 1000) / 1000; }
+
+  double Ms(int64_t ps) const {
+    return static_cast<double>(ps - graph_.window_start_ps) * kMsPerPs;
+  }
+  double Us(int64_t ps) const {
+    return static_cast<double>(ps - graph_.window_start_ps) * kUsPerPs;
+  }
+
+  void DescribeSteps() {
+    RunSummary& run = *report_->mutable_run();
+    run.set_wall_ms(static_cast<double>(graph_.window_end_ps - graph_.window_start_ps) * kMsPerPs);
+    run.set_events(static_cast<int64_t>(graph_.events.size()));
+    for (const StepTime& step : steps_.steps) {
+      ReportedStep& row = *report_->add_steps();
+      row.set_step(step.step);
+      row.set_start_ms(Ms(step.start_ps));
+      row.set_end_ms(Ms(step.end_ps));
+    }
+    run.set_steps(static_cast<int64_t>(steps_.steps.size()));
+    const std::optional<int64_t> median_ps = steps_.MedianPs();
+    if (!median_ps.has_value()) return;
+    run.set_step_word(source_.step_word);
+    run.set_first_step_is_cut(steps_.before_end_ps.has_value() && steps_.steps.size() > 1);
+    std::vector<double> distances;
+    for (const StepTime& step : steps_.steps) {
+      distances.push_back(std::abs(static_cast<double>(step.length_ps() - *median_ps)) * kMsPerPs);
+    }
+    run.set_step_ms(static_cast<double>(*median_ps) * kMsPerPs);
+    run.set_step_mean_ms(static_cast<double>(*steps_.MeanPs()) * kMsPerPs);
+    run.set_step_spread_ms(Median(distances));
+  }
+
+  void DescribeBreakdown() {
+    std::map<std::tuple<std::optional<int64_t>, std::optional<int64_t>, BoundBy>, int64_t> parts;
+    std::set<BoundBy> kinds;
+    VisitPieces(graph_, path_, steps_, [&](const PathPiece& piece) {
+      // What was before the first step is in no length.
+      if (piece.bound_by == BoundBy::kNothing || piece.bound_by == BoundBy::kBeforeStep ||
+          piece.time_ps == 0) {
+        return;
+      }
+      const GraphEdge& edge = graph_.edges[piece.edge];
+      const GraphEventId event =
+          edge.event != kNoEvent ? edge.event : graph_.instants[edge.to].event;
+      std::optional<int64_t> step, rank;
+      if (event != kNoEvent) rank = graph_.LaneOf(event).rank;
+      if (piece.step.has_value()) step = steps_.steps[*piece.step].step;
+      parts[{step, rank, piece.bound_by}] += piece.time_ps;
+      kinds.insert(piece.bound_by);
+    });
+    for (const auto& [key, time_ps] : parts) {
+      PathPart& part = *report_->add_path();
+      if (std::get<0>(key).has_value()) part.set_step(*std::get<0>(key));
+      if (std::get<1>(key).has_value()) part.set_rank(*std::get<1>(key));
+      part.set_kind(std::string(BoundByName(std::get<2>(key), source_.without_gpus)));
+      part.set_ms(static_cast<double>(time_ps) * kMsPerPs);
+    }
+    for (BoundBy bound_by : kinds) {
+      PathKind& kind = *report_->add_path_kinds();
+      kind.set_kind(std::string(BoundByName(bound_by, source_.without_gpus)));
+      kind.set_label(std::string(LabelOf(bound_by)));
+    }
+  }
+
+  // One row for each step and rank: what most of the time was spent on says why.
+  void DescribeBlame() {
+    struct Cause {
+      int64_t time_ps = 0;
+      const BlameRow* largest = nullptr;
+    };
+    const Blame blame = FindBlame(graph_);
+    std::map<std::pair<std::optional<int64_t>, int64_t>, std::map<BoundBy, Cause>> causes;
+    for (const BlameRow& row : blame.rows) {
+      Cause& cause = causes[{row.step, row.rank}][row.bound_by];
+      cause.time_ps += row.time_ps;
+      if (cause.largest == nullptr || row.time_ps > cause.largest->time_ps) cause.largest = &row;
+    }
+    std::vector<BlamePart> parts;
+    for (const auto& [key, of_rank] : causes) {
+      BlamePart part;
+      double whole_ms = report_->run().wall_ms();
+      if (key.first.has_value()) {
+        part.set_step(*key.first);
+        const int64_t length_ps = LengthPs(*key.first);
+        if (length_ps > 0) whole_ms = static_cast<double>(length_ps) * kMsPerPs;
+      }
+      int64_t sum_ps = 0;
+      const Cause* most = nullptr;
+      for (const auto& [bound_by, cause] : of_rank) {
+        sum_ps += cause.time_ps;
+        if (most == nullptr || cause.time_ps > most->time_ps) most = &cause;
+      }
+      part.set_rank(key.second);
+      part.set_caused_ms(static_cast<double>(sum_ps) * kMsPerPs);
+      part.set_share(whole_ms > 0 ? part.caused_ms() / whole_ms : 0);
+      part.set_op(most->largest->op);
+      part.set_reason(ReasonOf(most->time_ps, *most->largest));
+      parts.push_back(std::move(part));
+    }
+    std::stable_sort(parts.begin(), parts.end(), [](const BlamePart& a, const BlamePart& b) {
+      return a.caused_ms() > b.caused_ms();
+    });
+    std::map<int64_t, double> by_rank;
+    for (const BlamePart& part : parts) {
+      if (part.has_step() || steps_.steps.empty()) by_rank[part.rank()] += part.caused_ms();
+      *report_->add_blame() = part;
+    }
+    const auto most =
+        std::max_element(by_rank.begin(), by_rank.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != by_rank.end()) straggler_ = most->first;
+  }
+
+  // What the run would take if: its schedule, run again.
+  void DescribeWhatIf() {
+    if (graph_.events.size() > kMaxWhatIfEvents) {
+      report_->add_notes("the run has too many events to ask what would help; choose fewer steps");
+      return;
+    }
+    std::vector<std::pair<std::string, std::string>> edits = {
+        {kHalfTheCommunication, "scale category=communication 0.5"},
+        {"computation takes half the time", "scale category=compute 0.5"},
+        {"hosts never keep the device waiting", "set category=host_gap 0us"},
+        {"kernels start as soon as they are launched", "set category=launch 0us"}};
+    if (straggler_.has_value()) {
+      edits.push_back({absl::StrCat("rank ", *straggler_, " is as fast as the others"),
+                       absl::StrCat("level rank=", *straggler_)});
+    }
+    for (const SlowRank& slow : options_.slow_ranks) {
+      edits.push_back(
+          {SlowLinkWhatIf(slow.rank), absl::StrFormat("scale category=communication with=%d %.6f",
+                                                      slow.rank, 1 / slow.times_slower)});
+    }
+    // Of one step, or of the whole where there are none.
+    const double unit_ms = UnitMs(steps_, path_);
+    for (const auto& [what, text] : edits) {
+      const absl::StatusOr<std::vector<WhatIfEdit>> parsed = ParseWhatIfEdits(text);
+      if (!parsed.ok()) continue;
+      const absl::StatusOr<WhatIfResult> result = RunWhatIf(graph_, path_, false, *parsed);
+      // What matches nothing would not help either.
+      if (!result.ok()) continue;
+      WhatIfPart& part = *report_->add_what_if();
+      part.set_what(what);
+      part.set_step_ms(UnitMs(FindStepTimes(result->schedule.graph), result->path));
+      part.set_saved_ms(unit_ms - part.step_ms());
+    }
+  }
+
+  static double UnitMs(const StepTimes& steps, const CriticalPath& path) {
+    return static_cast<double>(steps.MeanPs().value_or(path.length_ps)) * kMsPerPs;
+  }
+
+  // Which steps fit into the timeline: the longest first.
+  std::set<int64_t> ShownSteps(bool* truncated) const {
+    std::map<int64_t, size_t> counts;
+    for (const GraphEvent& event : graph_.events) ++counts[event.step];
+    std::vector<int64_t> order;
+    for (const auto& [step, count] : counts) order.push_back(step);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return LengthPs(a) > LengthPs(b); });
+    std::set<int64_t> shown;
+    size_t events = 0;
+    for (int64_t step : order) {
+      if (!shown.empty() && events + counts[step] > kMaxTimelineEvents) {
+        *truncated = true;
+        continue;
+      }
+      events += counts[step];
+      shown.insert(step);
+    }
+    return shown;
+  }
+
+  // When the last member of a collective had come: by event of a member.
+  std::map<GraphEventId, InstantId> MeetingsByEvent() const {
+    std::map<GraphEventId, InstantId> meetings;
+    std::set<InstantId> instants;
+    for (const GraphMeeting& meeting : graph_.meetings) instants.insert(meeting.instant);
+    for (const GraphEdge& edge : graph_.edges) {
+      if (instants.count(edge.to) == 0) continue;
+      const Instant& from = graph_.instants[edge.from];
+      if (from.is_start && from.event != kNoEvent) meetings[from.event] = edge.to;
+    }
+    return meetings;
+  }
+
+  using EventsByLane = std::map<std::tuple<int64_t, bool, LaneId>, std::vector<GraphEventId>>;
+
+  // One step may have more events than a page can bear: the longest stay. Returns whether some were
+  // left out.
+  bool LeaveOutShortest(EventsByLane* lanes) const {
+    std::vector<int64_t> durations;
+    for (const auto& [key, ids] : *lanes) {
+      for (GraphEventId id : ids) durations.push_back(graph_.events[id].duration_ps);
+    }
+    if (durations.size() <= kMaxTimelineEvents) return false;
+    const auto bound = durations.begin() + kMaxTimelineEvents;
+    std::nth_element(durations.begin(), bound, durations.end(), std::greater<>());
+    const int64_t shortest_ps = *bound;
+    for (auto& [key, ids] : *lanes) {
+      ids.erase(std::remove_if(
+                    ids.begin(), ids.end(),
+                    [&](GraphEventId id) { return graph_.events[id].duration_ps <= shortest_ps; }),
+                ids.end());
+    }
+    return true;
+  }
+
+  int KindOf(const GraphEvent& event, bool communicates) const {
+    if (communicates) return kTransfer;
+    if (graph_.lanes[event.lane].kind == TrackKind::kHost) return kHostCall;
+    return event.category == EventCategory::kMemcpy || event.category == EventCategory::kMemset
+               ? kCopy
+               : kComputation;
+  }
+
+  void DescribeTimeline() {
+    Timeline& timeline = *report_->mutable_timeline();
+    bool truncated = false;
+    const std::set<int64_t> shown = ShownSteps(&truncated);
+    timeline.set_truncated(truncated);
+    for (absl::string_view kind : kTimelineKinds) timeline.add_kinds(std::string(kind));
+    const std::map<GraphEventId, InstantId> meetings = MeetingsByEvent();
+    std::set<GraphEventId> communicates;
+    for (const GraphEdge& edge : graph_.edges) {
+      if (edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent) {
+        communicates.insert(edge.event);
+      }
+    }
+    // Lanes with events, those of a rank together, devices first.
+    EventsByLane lanes;
+    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
+      const GraphEvent& event = graph_.events[id];
+      if (shown.count(event.step) == 0 || event.duration_ps <= 0) continue;
+      const Lane& lane = graph_.lanes[event.lane];
+      lanes[{lane.rank, lane.kind == TrackKind::kHost, event.lane}].push_back(id);
+    }
+    if (LeaveOutShortest(&lanes)) timeline.set_truncated(true);
+    std::map<LaneId, int> lane_numbers;
+    std::map<GraphEventId, int> positions;
+    std::map<NameId, int> names;
+    TimelineEvents& events = *timeline.mutable_events();
+    const auto add = [&](int lane, GraphEventId id, int kind, int64_t start_ps, int64_t end_ps) {
+      const NameId name = graph_.events[id].name;
+      const auto [known, is_new] = names.insert({name, timeline.names_size()});
+      if (is_new) timeline.add_names(std::string(graph_.names.Get(name)));
+      events.add_lane(lane);
+      events.add_name(known->second);
+      events.add_kind(kind);
+      events.add_start_us(Nanoseconds(Us(start_ps)));
+      events.add_duration_us(Nanoseconds(static_cast<double>(end_ps - start_ps) * kUsPerPs));
+    };
+    for (auto& [key, ids] : lanes) {
+      const Lane& lane = graph_.lanes[std::get<2>(key)];
+      const int number = timeline.lanes_size();
+      lane_numbers[std::get<2>(key)] = number;
+      TimelineLane& described = *timeline.add_lanes();
+      described.set_rank(lane.rank);
+      // Some traces only number them.
+      const bool is_number = absl::c_all_of(lane.thread, absl::ascii_isdigit);
+      described.set_name(absl::StrCat(!is_number                      ? ""
+                                      : lane.kind == TrackKind::kHost ? "thread "
+                                                                      : "stream ",
+                                      lane.thread));
+      std::stable_sort(ids.begin(), ids.end(), [&](GraphEventId a, GraphEventId b) {
+        return graph_.events[a].start_ps < graph_.events[b].start_ps;
+      });
+      for (GraphEventId id : ids) {
+        const GraphEvent& event = graph_.events[id];
+        const int64_t end_ps = event.start_ps + event.duration_ps;
+        const auto meeting = meetings.find(id);
+        int64_t start_ps = event.start_ps;
+        if (meeting != meetings.end()) {
+          const int64_t met_ps = std::clamp(graph_.Time(meeting->second), start_ps, end_ps);
+          if (met_ps > start_ps) add(number, id, kWait, start_ps, met_ps);
+          start_ps = met_ps;
+        }
+        positions[id] = events.lane_size();
+        add(number, id, KindOf(event, meeting != meetings.end() || communicates.count(id) > 0),
+            start_ps, end_ps);
+      }
+    }
+    DescribeTimelinePath(lane_numbers, &timeline);
+    DescribeTimelineCollectives(meetings, positions, &timeline);
+  }
+
+  void DescribeTimelinePath(const std::map<LaneId, int>& lane_numbers, Timeline* timeline) const {
+    TimelinePath& path = *timeline->mutable_path();
+    for (EdgeId id : path_.edges) {
+      const GraphEdge& edge = graph_.edges[id];
+      if (edge.weight_ps <= 0) continue;
+      int lane = -1;
+      if (edge.event != kNoEvent) {
+        const auto found = lane_numbers.find(graph_.events[edge.event].lane);
+        if (found != lane_numbers.end()) lane = found->second;
+      }
+      path.add_lane(lane);
+      path.add_start_us(Us(graph_.Time(edge.from)));
+      path.add_end_us(Us(graph_.Time(edge.to)));
+      path.add_kind(edge.bound_by == BoundBy::kGpuCommunication ? kTransfer
+                    : edge.bound_by == BoundBy::kGpuCompute     ? kComputation
+                    : edge.bound_by == BoundBy::kCpu            ? kHostCall
+                                                                : kGap);
+    }
+  }
+
+  void DescribeTimelineCollectives(const std::map<GraphEventId, InstantId>& meetings,
+                                   const std::map<GraphEventId, int>& positions,
+                                   Timeline* timeline) const {
+    std::map<InstantId, std::vector<int>> members;
+    for (const auto& [event, instant] : meetings) {
+      const auto position = positions.find(event);
+      if (position != positions.end()) members[instant].push_back(position->second);
+    }
+    TimelineCollectives& collectives = *timeline->mutable_collectives();
+    for (const GraphMeeting& meeting : graph_.meetings) {
+      const auto found = members.find(meeting.instant);
+      if (found == members.end() || found->second.size() < 2) continue;
+      collectives.add_name(std::string(graph_.names.Get(meeting.name)));
+      collectives.add_members()->mutable_events()->Add(found->second.begin(), found->second.end());
+    }
+  }
+
+  const PathGraph& graph_;
+  const GraphSource& source_;
+  const PathStageOptions& options_;
+  RunReport* const report_;
+  CriticalPath path_;
+  StepTimes steps_;
+  // By the steps' numbers.
+  absl::flat_hash_map<int64_t, int64_t> lengths_ps_;
+  std::optional<int64_t> straggler_;
+};
+
+}  // namespace
+
+absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
+                          const PathStageOptions& options, RunReport* report) {
+  JobInput input;
+  input.traces = traces;
+  input.files = options.input;
+  JobOptions job;
+  job.progress = options.progress;
+  job.allow_missing_ranks = true;
+  ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
+  for (const std::string& note : analysis.source.notes) report->add_notes(note);
+  return DescribeGraph(analysis.graph, analysis.source, options, report);
+}
+
+absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
+                           const PathStageOptions& options, RunReport* report) {
+  return GraphDescription(graph, source, options, report).Describe();
+}
+
+std::string SlowLinkWhatIf(int64_t rank) {
+  return absl::StrCat("the link of rank ", rank, " is as fast as the others'");
+}
+
+}  // namespace meridian

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a run went: the critical path across its ranks, who kept others waiting and why,
+// what would help, and a timeline to see it on.
+#ifndef PIPELINE_PATH_STAGE_H_
+#define PIPELINE_PATH_STAGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/graph_source.h"
+#include "critical_path/graph/path_graph.h"
+#include "report/run_report.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+
+namespace meridian {
+
+// A rank whose link is slower than others'.
+struct SlowRank {
+  int64_t rank = 0;
+  double times_slower = 1;
+};
+
+struct PathStageOptions {
+  InputFileOptions input;
+  // Whether all ranks are there with all their events, on clocks that are known. Otherwise nobody
+  // is blamed, and nothing is asked what would help.
+  bool can_compare_ranks = true;
+  // What if their links were as fast as the others' is asked, too.
+  std::vector<SlowRank> slow_ranks;
+  // Called before each file is read; may be null.
+  std::function<void(size_t position)> progress;
+};
+
+// Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of
+// the run what steps take. Errors are those of AnalyzeJob.
+absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
+                          const PathStageOptions& options, RunReport* report);
+
+// The same for a graph at hand.
+absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
+                           const PathStageOptions& options, RunReport* report);
+
+// What the answer to "what if communication took half the time" is called in what_if.
+inline constexpr char kHalfTheCommunication[] = "communication takes half the time";
+
+// What the answer to "what if a rank's link were as fast as the others'" is called in what_if.
+std::string SlowLinkWhatIf(int64_t rank);
+
+// Pages stay usable with so many events; those of the longest steps come first.
+inline constexpr size_t kMaxTimelineEvents = 100000;
+
+}  // namespace meridian
+
+#endif  // PIPELINE_PATH_STAGE_H_

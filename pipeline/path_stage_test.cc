@@ -1,0 +1,78 @@
+#include "pipeline/path_stage.h"
+
+#include <string>
+
+#include "critical_path/what_if/testing/all_reduce_job.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "report/run_report.pb.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Rank 1 comes 100 us later: it computes 90 us longer, and its host has 10 us more of a gap.
+class PathStageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    PathStageOptions options;
+    options.slow_ranks = {{1, 2.0}};
+    ASSERT_OK(
+        DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), GraphSource(), options, &report_));
+  }
+
+  RunReport report_;
+};
+
+TEST_F(PathStageTest, ThePathIsTheWholeRun) {
+  double path_ms = 0;
+  for (const PathPart& part : report_.path()) path_ms += part.ms();
+  EXPECT_NEAR(path_ms, report_.run().wall_ms(), 1e-9);
+  EXPECT_NEAR(report_.run().wall_ms(), (20 + 140 + 5 + kTransferUs) * 1e-3, 1e-9);
+  // There are no steps in it.
+  EXPECT_EQ(report_.run().steps(), 0);
+  EXPECT_FALSE(report_.run().has_step_ms());
+}
+
+TEST_F(PathStageTest, WhoWasLateIsBlamedForWhatTookLonger) {
+  ASSERT_GT(report_.blame_size(), 0);
+  EXPECT_EQ(report_.blame(0).rank(), 1);
+  EXPECT_NEAR(report_.blame(0).caused_ms(), 0.1, 1e-6);
+  EXPECT_NEAR(report_.blame(0).share(), 0.1 / report_.run().wall_ms(), 1e-6);
+  EXPECT_THAT(report_.blame(0).reason(), HasSubstr("0.09 ms longer"));
+}
+
+TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
+  bool levelled = false;
+  for (const WhatIfPart& part : report_.what_if()) {
+    EXPECT_NEAR(part.step_ms() + part.saved_ms(), report_.run().wall_ms(), 1e-9) << part.what();
+    if (part.what() == SlowLinkWhatIf(1)) {
+      EXPECT_NEAR(part.saved_ms(), kTransferUs / 2 * 1e-3, 1e-6);
+    }
+    if (part.what() != "rank 1 is as fast as the others") continue;
+    levelled = true;
+    EXPECT_NEAR(part.saved_ms(), 0.1, 1e-3);
+  }
+  EXPECT_TRUE(levelled);
+}
+
+TEST_F(PathStageTest, TheTimelineTellsWaitingFromTransfer) {
+  const Timeline& timeline = report_.timeline();
+  EXPECT_FALSE(timeline.truncated());
+  ASSERT_THAT(timeline.collectives().members(), SizeIs(1));
+  ASSERT_THAT(timeline.collectives().members(0).events(), SizeIs(2));
+  double waited_us = 0, transfer_us = 0;
+  for (int i = 0; i < timeline.events().lane_size(); ++i) {
+    const std::string& kind = timeline.kinds(timeline.events().kind(i));
+    if (kind == "wait") waited_us += timeline.events().duration_us(i);
+    if (kind == "transfer") transfer_us += timeline.events().duration_us(i);
+  }
+  EXPECT_NEAR(waited_us, 100, 1e-6);
+  EXPECT_NEAR(transfer_us, 2 * kTransferUs, 1e-6);
+}
+
+}  // namespace
+}  // namespace meridian

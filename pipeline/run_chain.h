@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole chain, from the profiles of a run to one report:
+//
+//   align      clocks, happens-before, the combined profile, files for viewers
+//   chakra     execution traces
+//   path       critical path, blame, what-if, timeline
+//   simulate   calibration, simulated against measured
+//   report     report.html and report.json
+//
+// Everything goes into one folder. A stage whose inputs did not change since the last time is not run
+// again. A stage that can not do its work says why in the report; the others go on.
+#ifndef PIPELINE_RUN_CHAIN_H_
+#define PIPELINE_RUN_CHAIN_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipeline/combine_run.h"
+#include "report/run_report.pb.h"
+#include "trace_alignment/combine/combine_report.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+
+namespace meridian {
+
+struct ChainRequest {
+  // Files and how clocks are found; its outputs are set by the chain.
+  CombineRequest combine;
+  // What else tells runs apart: the flags, as text.
+  std::string options;
+  // Execution traces of PyTorch, which Chakra traces need; may be empty.
+  std::vector<std::string> host_traces;
+  // Profiles of a sweep on the same machine; empty to calibrate with the run itself.
+  std::vector<std::string> sweep;
+  std::string output_dir;
+  // Names of stages; empty for all. `align` is always run.
+  std::set<std::string> stages;
+  // Runs all stages again.
+  bool force = false;
+  // What the user called, and of which version, for the report.
+  std::string command;
+  std::string version;
+};
+
+struct ChainResult {
+  RunReport report;
+  CombineReport combined;
+};
+
+// Returns the part of the report that alignment knows, with its findings.
+RunReport AlignmentReport(const CombineReport& combined, const std::string& title);
+
+// The names of the stages, in their order.
+const std::vector<std::string>& ChainStages();
+
+// Errors are those of alignment, and of the environment.
+absl::StatusOr<ChainResult> RunChain(FileSystem& file_system, const ChainRequest& request);
+
+}  // namespace meridian
+
+#endif  // PIPELINE_RUN_CHAIN_H_

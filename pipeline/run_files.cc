@@ -1,0 +1,266 @@
+#include "pipeline/run_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/xplane/node_ids.h"
+
+namespace meridian {
+namespace {
+
+// Kineto traces have no suffix of their own; those that end in .json, and logs of NCCL Inspector,
+// are told by their content.
+constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz", ".json",
+                                                ".json.gz",   ".log",          ".log.gz"};
+constexpr absl::string_view kSnapshotSuffixes[] = {
+    ".snapshots.jsonl",         ".snapshots.jsonl.gz", ".snapshots.pb",  ".snapshot_pairs.jsonl",
+    ".snapshot_pairs.jsonl.gz", ".snapshot_pairs.pb",  ".snapshot.jsonl"};
+
+// Returns the name without the suffix that makes it one of a kind; nullopt when it has none.
+template <size_t kCount>
+std::optional<absl::string_view> Stem(absl::string_view name,
+                                      const absl::string_view (&suffixes)[kCount]) {
+  for (absl::string_view suffix : suffixes) {
+    if (absl::EndsWith(name, suffix) && name.size() > suffix.size()) {
+      return absl::StripSuffix(name, suffix);
+    }
+  }
+  return std::nullopt;
+}
+
+bool IsJsonl(absl::string_view name) {
+  return absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz");
+}
+
+bool IsJson(absl::string_view name) {
+  return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".json");
+}
+
+bool IsLog(absl::string_view name) {
+  return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".log");
+}
+
+// Returns whether all of the file is JSON, one value or one after the other, whatever it says.
+bool IsWholeJson(FileSystem& file_system, const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(file_system, path, {});
+  if (!file.ok()) return false;
+  JsonCutter cutter(file->bytes(), 0, JsonChecks::kAll);
+  while (cutter.status().ok() && !cutter.AtEnd()) cutter.CutValue();
+  return cutter.status().ok();
+}
+
+// JSON and logs that are no profiles: execution traces, reports, what viewers made. What is damaged,
+// so that it cannot be told, is none of these: its reader refuses it.
+bool IsNoProfile(FileSystem& file_system, const std::string& path) {
+  if (!IsJson(path) && !IsLog(path)) return false;
+  const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, path);
+  if (IsLog(path)) return !kind.ok() || *kind != TraceKind::kInspector;
+  if (!kind.ok()) return false;
+  switch (*kind) {
+    case TraceKind::kPytorchEt:
+    case TraceKind::kCombinedKineto:
+    case TraceKind::kTraceJson:
+      return true;
+    case TraceKind::kUnknown:
+      return IsWholeJson(file_system, path);
+    default:
+      return false;
+  }
+}
+
+// The names of regular files in the folder, in natural order, without JSON that is no profile. What
+// is named like a profile and leads nowhere, or is a pipe, is an error: without it the run would be
+// another.
+absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
+                                                 const std::string& folder) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
+  std::vector<std::string> files;
+  for (std::string& name : names) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    const absl::StatusOr<FileKind> kind = file_system.Kind(path);
+    const bool may_be_profile = Stem(name, kTraceSuffixes).has_value() && !IsLog(name);
+    if (absl::IsNotFound(kind.status())) {
+      if (!may_be_profile) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a link that leads nowhere; remove it, or put the profile there"));
+    }
+    if (!kind.ok()) return kind.status();
+    if (*kind == FileKind::kOther && may_be_profile) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+    }
+    if (*kind != FileKind::kRegular || IsNoProfile(file_system, path)) continue;
+    files.push_back(std::move(name));
+  }
+  std::sort(files.begin(), files.end(), NaturalLess);
+  return files;
+}
+
+bool HasTraces(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(), [](const std::string& name) {
+    return Stem(name, kTraceSuffixes).has_value();
+  });
+}
+
+// The folders below `folder` that hold profiles.
+absl::StatusOr<std::vector<std::string>> RunsBelow(FileSystem& file_system,
+                                                   const std::string& folder) {
+  std::vector<std::string> runs;
+  const absl::StatusOr<FileKind> kind = file_system.Kind(folder);
+  if (absl::IsNotFound(kind.status())) return runs;
+  if (!kind.ok()) return kind.status();
+  if (*kind != FileKind::kDirectory) return runs;
+  ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
+  std::sort(names.begin(), names.end(), NaturalLess);
+  for (const std::string& name : names) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    const absl::StatusOr<FileKind> below = file_system.Kind(path);
+    if (!below.ok() || *below != FileKind::kDirectory) continue;
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, path));
+    if (HasTraces(files)) runs.push_back(path);
+  }
+  return runs;
+}
+
+// True when no host's profile is in two of the folders.
+absl::StatusOr<bool> AreOfDifferentHosts(FileSystem& file_system,
+                                         const std::vector<std::string>& folders) {
+  std::set<std::string> hosts;
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
+    for (const std::string& name : files) {
+      const std::optional<absl::string_view> host = Stem(name, kTraceSuffixes);
+      if (host.has_value() && !hosts.insert(std::string(*host)).second) return false;
+    }
+  }
+  return true;
+}
+
+// Returns the one of the snapshot files that belongs to the trace: of the same stem, else of the
+// same last number; empty when there is none.
+absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
+                                        const std::vector<std::string>& snapshots) {
+  const absl::string_view stem = *Stem(trace, kTraceSuffixes);
+  std::vector<std::string> same_stem, same_number;
+  const std::optional<int64_t> number = LastIntegerInFileName(stem);
+  for (const std::string& file : snapshots) {
+    const absl::string_view other = *Stem(file, kSnapshotSuffixes);
+    if (other == stem) same_stem.push_back(file);
+    if (number.has_value() && LastIntegerInFileName(other) == number) same_number.push_back(file);
+  }
+  const std::vector<std::string>& found = same_stem.empty() ? same_number : same_stem;
+  if (found.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("several snapshot files may be of ", trace, ": ",
+                                                   absl::StrJoin(found, ", "),
+                                                   "; name them with --snapshots"));
+  }
+  return found.empty() ? std::string() : found[0];
+}
+
+// Returns what the folder is called: the last of ".", "run/" and "run/sub/.." is none.
+std::string NameOfFolder(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+}  // namespace
+
+std::vector<std::string> ProfileSuffixes() {
+  return std::vector<std::string>(std::begin(kTraceSuffixes), std::end(kTraceSuffixes));
+}
+
+absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
+                                                        const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(run_dir));
+  if (kind != FileKind::kDirectory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", run_dir, " is no folder; name single files with --traces"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, run_dir));
+  ASSIGN_OR_RETURN(std::vector<std::string> runs,
+                   RunsBelow(file_system, absl::StrCat(run_dir, "/plugins/profile")));
+  if (HasTraces(files)) {
+    if (runs.empty()) return std::vector<std::string>{run_dir};
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ",
+                     runs.size(), " run(s); give --traces='", run_dir,
+                     "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+  }
+  if (runs.empty()) {
+    ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
+  }
+  if (runs.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("--run_dir=", run_dir,
+                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files, "
+                     "Kineto traces or logs of NCCL Inspector"));
+  }
+  ASSIGN_OR_RETURN(const bool are_one, AreOfDifferentHosts(file_system, runs));
+  if (are_one) return runs;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--run_dir=", run_dir, " holds ", runs.size(),
+      " runs of the same hosts; give one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+}
+
+absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
+                                      const RunFilesOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders, FindRunFolders(file_system, run_dir));
+  RunFiles run;
+  run.name = NameOfFolder(folders[0]);
+  if (folders.size() > 1) {
+    run.notes.push_back(absl::StrCat("the profiles of ", folders.size(), " folders below ", run_dir,
+                                     " are taken for one run, since no host is in two of them"));
+  }
+  std::vector<std::string> traces, snapshots, offsets;
+  std::map<std::string, std::string> folder_of;
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
+    for (const std::string& name : files) {
+      folder_of.insert({name, folder});
+      if (Stem(name, kTraceSuffixes).has_value()) {
+        traces.push_back(name);
+      } else if (Stem(name, kSnapshotSuffixes).has_value()) {
+        if (options.find_snapshots) snapshots.push_back(name);
+      } else if (IsJsonl(name) && absl::StrContains(name, "offsets")) {
+        if (options.find_offsets) offsets.push_back(name);
+      } else if (IsJsonl(name) && absl::StrContains(name, "probe")) {
+        if (options.find_probes) run.probes.push_back(absl::StrCat(folder, "/", name));
+      }
+    }
+  }
+  const auto in_folder = [&](const std::string& name) {
+    return absl::StrCat(folder_of.at(name), "/", name);
+  };
+  std::sort(traces.begin(), traces.end(), NaturalLess);
+  if (offsets.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--run_dir=", run_dir, " holds several files of offsets: ", absl::StrJoin(offsets, ", "),
+        "; name one with --offsets"));
+  }
+  if (!offsets.empty()) run.offsets = in_folder(offsets[0]);
+  for (const std::string& trace : traces) {
+    run.traces.push_back(in_folder(trace));
+    if (snapshots.empty()) continue;
+    ASSIGN_OR_RETURN(const std::string found, SnapshotsOf(trace, snapshots));
+    run.snapshots.push_back(found.empty() ? found : in_folder(found));
+  }
+  return run;
+}
+
+}  // namespace meridian

@@ -1,0 +1,260 @@
+#include "pipeline/simulation_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "astra_bridge/calibration/calibration.h"
+#include "astra_bridge/calibration/calibration_files.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/prediction_interval.h"
+#include "astra_bridge/calibration/simulation_check.h"
+#include "astra_bridge/calibration/transfers.h"
+#include "pipeline/step_schedule.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kMaxSnapshots = 100;
+
+// "FullyConnected of 4".
+std::string NetworkText(const Fabric& fabric) {
+  std::vector<std::string> dimensions;
+  for (const NetworkDimension& dimension : fabric.network.dimensions) {
+    dimensions.push_back(absl::StrCat(BlockShapeName(dimension.shape), " of ", dimension.npus));
+  }
+  return absl::StrJoin(dimensions, " x ");
+}
+
+void DescribeParameters(const CalibrationReport& calibration, SimulationPart* part) {
+  for (const CalibratedParameter& parameter : calibration.parameters()) {
+    SimulatedParameter& row = *part->add_parameters();
+    row.set_name(parameter.name());
+    row.set_value(parameter.value());
+    if (parameter.has_low()) row.set_low(parameter.low());
+    if (parameter.has_high()) row.set_high(parameter.high());
+    row.set_identified(parameter.identifiable());
+    if (parameter.kept()) {
+      row.set_note("kept as given: the transfers do not tell it");
+    } else if (!parameter.identifiable()) {
+      row.set_note("the transfers do not vouch for it");
+    }
+  }
+}
+
+// Cells of the run itself: those of a sweep are the calibration's own matter.
+void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& calibration,
+                   bool has_sweep, SimulationPart* part) {
+  // What the network was fitted to, and what models that had not seen a cell say about it.
+  std::map<std::tuple<std::string, int64_t, std::string>, const CalibratedCell*> fitted;
+  for (const CalibratedCell& cell : calibration.cells()) {
+    fitted[{cell.kind(), cell.bytes(), cell.group()}] = &cell;
+  }
+  std::vector<double> errors;
+  for (const CheckedCell& cell : check.cells()) {
+    SimulatedCell& row = *part->add_cells();
+    row.set_kind(cell.kind());
+    row.set_bytes(cell.bytes());
+    row.set_group(cell.group());
+    row.set_measured_us(cell.measured_ns() * kUsPerNs);
+    row.set_simulated_us(cell.simulated_ns() * kUsPerNs);
+    if (cell.has_simulated_low_ns()) row.set_low_us(cell.simulated_low_ns() * kUsPerNs);
+    if (cell.has_simulated_high_ns()) row.set_high_us(cell.simulated_high_ns() * kUsPerNs);
+    row.set_count(cell.repeats());
+    row.set_beside(cell.beside());
+    row.set_held_out(has_sweep);
+    const auto known = fitted.find({cell.kind(), cell.bytes(), cell.group()});
+    if (!has_sweep && known != fitted.end() && known->second->has_held_out_ns()) {
+      row.set_held_out(true);
+      // The interval is about as wide around the one as around the other.
+      const double scale =
+          cell.simulated_ns() > 0 ? known->second->held_out_ns() / cell.simulated_ns() : 1;
+      row.set_simulated_us(row.simulated_us() * scale);
+      if (row.has_low_us()) row.set_low_us(row.low_us() * scale);
+      if (row.has_high_us()) row.set_high_us(row.high_us() * scale);
+    }
+    if (row.measured_us() > 0) {
+      errors.push_back(std::abs(row.simulated_us() / row.measured_us() - 1));
+    }
+  }
+  if (!errors.empty()) part->set_mean_error(Mean(errors));
+}
+
+void DescribeSimulatedSteps(const SimulationCheckReport& check, SimulationPart* part) {
+  for (const CheckedStep& step : check.steps()) {
+    SimulatedStep& row = *part->add_steps();
+    if (step.has_step()) row.set_step(step.step());
+    row.set_measured_ms(step.measured_ns() * kMsPerNs);
+    row.set_simulated_ms(step.simulated_ns() * kMsPerNs);
+    if (step.has_simulated_low_ns()) row.set_low_ms(step.simulated_low_ns() * kMsPerNs);
+    if (step.has_simulated_high_ns()) row.set_high_ms(step.simulated_high_ns() * kMsPerNs);
+  }
+  if (check.step_summary().n() > 0) part->set_step_error(check.step_summary().mape());
+}
+
+void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part) {
+  std::vector<const CheckedSnapshot*> order;
+  for (const CheckedSnapshot& snapshot : check.snapshots()) order.push_back(&snapshot);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return a->measured_ns() > b->measured_ns();
+  });
+  if (order.size() > kMaxSnapshots) order.resize(kMaxSnapshots);
+  for (const CheckedSnapshot* snapshot : order) {
+    SimulatedSnapshot& row = *part->add_snapshots();
+    row.set_start_ms(static_cast<double>(snapshot->start_ns()) * kMsPerNs);
+    row.set_members(snapshot->members());
+    row.set_collectives(snapshot->collectives());
+    row.set_measured_us(snapshot->measured_ns() * kUsPerNs);
+    row.set_simulated_us(snapshot->simulated_ns() * kUsPerNs);
+  }
+  if (check.snapshot_summary().n() > 0) part->set_snapshot_error(check.snapshot_summary().mape());
+}
+
+// Scales the measured step by what the simulated one gains.
+void DescribeTwiceTheBandwidth(const SimulationCheckReport& once,
+                               const SimulationCheckReport& twice, RunReport* report) {
+  std::vector<double> measured, simulated, low, high;
+  // A step may have been scheduled on one of the networks alone.
+  using StepKey = std::tuple<std::string, bool, int64_t>;
+  const auto key = [](const CheckedStep& step) {
+    return StepKey(step.run(), step.has_step(), step.step());
+  };
+  std::map<StepKey, const CheckedStep*> by_key;
+  for (const CheckedStep& step : twice.steps()) by_key[key(step)] = &step;
+  for (const CheckedStep& as_is : once.steps()) {
+    const auto found = by_key.find(key(as_is));
+    if (found == by_key.end() || !(as_is.simulated_ns() > 0)) continue;
+    const CheckedStep& faster = *found->second;
+    const double scale = as_is.measured_ns() / as_is.simulated_ns() * kMsPerNs;
+    measured.push_back(as_is.measured_ns() * kMsPerNs);
+    simulated.push_back(faster.simulated_ns() * scale);
+    if (faster.has_simulated_low_ns() && faster.has_simulated_high_ns()) {
+      low.push_back(faster.simulated_low_ns() * scale);
+      high.push_back(faster.simulated_high_ns() * scale);
+    }
+  }
+  if (simulated.empty()) return;
+  WhatIfPart& part = *report->add_what_if();
+  part.set_what(kTwiceTheBandwidth);
+  part.set_step_ms(Median(simulated));
+  part.set_saved_ms(Median(measured) - part.step_ms());
+  if (low.size() != simulated.size()) return;
+  part.set_low_ms(Median(low));
+  part.set_high_ms(Median(high));
+}
+
+void AddMissing(const absl::Status& why, bool has_sweep, RunReport* report) {
+  Finding& finding = *report->add_findings();
+  finding.set_topic("simulation");
+  finding.set_verdict("unknown");
+  finding.set_section("simulation");
+  finding.set_headline("The network was not calibrated, so nothing is simulated.");
+  finding.set_detail(absl::StrCat(
+      has_sweep ? "The sweep, or the run, cannot be used: "
+                : "The run's own collectives do not suffice: ",
+      why.message(),
+      has_sweep ? "."
+                : ". Record a sweep of sizes on the same machine and give it as --sweep=DIR."));
+}
+
+}  // namespace
+
+absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRequest& request,
+                                RunReport* report) {
+  const bool has_sweep = !request.sweep.empty();
+  CalibrationRunOptions run_options;
+  run_options.reader.input = request.input;
+  const auto read = [&](const std::vector<std::string>& traces) {
+    return ReadCalibrationRuns(file_system, traces, run_options);
+  };
+  absl::StatusOr<std::vector<CalibrationRun>> runs = read(request.traces);
+  if (!runs.ok()) {
+    if (ExitCode(runs.status()) == kExitEnvironment) return runs.status();
+    AddMissing(runs.status(), has_sweep, report);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
+  CalibrationOptions options;
+  options.holdout = has_sweep ? Holdout::kSize : Holdout::kStep;
+  options.progress = request.progress;
+  absl::StatusOr<Calibration> calibration =
+      sweep.ok() ? Calibrate(*sweep, options) : absl::StatusOr<Calibration>(sweep.status());
+  if (!calibration.ok() && sweep.ok() && !has_sweep) {
+    // A run without steps may still have several sizes.
+    options.holdout = Holdout::kSize;
+    calibration = Calibrate(*sweep, options);
+  }
+  if (!calibration.ok()) {
+    if (ExitCode(calibration.status()) == kExitEnvironment) return calibration.status();
+    AddMissing(calibration.status(), has_sweep, report);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(
+      WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals,
+                   PredictionIntervals::FromReport(calibration->report));
+  SimulationCheckOptions check_options;
+  check_options.intervals = intervals;
+  ASSIGN_OR_RETURN(check_options.range, RangeOf(calibration->report));
+  StepScheduleOptions schedule;
+  schedule.input = request.input;
+  const StepModel model{calibration->fabric, calibration->corrections,
+                        calibration->report.spreads(), intervals};
+  SimulationCheckReport steps;
+  RETURN_IF_ERROR(
+      ScheduleSteps(file_system, *runs, model, schedule, &steps, &check_options.beside.emplace()));
+  SummariseSteps(&steps);
+  absl::StatusOr<SimulationCheckReport> check =
+      CheckSimulation(*runs, calibration->fabric, calibration->corrections, check_options);
+  if (!check.ok()) {
+    if (ExitCode(check.status()) == kExitEnvironment) return check.status();
+    Finding& finding = *report->add_findings();
+    finding.set_topic("simulation");
+    finding.set_verdict("unknown");
+    finding.set_section("simulation");
+    finding.set_headline("The calibrated network cannot be compared with this run.");
+    finding.set_detail(absl::StrCat(check.status().message(), "."));
+    return absl::OkStatus();
+  }
+  check->MergeFrom(steps);
+  SimulationPart& part = *report->mutable_simulation();
+  part.set_network(NetworkText(calibration->fabric));
+  std::set<std::string> folders;
+  for (const CalibrationRun& run : *sweep) {
+    folders.insert(run.folder.substr(run.folder.find_last_of('/') + 1));
+  }
+  part.set_calibrated_from(has_sweep ? absl::StrJoin(folders, ", ") : "the run's own collectives");
+  DescribeParameters(calibration->report, &part);
+  DescribeCells(*check, calibration->report, has_sweep, &part);
+  DescribeSimulatedSteps(*check, &part);
+  DescribeSnapshots(*check, &part);
+  for (const std::string& note : calibration->report.notes()) part.add_notes(note);
+  for (const std::string& note : check->notes()) part.add_notes(note);
+  // The same network, twice as wide.
+  Fabric faster = calibration->fabric;
+  for (NetworkDimension& dimension : faster.network.dimensions) {
+    dimension.bytes_per_ns *= 2;
+  }
+  ++faster.content_hash;
+  const StepModel faster_model{faster, calibration->corrections, calibration->report.spreads(),
+                               intervals};
+  SimulationCheckReport twice;
+  ComputeBeside unused;
+  RETURN_IF_ERROR(ScheduleSteps(file_system, *runs, faster_model, schedule, &twice, &unused));
+  DescribeTwiceTheBandwidth(steps, twice, report);
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

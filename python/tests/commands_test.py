@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the package with the real program and real profiles."""
+import csv
+import importlib.util
+import mmap
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+if importlib.util.find_spec("numpy") is None:  # A Python that Bazel brings has nothing else.
+    print("skipped: numpy is not installed")
+    sys.exit(0)
+
+import numpy as np
+
+import meridian
+
+# Bazel puts the program there; from a checkout the variable must name it.
+os.environ.setdefault("MERIDIAN_PROGRAM", str(ROOT / "tools" / "meridian"))
+EXAMPLES = ROOT / "examples"
+SKEWED = EXAMPLES / "jax_tp_cuda4_skewed"
+
+
+def needs(module):
+    return unittest.skipUnless(importlib.util.find_spec(module), f"{module} is not installed")
+
+
+def command(*arguments):
+    return subprocess.run([os.environ["MERIDIAN_PROGRAM"], *map(str, arguments)],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+
+
+def root_of(array):
+    """Returns what owns the memory of an array."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array.obj if isinstance(array, memoryview) else array
+
+
+class CommandsTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_align_says_what_the_command_says(self):
+        result = meridian.align(SKEWED)
+        self.assertEqual(result.text,
+                         command("combine", f"--run_dir={SKEWED}", "--stages=align", "--json"))
+        self.assertEqual([node.offset_ns for node in result.nodes],
+                         [node["offset_ns"] for node in result.json["nodes"]])
+        self.assertEqual([str(node.offset_at_ns) for node in result.nodes],
+                         [node["offset_at_ns"] for node in result.json["nodes"]])
+        self.assertGreater(result.happens_before.violations_before, 0)
+
+    def test_two_threads_align_two_runs_at_once(self):
+        runs = [SKEWED, EXAMPLES / "jax_cuda2"]
+        results = {}
+        threads = [threading.Thread(target=lambda run: results.update({run: meridian.align(run)}),
+                                    args=(run,)) for run in runs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for run in runs:
+            self.assertEqual(results[run].text, meridian.align(run).text)
+
+    def test_combine_keeps_a_temporary_folder_as_long_as_its_result(self):
+        result = meridian.combine(SKEWED, stages="path,report")
+        folder = result.output_dir
+        self.assertIn("4 ranks", result.findings[0].headline)
+        page = result._repr_html_()
+        self.assertTrue(page.startswith('<iframe sandbox="allow-scripts allow-downloads"'))
+        self.assertTrue('srcdoc="&lt;!DOCTYPE' in page and "<script" not in page)
+        # A fork has a copy of the result; its end must not take the folder along.
+        if os.fork() == 0:
+            del result
+            os._exit(0)
+        os.wait()
+        self.assertTrue(folder.exists())
+        waits = result.table("step_waits")
+        self.assertEqual(waits["waited_ms"].tolist(),
+                         [row["waited_ms"] for row in result.json["step_waits"]])
+        self.assertTrue(meridian.validate(result).passed)
+        del result
+        self.assertFalse(folder.exists())
+
+    def test_combine_with_an_output_of_its_own(self):
+        output = self.folder / "größe.xplane.pb"
+        result = meridian.combine(SKEWED, output=output, report=self.folder / "page.html")
+        self.assertIsNone(result.output_dir)
+        self.assertEqual([row.path for row in result.outputs],
+                         [str(output), str(self.folder / "page.html")])
+        self.assertIn("<iframe", result._repr_html_())
+
+    def test_a_check_that_fails_is_no_exception(self):
+        result = meridian.validate(sorted(SKEWED.iterdir()))
+        self.assertFalse(result.passed)
+        self.assertEqual(result.text,
+                         command("validate_collectives", f"--run_dir={SKEWED}", "--json"))
+        gaps = result.table("details")["gap_ns"]
+        self.assertEqual(gaps.dtype, np.float64)
+        self.assertEqual(len(gaps), result.violations)
+
+    def test_errors_are_the_programs_own(self):
+        with self.assertRaises(meridian.UsageError) as caught:
+            meridian.combine(SKEWED, nonsense=3)
+        self.assertIn("unknown flag --nonsense", caught.exception.message)
+        with self.assertRaisesRegex(meridian.UsageError, "größe.pb"):
+            meridian.validate(self.folder / "größe.pb")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_from_profiles_to_a_simulation(self):
+        sweep = EXAMPLES / "sweep_cpu4"
+        calibration = meridian.calibrate(sweep, self.folder / "machine")
+        self.assertEqual(calibration.text, (self.folder / "machine/calibration.json").read_text())
+        meridian.export_chakra(EXAMPLES / "jax_cpu4", self.folder / "job")
+        result = meridian.simulate(self.folder / "job", self.folder / "machine")
+        self.assertEqual(result.text, command("astra_simulate", f"--workload={self.folder}/job",
+                                              f"--calibration={self.folder}/machine", "--json"))
+
+    def test_python_dash_m_is_the_program(self):
+        done = subprocess.run([sys.executable, "-m", "meridian", "combine", "--nonsense"],
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+                              stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"combine: unknown flag --nonsense", done.stderr)
+
+
+class TraceTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_columns_are_mapped_files_of_the_command(self):
+        path = EXAMPLES / "jax_cuda2" / "rank0.xplane.pb"
+        trace = meridian.open_trace(path)
+        command("trace_columns", f"--trace={path}", f"--output_dir={self.folder}")
+        self.assertGreater(len(trace), 0)
+        for name in ("start_ps", "duration_ps", "track", "name", "category", "correlation"):
+            column, expected = getattr(trace, name), np.load(self.folder / f"{name}.npy")
+            np.testing.assert_array_equal(column, expected)
+            self.assertEqual(column.dtype, expected.dtype)
+            self.assertIsInstance(root_of(column), mmap.mmap)
+            self.assertTrue(np.shares_memory(column, column[1:]))
+            with self.assertRaises(ValueError):
+                column[0] = 0
+        self.assertLess(trace.track.max(), len(trace.tracks))
+        self.assertLess(trace.category.max(), len(trace.categories))
+        self.assertIn("device", {track.kind for track in trace.tracks})
+
+    def test_kineto(self):
+        trace = meridian.open_trace(EXAMPLES / "torch_pipeline4" / "kineto_0.json.gz")
+        self.assertLess(trace.name.max(), len(trace.names))
+
+    def test_the_newest_run_of_a_log_folder(self):
+        source = EXAMPLES / "jax_cuda2"
+        for time, rank in (("2026_01_02_03_04_05", 0), ("2026_01_02_03_04_06", 1)):
+            run = self.folder / "plugins" / "profile" / time
+            run.mkdir(parents=True)
+            shutil.copy(source / f"rank{rank}.xplane.pb", run / "host.xplane.pb")
+        trace = meridian.open_trace(str(self.folder))
+        np.testing.assert_array_equal(trace.start_ps,
+                                      meridian.open_trace(source / "rank1.xplane.pb").start_ps)
+        result = meridian.align(self.folder)
+        self.assertEqual(result.nodes[0].trace, str(run / "host.xplane.pb"))
+        self.assertIn("the newest is taken", result.notes[-1])
+
+    def test_several_profiles_are_named(self):
+        with self.assertRaisesRegex(meridian.UsageError, "rank0.xplane.pb, .*rank1.xplane.pb"):
+            meridian.open_trace(EXAMPLES / "jax_cuda2")
+
+    @needs("pandas")
+    def test_pandas(self):
+        trace = meridian.open_trace(EXAMPLES / "jax_cuda2" / "rank0.xplane.pb")
+        frame = trace.to_pandas()
+        self.assertEqual(frame["duration_ps"].tolist(), trace.duration_ps.tolist())
+        self.assertEqual(frame["name"].tolist(), [trace.names[name] for name in trace.name])
+        waits = meridian.align(SKEWED).to_pandas("step_waits")
+        self.assertEqual(waits["rank"].dtype, np.int64)
+        self.assertEqual(sorted(set(waits["rank"])), [0, 1, 2, 3])
+
+
+class GraphTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.csv = pathlib.Path(folder.name) / "path.csv"
+        cls.saved = pathlib.Path(folder.name) / "graph"
+        cls.result = meridian.critical_path(EXAMPLES / "jax_tp_cuda4", csv=cls.csv, save=cls.saved)
+
+    def test_the_longest_path_is_the_commands(self):
+        graph = self.result.graph
+        self.assertEqual(graph.instant_is_start.dtype, bool)
+        path = graph.longest_path()
+        with open(self.csv, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(path.length_ps, round(self.result.length_us * 1e6))
+        self.assertEqual(len(path.edges) + 1, self.result.critical_nodes)
+        self.assertEqual(graph.edge_weight_ps[path.edges].tolist(),
+                         [round(float(row["us"]) * 1e6) for row in rows])
+        self.assertEqual([graph.edge_types[kind] for kind in graph.edge_type[path.edges]],
+                         [row["edge_type"] for row in rows])
+        names = ["" if event == meridian.NO_EVENT else graph.names[graph.event_name[event]]
+                 for event in graph.edge_event[path.edges].tolist()]
+        self.assertEqual(names, [row["name"] for row in rows])
+
+    @needs("networkx")
+    def test_networkx_finds_the_same_path(self):
+        import networkx
+        graph = meridian.Graph(self.saved)
+        graph.end_instant = None
+        path = graph.longest_path()
+        instants = [int(graph.edge_from[path.edges[0]]), *graph.edge_to[path.edges].tolist()]
+        self.assertEqual(networkx.dag_longest_path(graph.to_networkx()), instants)
+
+    def test_edits_count_when_the_path_is_found_again(self):
+        graph = meridian.Graph(self.saved)
+        self.assertIsInstance(root_of(graph.edge_weight_ps), mmap.mmap)
+        before = graph.longest_path()
+        graph.edge_weight_ps[before.edges] //= 2
+        self.assertLess(graph.longest_path().length_ps, before.length_ps)
+        start, end = int(graph.edge_from[before.edges[0]]), int(graph.edge_to[before.edges[-1]])
+        graph.add_edge(start, end, 2 * before.length_ps)
+        after = graph.longest_path()
+        self.assertEqual(after.length_ps, 2 * before.length_ps)
+        self.assertEqual(after.edges.tolist(), [len(graph.edge_from) - 1])
+        graph.remove_edges(after.edges)
+        self.assertEqual(len(graph.edge_type), len(graph.edge_from))
+        with self.assertRaisesRegex(ValueError, "instants are 0 to"):
+            graph.add_edge(-1, start)
+        graph.add_edge(end, start)
+        with self.assertRaisesRegex(ValueError, "in a circle"):
+            graph.longest_path()
+        self.assertEqual(meridian.Graph(self.saved).longest_path().length_ps, before.length_ps)
+
+    def test_what_if_runs_the_schedule_again(self):
+        edits = ['scale name=~"all-reduce" 0.5', "set category=launch 0us"]
+        result = self.result.graph.what_if(*edits)
+        self.assertEqual([edit.text for edit in result.what_if.edits], edits)
+        self.assertLess(result.what_if.length_us_after, result.what_if.length_us_before)
+        self.assertEqual(result.graph.longest_path().length_ps,
+                         round(result.what_if.length_us_after * 1e6))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,37 @@
+#include "report/run_report_html.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "report/run_report.pb.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(RunReportHtmlTest, ThePageIsWhole) {
+  RunReport report;
+  report.set_title("a <run>");
+  const std::string page = RunReportHtml(report);
+  EXPECT_THAT(page, HasSubstr("<title>a &lt;run&gt;</title>"));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page, HasSubstr("script-src 'sha256-"));
+  EXPECT_THAT(page, HasSubstr("Chart.js v"));
+  EXPECT_THAT(page, Not(HasSubstr("{{")));
+}
+
+// What a trace calls things never ends the data, whatever it is.
+TEST(RunReportHtmlTest, NamesStayData) {
+  RunReport report;
+  report.add_notes("</script><img src=x onerror=alert(1)> & \u2028 {{script}}");
+  const std::string page = RunReportHtml(report);
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, HasSubstr("\\u003c/script\\u003e\\u003cimg src=x onerror=alert(1)\\u003e "
+                              "\\u0026 \\u2028 {{script}}"));
+}
+
+}  // namespace
+}  // namespace meridian
