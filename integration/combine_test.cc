@@ -465,7 +465,7 @@ TEST(CombineTest, BrokenInputLeavesNoOutputBehind) {
   const std::vector<Case> cases = {
       {whole.substr(0, whole.size() / 2), "offset"},
       {"", "empty"},
-      {"{\"traceEvents\":[]}", "is Chrome trace JSON; expected an XSpace or a Kineto trace"},
+      {"{\"traceEvents\":[]}", "is Chrome trace JSON; expected a Kineto trace"},
   };
   for (const Case& broken : cases) {
     const std::string path = directory.Write("rank1.xplane.pb", broken.contents);

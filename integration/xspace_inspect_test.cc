@@ -40,7 +40,7 @@ TEST(XSpaceInspectTest, JsonHasSnakeCaseAndZeros) {
   const CommandResult result = Inspect({"--trace", kExample, "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output,
-              AllOf(StartsWith("{"), HasSubstr("\"profile_start_ns\": \"1794701451406144825\""),
+              AllOf(StartsWith("{"), HasSubstr("\"profile_start_ns\": 1794701451406144825"),
                     HasSubstr("\"clock_domain\": \"tracer\""), HasSubstr("\"compressed\": false"),
                     HasSubstr("\"aggregated_events\": 0,"), HasSubstr("\"warnings\": []")));
 }

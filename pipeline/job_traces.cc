@@ -7,10 +7,10 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
-#include "pipeline/run_files.h"
+#include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 
@@ -24,11 +24,12 @@ std::vector<std::string> JobTraces::All() const {
 JobTraces SortTraces(FileSystem& file_system, const std::vector<std::string>& paths) {
   JobTraces traces;
   for (const std::string& path : paths) {
-    const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, path);
-    if (!kind.ok()) continue;
-    if (*kind == TraceKind::kXSpace) traces.xspaces.push_back(path);
-    if (*kind == TraceKind::kPytorchEt) traces.host_traces.push_back(path);
-    if (*kind == TraceKind::kKineto) traces.device_traces.push_back(path);
+    const absl::StatusOr<DetectedFile> file = DetectFile(file_system, path);
+    if (!file.ok()) continue;
+    if (file->other == OtherFile::kPytorchEt) traces.host_traces.push_back(path);
+    if (file->source == nullptr) continue;
+    const bool is_xspace = file->source->form() == TraceForm::kXSpace;
+    (is_xspace ? traces.xspaces : traces.device_traces).push_back(path);
   }
   return traces;
 }

@@ -19,15 +19,15 @@
 #include "pipeline/path_stage.h"
 #include "pipeline/simulation_stage.h"
 #include "pipeline/stage_cache.h"
-#include "pipeline/waiting_summary.h"
 #include "report/run_report_html.h"
+#include "trace_alignment/run/waiting_summary.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
 namespace {
@@ -223,10 +223,9 @@ class Chain {
         cache_(file_system, absl::StrCat(request.output_dir, "/stages"), request.force) {}
 
   absl::StatusOr<ChainResult> Run() {
-    ASSIGN_OR_RETURN(const TraceKind kind,
-                     TellOneTraceKind(file_system_, request_.combine.files.traces,
-                                      {TraceKind::kXSpace, TraceKind::kKineto}));
-    is_kineto_ = kind == TraceKind::kKineto;
+    ASSIGN_OR_RETURN(const TraceSource* source,
+                     DetectOneSource(file_system_, request_.combine.files.traces));
+    is_kineto_ = source->form() == TraceForm::kKineto;
     RETURN_IF_ERROR(Align());
     const bool violated = result_.combined.happens_before().violations_after() > 0;
     RETURN_IF_ERROR(RunStage("chakra", ChakraInputs(),

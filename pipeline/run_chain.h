@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pipeline/combine_run.h"
 #include "report/run_report.pb.h"
 #include "trace_alignment/combine/combine_report.pb.h"
+#include "trace_alignment/run/combine_run.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {

@@ -8,7 +8,7 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
 
@@ -26,8 +26,8 @@ absl::Status ScheduleSteps(FileSystem& file_system, const std::vector<Calibratio
                                      " steps the first ", options.max_steps, " were scheduled"));
       steps.resize(options.max_steps);
     }
-    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(file_system, run.traces[0]));
-    if (kind == TraceKind::kKineto) {
+    ASSIGN_OR_RETURN(const TraceSource* source, DetectOneSource(file_system, {run.traces[0]}));
+    if (source->form() == TraceForm::kKineto) {
       report->add_notes(absl::StrCat(Printable(run.folder),
                                      ": steps of Kineto traces are not scheduled here; export them "
                                      "with chakra_link, and astra_predict shows measured beside "

@@ -137,11 +137,9 @@ absl::StatusOr<int> CalibrateTraces() {
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
   run_options.allow_violations = FLAGS_allow_violations.value();
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
-                   ProfileFileSystem(traces, InspectorTimes::kDurationsSuffice));
-  ASSIGN_OR_RETURN(
-      const std::vector<CalibrationRun> runs,
-      ReadCalibrationRuns(*files, traces, WithProgress(run_options, "reading", traces.size())));
+  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs,
+                   ReadCalibrationRuns(FileSystem::Posix(), traces,
+                                       WithProgress(run_options, "reading", traces.size())));
   ASSIGN_OR_RETURN(const Calibration calibration, CalibrateWithProgress(runs, options));
   RETURN_IF_ERROR(WriteCalibration(FileSystem::Posix(), calibration, outputs));
   return PrintReport(calibration.report, FormatCalibration);

@@ -99,9 +99,7 @@ bool ExceedsMaxError(SimulationCheckReport* report) {
 
 absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> opened,
-                   ProfileFileSystem(traces, InspectorTimes::kDurationsSuffice));
-  FileSystem& files = *opened;
+  FileSystem& files = FileSystem::Posix();
   const std::string csv = UserPath(FLAGS_csv);
   if (FLAGS_max_error.given() &&
       !(FLAGS_max_error.value() > 0 && FLAGS_max_error.value() <= kLargestMaxError)) {

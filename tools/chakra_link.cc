@@ -15,7 +15,6 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/output_files.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {
 namespace {

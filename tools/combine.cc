@@ -23,11 +23,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "pipeline/combine_run.h"
 #include "pipeline/findings.h"
 #include "pipeline/job_traces.h"
 #include "pipeline/run_chain.h"
-#include "pipeline/run_files.h"
 #include "report/run_report_html.h"
 #include "tools/combine_flags.h"
 #include "tools/combine_report_text.h"
@@ -35,12 +33,15 @@
 #include "tools/commands.h"
 #include "tools/profiles.h"
 #include "trace_alignment/combine/combiner.h"
+#include "trace_alignment/run/combine_run.h"
+#include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 namespace {
@@ -371,10 +372,7 @@ absl::StatusOr<int> CombineWhole(const ChainRequest& given) {
   ChainRequest request = given;
   request.version = std::string(Version());
   ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(request.output_dir));
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
-                   ProfileFileSystem(request.combine.files.traces, InspectorTimes::kNeeded,
-                                     &request.combine.files.notes));
-  ASSIGN_OR_RETURN(const ChainResult result, RunChain(*files, request));
+  ASSIGN_OR_RETURN(const ChainResult result, RunChain(FileSystem::Posix(), request));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(result.combined) : FormatChain(result)));
   const bool violated =
       FLAGS_validate.value() && result.combined.happens_before().violations_after() > 0;
@@ -395,11 +393,8 @@ absl::StatusOr<int> Combine() {
         "--sweep and --force are for the whole chain: give --output_dir, and no other outputs");
   }
   ASSIGN_OR_RETURN(Job job, ReadFlags());
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
-                   ProfileFileSystem(job.request.files.traces, InspectorTimes::kNeeded,
-                                     &job.request.files.notes));
   OutputFiles outputs(FileSystem::Posix());
-  ASSIGN_OR_RETURN(CombineReport report, CombineRun(*files, job.request, outputs));
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request, outputs));
   if (!job.html.empty()) {
     const std::string& name = job.request.files.name;
     const RunReport page = AlignmentReport(report, name.empty() ? "Combined profile" : name);

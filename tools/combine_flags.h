@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "pipeline/combine_run.h"
-#include "pipeline/run_files.h"
+#include "trace_alignment/run/combine_run.h"
+#include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/command_line/command_line.h"
 
 namespace meridian {

@@ -148,8 +148,8 @@ absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
   }
   if (!rank.empty()) options.rank = number;
   options.allow_violations = FLAGS_allow_violations.value();
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem(input.traces));
-  return AnalyzeJob(*files, input, WithProgress(options, "reading", input.traces.size()));
+  return AnalyzeJob(FileSystem::Posix(), input,
+                    WithProgress(options, "reading", input.traces.size()));
 }
 
 absl::StatusOr<TraceAnalysis> Analyze() {

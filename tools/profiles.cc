@@ -7,12 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "pipeline/run_files.h"
 #include "tools/command.h"
+#include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 
@@ -59,25 +59,14 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
   for (const std::string& file : files) {
     if (kept.count(file) > 0) {
       profiles.push_back(file);
-    } else if (const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, file);
-               kind.ok() && *kind == TraceKind::kTraceJson) {
-      // It might be meant: execution traces and logs of others can not.
+    } else if (const absl::StatusOr<DetectedFile> detected = DetectFile(file_system, file);
+               detected.ok() && detected->other == OtherFile::kTraceJson) {
+      // It might be meant: execution traces and logs of others cannot.
       std::fprintf(stderr, "note: %s was left out: it is %s\n", Printable(file).c_str(),
-                   std::string(TraceKindText(*kind)).c_str());
+                   std::string(detected->noun()).c_str());
     }
   }
   return profiles;
-}
-
-absl::StatusOr<std::shared_ptr<FileSystem>> ProfileFileSystem(
-    const std::vector<std::string>& profiles, InspectorTimes times,
-    std::vector<std::string>* notes) {
-  std::vector<std::string> printed;
-  absl::StatusOr<std::shared_ptr<FileSystem>> files =
-      InspectorLogsAsKineto(FileSystem::Posix(), profiles, UserInputOptions(), times,
-                            notes == nullptr ? &printed : notes);
-  for (const std::string& note : printed) std::fprintf(stderr, "note: %s\n", note.c_str());
-  return files;
 }
 
 }  // namespace meridian

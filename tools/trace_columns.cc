@@ -30,8 +30,9 @@
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/events/event_table_xspace.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/sources/trace_files.h"
+#include "xla_profiler/sources/trace_sources.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -221,19 +222,25 @@ absl::Status WriteGraph(const PathGraph& graph, ColumnWriter* columns) {
   return columns->Table(text);
 }
 
+// Opens a profile of any source, or what viewers show of one.
 absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem({path}));
-  ASSIGN_OR_RETURN(const TraceKind kind,
-                   TellOneTraceKind(*files, {path},
-                                    {TraceKind::kXSpace, TraceKind::kKineto,
-                                     TraceKind::kCombinedKineto, TraceKind::kTraceJson}));
-  if (kind == TraceKind::kXSpace || kind == TraceKind::kUnknown) {
-    XSpaceReaderOptions options;
+  FileSystem& file_system = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const DetectedFile detected, DetectFile(file_system, path));
+  const bool is_viewers =
+      detected.other == OtherFile::kCombinedKineto || detected.other == OtherFile::kTraceJson;
+  TraceFiles files;
+  if (!is_viewers) {
+    TraceFilesOptions options;
     options.input = UserInputOptions();
-    ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::Open(*files, path, options));
+    ASSIGN_OR_RETURN(files, TraceFiles::Create(file_system, {path}, options));
+  }
+  ASSIGN_OR_RETURN(InputFile file, is_viewers
+                                       ? InputFile::Open(file_system, path, UserInputOptions())
+                                       : files.Open(0));
+  if (!is_viewers && files.form() == TraceForm::kXSpace) {
+    ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
     return LoadXSpace(reader);
   }
-  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(*files, path, UserInputOptions()));
   ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
   const absl::Status refused = RefuseInverted(table.problems);
   if (!refused.ok()) return Annotate(refused, path);

@@ -27,14 +27,13 @@ Flag<std::string> FLAGS_csv("csv", "", "Also writes the violations to this file.
 
 absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
-  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem(traces));
   const std::string csv = UserPath(FLAGS_csv);
   RETURN_IF_ERROR(CheckOutputPaths(traces, {csv}));
   CollectiveRunOptions options;
   options.reader.input = UserInputOptions();
-  ASSIGN_OR_RETURN(
-      const CollectiveRun run,
-      ReadCollectiveRun(*files, traces, WithProgress(options, "reading", traces.size())));
+  ASSIGN_OR_RETURN(const CollectiveRun run,
+                   ReadCollectiveRun(FileSystem::Posix(), traces,
+                                     WithProgress(options, "reading", traces.size())));
   RETURN_IF_ERROR(CheckOneRun(run));
   const ValidationReport report = Validate(run);
   if (report.instances() == 0) {
@@ -47,7 +46,7 @@ absl::StatusOr<int> ValidateTraces() {
                  "warning: nothing was checked, for no collective is in the profiles of two ranks; "
                  "are all profiles of the run among --traces?\n");
   }
-  RETURN_IF_ERROR(WriteOutput(*files, csv, ValidationCsv(report)));
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, ValidationCsv(report)));
   return PrintReport(report, FormatValidation,
                      report.violations() > 0 ? kExitCheckFailed : kExitDone);
 }

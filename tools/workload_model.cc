@@ -18,7 +18,6 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "pipeline/job_traces.h"
-#include "pipeline/run_files.h"
 #include "report/run_report.pb.h"
 #include "report/run_report_html.h"
 #include "tools/command.h"
@@ -42,6 +41,7 @@
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 namespace {

@@ -23,7 +23,7 @@
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/kineto/event_table_json.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_files.h"
 #include "xla_profiler/xplane/node_ids.h"
 
 namespace meridian {
@@ -103,8 +103,8 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
   options.flags.start_walltime_ns = FLAGS_start_walltime_ns.value();
   options.flags.start_gpu_ns = FLAGS_start_gpu_ns.value();
   if (!FLAGS_offsets.value().empty()) {
-    ASSIGN_OR_RETURN(inputs.offsets,
-                     OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
+    ASSIGN_OR_RETURN(inputs.offsets, OffsetSamples::Load(FileSystem::Posix(),
+                                                         UserPath(FLAGS_offsets), std::nullopt));
     ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
     options.offsets_header = inputs.offsets->AnchorsOf(inputs.node_id);
   }
@@ -226,8 +226,9 @@ absl::StatusOr<int> Write(const std::string& output, const std::string& stats_pa
 }
 
 // A Kineto trace has host times alone: offsets move it, nothing else does.
-absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs* inputs,
+absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* inputs,
                                                 ByteSink& sink) {
+  const std::string& trace = file.path();
   const std::initializer_list<const AnyFlag*> flags = {
       &FLAGS_snapshot_pairs, &FLAGS_reference_snapshot_pairs, &FLAGS_start_walltime_ns,
       &FLAGS_start_gpu_ns,   &FLAGS_strict_monotonic,         &FLAGS_keep_original};
@@ -237,12 +238,10 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs
         absl::StrCat("--", flag->name(), " is for XSpaces; ", Printable(trace),
                      " is a Kineto trace, all of whose times ", "are of its host's clock"));
   }
-  FileSystem& files = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(files, trace, UserInputOptions()));
   ASSIGN_OR_RETURN(const TraceJsonTable table, LoadTraceJson(file.bytes(), trace));
   if (!FLAGS_offsets.value().empty()) {
-    ASSIGN_OR_RETURN(inputs->offsets,
-                     OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
+    ASSIGN_OR_RETURN(inputs->offsets, OffsetSamples::Load(FileSystem::Posix(),
+                                                          UserPath(FLAGS_offsets), std::nullopt));
   }
   ASSIGN_OR_RETURN(inputs->node_id, FindNodeId(trace, *inputs));
   NodeClock clock((RunClock(table.table.base_ns())));
@@ -271,22 +270,22 @@ absl::StatusOr<int> Align() {
                         UserPath(FLAGS_reference_snapshot_pairs), UserPath(FLAGS_offsets)},
                        {output, stats_path}));
   const std::string trace = UserPath(FLAGS_trace);
-  ASSIGN_OR_RETURN(
-      const TraceKind kind,
-      TellOneTraceKind(FileSystem::Posix(), {trace}, {TraceKind::kXSpace, TraceKind::kKineto}));
-  if (kind == TraceKind::kKineto) {
+  TraceFilesOptions file_options;
+  file_options.input = UserInputOptions();
+  ASSIGN_OR_RETURN(const TraceFiles files,
+                   TraceFiles::Create(FileSystem::Posix(), {trace}, file_options));
+  ASSIGN_OR_RETURN(InputFile file, files.Open(0));
+  if (files.form() == TraceForm::kKineto) {
     if (!output.empty() && !absl::EndsWith(absl::StripSuffix(output, ".gz"), ".json")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--output=", output, ": ", trace, " is a Kineto trace; name it .json or .json.gz"));
+      return absl::InvalidArgumentError(absl::StrCat("--output=", output, ": ", trace, " is ",
+                                                     files.source().noun(),
+                                                     "; name it .json or .json.gz"));
     }
     Inputs inputs;
     return Write(output, stats_path, trace, &inputs,
-                 [&](ByteSink& sink) { return AlignKinetoTrace(trace, &inputs, sink); });
+                 [&](ByteSink& sink) { return AlignKinetoTrace(file, &inputs, sink); });
   }
-  XSpaceReaderOptions reader_options;
-  reader_options.input = UserInputOptions();
-  ASSIGN_OR_RETURN(const XSpaceReader reader,
-                   XSpaceReader::Open(FileSystem::Posix(), trace, reader_options));
+  ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
   ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
   if (aligned && !FLAGS_force.value()) {
     return absl::InvalidArgumentError(

@@ -300,6 +300,7 @@ absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
   for (auto& [folder, of_folder] : SplitByFolder(traces)) {
     CollectiveRunOptions read;
     read.reader = options.reader;
+    read.conversion.durations_suffice = true;
     if (options.progress) {
       read.progress = [&](size_t file) { options.progress(files_done + file); };
     }

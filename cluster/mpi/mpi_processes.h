@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "pipeline/run_processes.h"
 #include "tools/command.h"
+#include "trace_alignment/run/run_processes.h"
 
 namespace meridian {
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,6 +16,7 @@
 #include "critical_path/graph/step_times.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
 namespace {
@@ -24,19 +24,16 @@ namespace {
 // Messages name at most this many missing ranks.
 constexpr size_t kMaxNamedRanks = 10;
 
-// The first trace speaks for all: what reads them refuses others.
-absl::StatusOr<bool> HoldsTraceJson(FileSystem& file_system, const JobInput& input) {
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(file_system, input.traces[0], input.files));
-  return IsTraceJson(file.bytes());
-}
-
 absl::StatusOr<LoadedJob> LoadJob(FileSystem& file_system, const JobInput& input,
                                   const JobOptions& options) {
   if (!input.et_prefix.empty()) return LoadEtJob(file_system, input, options);
-  ASSIGN_OR_RETURN(const bool is_json, HoldsTraceJson(file_system, input));
-  return is_json ? LoadKinetoJob(file_system, input, options)
-                 : LoadXSpaceJob(file_system, input, options);
+  TraceFilesOptions opened;
+  opened.input = input.files;
+  ASSIGN_OR_RETURN(const TraceFiles files, TraceFiles::Create(file_system, input.traces, opened));
+  if (files.form() == TraceForm::kXSpace) return LoadXSpaceJob(file_system, input, options);
+  ASSIGN_OR_RETURN(LoadedJob job, LoadKinetoJob(files, input, options));
+  job.notes.insert(job.notes.begin(), files.notes().begin(), files.notes().end());
+  return job;
 }
 
 std::string SourceName(const JobInput& input) {
@@ -93,15 +90,6 @@ absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& i
 }
 
 }  // namespace
-
-bool IsTraceJson(absl::string_view bytes) {
-  bytes = absl::StripLeadingAsciiWhitespace(bytes);
-  if (bytes.empty() || (bytes[0] != '{' && bytes[0] != '[')) return false;
-  // An XSpace begins with a line feed; the size that follows may well look like a brace. Then comes
-  // the number of a field, which is none of these.
-  bytes = absl::StripLeadingAsciiWhitespace(bytes.substr(1));
-  return bytes.empty() || absl::StrContains("\"{}]", bytes.substr(0, 1));
-}
 
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options) {

@@ -20,12 +20,13 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
 
 // The files of a job: either traces or a prefix is given.
 struct JobInput {
-  // XSpaces or Kineto traces: all of one kind, told by their contents.
+  // Profiles, all of one source, told by their contents.
   std::vector<std::string> traces;
   // What the names of Chakra traces begin with, or the name of one of them.
   std::string et_prefix;
@@ -53,9 +54,6 @@ struct JobOptions {
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options);
 
-// True for the text of a trace in Chrome's format, false for an XSpace.
-bool IsTraceJson(absl::string_view bytes);
-
 // The graphs of a job's ranks and the meetings between them.
 struct LoadedJob {
   JobGraph job;
@@ -79,14 +77,14 @@ struct LoadedJob {
 absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
                                         const JobOptions& options);
 
-// Reads the Kineto traces of a job's ranks. Each rank's graph is that of trace/trace_graph.h, with
+// Reads the Kineto traces of a job's ranks, or what others were converted to. Each rank's graph is that of trace/trace_graph.h, with
 // a window that is chosen on each rank for itself. Ranks meet in the collectives that PyTorch
 // describes in the arguments of their kernels.
 //
 // Errors are those of trace_graph.h, each naming its file; FailedPrecondition for clocks with
 // violations; InvalidArgument for traces of different jobs, two traces of one rank, and when some,
 // but not all ranks have one.
-absl::StatusOr<LoadedJob> LoadKinetoJob(FileSystem& file_system, const JobInput& input,
+absl::StatusOr<LoadedJob> LoadKinetoJob(const TraceFiles& files, const JobInput& input,
                                         const JobOptions& options);
 
 // Reads the Chakra traces of a workload, with the groups that stand beside the prefix. Times are

@@ -24,16 +24,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(IsTraceJsonTest, TellsTracesApartByTheirContents) {
-  EXPECT_TRUE(IsTraceJson(" {\"traceEvents\": []}"));
-  EXPECT_TRUE(IsTraceJson("[\n{\"ph\": \"X\"}]"));
-  EXPECT_TRUE(IsTraceJson("{}"));
-  EXPECT_FALSE(IsTraceJson(""));
-  EXPECT_FALSE(IsTraceJson(SyntheticRun({})[0].SerializeAsString()));
-  // A plane of 123 bytes.
-  EXPECT_FALSE(IsTraceJson("\n{\x08\x01"));
-}
-
 class JobAnalysisTest : public ::testing::Test {
  protected:
   JobAnalysisTest() {

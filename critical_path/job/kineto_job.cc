@@ -69,15 +69,15 @@ std::vector<CollectiveKernels> FindKernels(const TraceJsonTable& trace, const Pa
 
 class KinetoJobLoader {
  public:
-  KinetoJobLoader(FileSystem& file_system, const JobInput& input, const JobOptions& options)
-      : file_system_(file_system), input_(input), options_(options) {}
+  KinetoJobLoader(const TraceFiles& files, const JobInput& input, const JobOptions& options)
+      : files_(files), input_(input), options_(options) {}
 
   absl::StatusOr<LoadedJob> Load() {
-    const std::vector<std::string>& traces = input_.traces;
+    const std::vector<std::string>& traces = files_.paths();
     std::vector<ProfileCollectives> collectives;
     for (size_t i = 0; i < traces.size(); ++i) {
       if (options_.progress) options_.progress(i);
-      absl::StatusOr<ProfileCollectives> profile = Read(traces[i]);
+      absl::StatusOr<ProfileCollectives> profile = Read(i);
       if (!profile.ok()) {
         const bool is_named = absl::StrContains(profile.status().message(), traces[i]);
         return is_named ? profile.status() : Annotate(profile.status(), traces[i]);
@@ -95,8 +95,9 @@ class KinetoJobLoader {
   }
 
  private:
-  absl::StatusOr<ProfileCollectives> Read(const std::string& path) {
-    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system_, path, input_.files));
+  absl::StatusOr<ProfileCollectives> Read(size_t position) {
+    const std::string& path = files_.paths()[position];
+    ASSIGN_OR_RETURN(const InputFile file, files_.Open(position));
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
     RETURN_IF_ERROR(CheckOneRank(trace, path));
     TraceAnalysisOptions options;
@@ -186,7 +187,7 @@ class KinetoJobLoader {
     }
   }
 
-  FileSystem& file_system_;
+  const TraceFiles& files_;
   const JobInput& input_;
   const JobOptions& options_;
   std::vector<RankTrace> traces_;
@@ -198,9 +199,9 @@ class KinetoJobLoader {
 
 }  // namespace
 
-absl::StatusOr<LoadedJob> LoadKinetoJob(FileSystem& file_system, const JobInput& input,
+absl::StatusOr<LoadedJob> LoadKinetoJob(const TraceFiles& files, const JobInput& input,
                                         const JobOptions& options) {
-  return KinetoJobLoader(file_system, input, options).Load();
+  return KinetoJobLoader(files, input, options).Load();
 }
 
 }  // namespace meridian

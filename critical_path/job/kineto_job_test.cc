@@ -30,7 +30,9 @@ absl::StatusOr<LoadedJob> Load(const std::vector<std::string>& traces,
                                const JobOptions& options = {}) {
   JobInput input;
   input.traces = traces;
-  return LoadKinetoJob(FileSystem::Posix(), input, options);
+  absl::StatusOr<TraceFiles> files = TraceFiles::Create(FileSystem::Posix(), input.traces);
+  if (!files.ok()) return files.status();
+  return LoadKinetoJob(*files, input, options);
 }
 
 // Two steps, 1 ms apart. In each a kernel runs from 20 us on, then an all-reduce, for which the

@@ -7,14 +7,15 @@ command prints. docs/python.md tells more.
 """
 from __future__ import annotations
 
+import functools
 import os
-import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Sequence, Union
 
 from ._program import Error, SystemFailure, UsageError
-from ._result import NO_CORRELATION, NO_EVENT, NO_STEP, Fields, Result, TemporaryFolder, run
+from ._result import (NO_CORRELATION, NO_EVENT, NO_STEP, Fields, Result, TemporaryFolder, run,
+                      run_with_graph)
 
 if TYPE_CHECKING:
     from ._columns import Graph, LongestPath, Trace
@@ -44,6 +45,13 @@ def __getattr__(name: str) -> Any:
     from . import _columns
     return getattr(_columns, name)
 
+
+def _load_graph(*arguments: Any) -> Graph:
+    from ._columns import Graph
+    return Graph(*arguments)
+
+
+Result.load_graph = staticmethod(_load_graph)
 
 _CHOSEN_OUTPUTS = ("output", "trace_json", "perfetto", "report", "report_json")
 
@@ -97,15 +105,7 @@ def export_chakra(profiles: Profiles = None, output: Union[None, AnyPath] = None
 
 def critical_path(profiles: Profiles = None, **flags: Any) -> Result:
     """Finds what a step had to wait for (critical_path); the result has the whole `graph`."""
-    wanted = flags.pop("save", None)
-    with TemporaryFolder() as folder:
-        # The result keeps a graph of its own, whatever becomes of the one that was wanted.
-        saved = folder.path / ("graph.gz" if str(wanted).endswith(".gz") else "graph")
-        result = _run_on(profiles, "critical_path", save=saved, **flags)
-        if wanted:
-            shutil.copyfile(saved, wanted)
-    result._graph_file, result._folder = saved, folder
-    return result
+    return run_with_graph(functools.partial(_run_on, profiles), **flags)
 
 
 def calibrate(profiles: Profiles = None, calibration: Union[None, AnyPath] = None,

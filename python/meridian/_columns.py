@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ._result import (NO_EVENT, Fields, Result, TemporaryFolder, import_numpy, import_pandas,
-                      run)
+                      run, run_with_graph)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,8 +194,7 @@ class Graph:
         The schedule is the one that critical_path measured: what was written to the columns here
         does not count. docs/what_if.md describes edits.
         """
-        from . import critical_path
-        return critical_path(restore=self._file, what_if="\n".join(edits), **flags)
+        return run_with_graph(run, restore=self._file, what_if="\n".join(edits), **flags)
 
     def to_networkx(self) -> Any:
         """Returns a DiGraph of the instants that have edges; weight is edge_weight_ps."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import json
 import os
-import re
 import shutil
 import tempfile
 import weakref
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from ._program import DONE, run_program
 
@@ -25,14 +24,9 @@ NO_EVENT = 2**32 - 1
 NO_CORRELATION = 2**64 - 1
 NO_STEP = -(2**63)
 
-# JSON has whole numbers beyond 2^53 as text, since not every reader of JSON keeps more bits. Only
-# fields of such names hold them; a name of digits in any other field is a name.
-_LARGE_FIELD = re.compile(r"(.*_)?(ns|ps|bytes|(node|global|process|correlation)_id)")
-_LARGE_NUMBER = re.compile(r"-?[1-9][0-9]{15,19}")
-
 
 class Fields(Dict[str, Any]):
-    """A JSON object whose fields are attributes, too, and whose whole numbers are int."""
+    """A JSON object whose fields are attributes, too."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -42,17 +36,6 @@ class Fields(Dict[str, Any]):
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *self]
-
-
-def to_fields(value: Any, name: str = "") -> Any:
-    """Returns JSON with objects as Fields; `name` is that of the field that holds the value."""
-    if isinstance(value, dict):
-        return Fields((key, to_fields(item, key)) for key, item in value.items())
-    if isinstance(value, list):
-        return [to_fields(item, name) for item in value]
-    if isinstance(value, str) and _LARGE_FIELD.fullmatch(name) and _LARGE_NUMBER.fullmatch(value):
-        return int(value)
-    return value
 
 
 def _remove_own(path: str, process: int) -> None:
@@ -79,6 +62,9 @@ class TemporaryFolder:
 class Result:
     """What a command printed with --json. Its fields are attributes: result.nodes[0].offset_ns."""
 
+    # Makes a graph of the file that critical_path saved; set by the package, since graphs need NumPy.
+    load_graph: Callable[..., Graph]
+
     def __init__(self, command: str, text: str, passed: bool = True,
                  notes: Iterable[str] = ()) -> None:
         # The JSON as printed.
@@ -90,24 +76,23 @@ class Result:
         self.report_html: Optional[Path] = None
         self._command = command
         self._lines = list(notes)
-        # The graph that critical_path saved, and what keeps temporary files alive.
-        self._graph_file: Optional[Path] = None
-        self._graph: Optional[Graph] = None
+        # The graph that critical_path saved.
+        self._saved_graph: Optional[Path] = None
+        # Keeps temporary files alive.
         self._folder: Optional[TemporaryFolder] = None
 
     @cached_property
     def json(self) -> Dict[str, Any]:
-        """The object exactly as printed: whole numbers beyond 2^53 are text."""
+        """The object as printed."""
         try:
-            parsed: Dict[str, Any] = json.loads(self.text)
+            parsed: Dict[str, Any] = json.loads(self.text, object_hook=Fields)
         except ValueError:
             raise ValueError(f"{self._command} printed no JSON: {self.text[:80]!r}") from None
         return parsed
 
     @cached_property
     def fields(self) -> Fields:
-        fields: Fields = to_fields(self.json)
-        return fields
+        return Fields(self.json)
 
     @property
     def notes(self) -> List[str]:
@@ -128,15 +113,13 @@ class Result:
         findings: List[Fields] = report.fields["findings"]
         return findings
 
-    @property
+    @cached_property
     def graph(self) -> Graph:
         """What waited for what, as critical_path sees it; of a what-if the edited schedule."""
-        if self._graph_file is None:
+        if self._saved_graph is None:
             raise ValueError("only critical_path has a graph")
-        if self._graph is None:
-            from ._columns import Graph
-            self._graph = Graph(self._graph_file, self._folder)
-        return self._graph
+        graph: Graph = Result.load_graph(self._saved_graph, self._folder)
+        return graph
 
     def table(self, name: str) -> Dict[str, np.ndarray]:
         """Returns the columns of a list of objects, e.g. "step_waits"; dots lead into objects.
@@ -215,6 +198,20 @@ def run(command: str, *arguments: str, **flags: Any) -> Result:
     given = [f"--{name}={_text(value)}" for name, value in flags.items() if value is not None]
     code, text, notes = run_program([command, *arguments, "--json", *given])
     return Result(command, text, code == DONE, notes)
+
+
+def run_with_graph(run_command: Callable[..., Result], **flags: Any) -> Result:
+    """Runs critical_path by the function given; the result keeps the graph that it saves."""
+    wanted = flags.pop("save", None)
+    with TemporaryFolder() as folder:
+        # The result keeps a graph of its own, whatever becomes of the one that was wanted.
+        saved = folder.path / ("graph.gz" if str(wanted).endswith(".gz") else "graph")
+        result = run_command("critical_path", save=saved, **flags)
+        if wanted:
+            shutil.copyfile(saved, wanted)
+    result._saved_graph = saved
+    result._folder = folder
+    return result
 
 
 def _text(value: Any) -> str:

@@ -58,7 +58,7 @@ class CommandsTest(unittest.TestCase):
                          command("combine", f"--run_dir={SKEWED}", "--stages=align", "--json"))
         self.assertEqual([node.offset_ns for node in result.nodes],
                          [node["offset_ns"] for node in result.json["nodes"]])
-        self.assertEqual([str(node.offset_at_ns) for node in result.nodes],
+        self.assertEqual([node.offset_at_ns for node in result.nodes],
                          [node["offset_at_ns"] for node in result.json["nodes"]])
         self.assertGreater(result.happens_before.violations_before, 0)
 

@@ -13,7 +13,7 @@
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_files.h"
 #include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {
@@ -139,22 +139,21 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,
                                                 const CollectiveRunOptions& options) {
   std::vector<ProfileCollectives> profiles;
-  TraceKind kind = TraceKind::kXSpace;
-  if (!traces.empty()) {
-    ASSIGN_OR_RETURN(
-        kind, TellOneTraceKind(file_system, traces, {TraceKind::kXSpace, TraceKind::kKineto}));
-  }
+  if (traces.empty()) return MatchCollectives(std::move(profiles), options.ranks);
+  TraceFilesOptions opened;
+  opened.input = options.reader.input;
+  opened.conversion = options.conversion;
+  ASSIGN_OR_RETURN(const TraceFiles files, TraceFiles::Create(file_system, traces, opened));
   for (size_t i = 0; i < traces.size(); ++i) {
     if (options.progress) options.progress(i);
-    if (kind == TraceKind::kKineto) {
-      ASSIGN_OR_RETURN(const InputFile file,
-                       InputFile::Open(file_system, traces[i], options.reader.input));
+    ASSIGN_OR_RETURN(InputFile file, files.Open(i));
+    if (files.form() == TraceForm::kKineto) {
       ASSIGN_OR_RETURN(ProfileCollectives profile, ReadKinetoCollectives(file));
       profiles.push_back(std::move(profile));
       continue;
     }
     ASSIGN_OR_RETURN(const XSpaceReader reader,
-                     XSpaceReader::Open(file_system, traces[i], options.reader));
+                     XSpaceReader::OfFile(std::move(file), options.reader.limits));
     ASSIGN_OR_RETURN(const std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
     for (const NodeProfile& node : nodes) {
       ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(node.reader));
@@ -164,7 +163,9 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
     ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
     profiles.push_back(std::move(profile));
   }
-  return MatchCollectives(std::move(profiles), options.ranks);
+  ASSIGN_OR_RETURN(CollectiveRun run, MatchCollectives(std::move(profiles), options.ranks));
+  run.ranks.notes.insert(run.ranks.notes.begin(), files.notes().begin(), files.notes().end());
+  return run;
 }
 
 }  // namespace meridian

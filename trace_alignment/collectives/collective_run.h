@@ -16,12 +16,14 @@
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
+#include "xla_profiler/sources/trace_source.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
 
 struct CollectiveRunOptions {
   XSpaceReaderOptions reader;
+  ConversionOptions conversion;
   RankOptions ranks;
   // Called before each file with its position; may be null.
   std::function<void(size_t file)> progress;
@@ -48,8 +50,8 @@ absl::Status CheckOneRun(const CollectiveRun& run, bool clocks_are_measured = fa
 // what to do.
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check);
 
-// Reads one file after the other, XSpaces or Kineto traces (told by their content, and not mixed);
-// only their collectives stay in memory.
+// Reads one file after the other, of one source (trace_source.h); only their collectives stay in
+// memory. What the source has to say is among the notes on ranks.
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,
                                                 const CollectiveRunOptions& options = {});

@@ -2,14 +2,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/inspector/inspector_logs.h"
+#include "xla_profiler/nccl_logs/nccl_logs.h"
 #include "xla_profiler/testing/fuzz.h"
 
 absl::Status meridian::FuzzOne(absl::string_view bytes) {
   const absl::StatusOr<InspectorLog> log = ParseInspectorLog(bytes, "fuzz.log");
   if (!log.ok()) return absl::OkStatus();
-  for (const InspectorTimes times : {InspectorTimes::kNeeded, InspectorTimes::kDurationsSuffice}) {
-    InspectorToKineto({*log}, times, [](size_t, const std::string&) {
+  for (const bool durations_suffice : {false, true}) {
+    InspectorToKineto({*log}, {durations_suffice}, [](size_t, const std::string&) {
       return absl::OkStatus();
     }).IgnoreError();
   }

@@ -2,13 +2,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {
 namespace {
-
-// What tells another kind of trace stands within so many bytes.
-constexpr size_t kBeginningBytes = size_t{1} << 18;
 
 // What people give by mistake, told by the first bytes; empty for what may be an XSpace after all.
 absl::string_view OtherFormat(absl::string_view bytes) {
@@ -42,10 +38,15 @@ absl::string_view OtherFormat(absl::string_view bytes) {
 absl::StatusOr<XSpaceReader> XSpaceReader::Open(FileSystem& file_system, const std::string& path,
                                                 const XSpaceReaderOptions& options) {
   ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options.input));
+  return OfFile(std::move(file), options.limits);
+}
+
+absl::StatusOr<XSpaceReader> XSpaceReader::OfFile(InputFile file, const XSpaceLimits& limits) {
   auto owned = std::make_shared<const InputFile>(std::move(file));
   // Offsets in what follows are not those of the file on disk.
-  const std::string name = owned->was_compressed() ? absl::StrCat(path, " (inflated)") : path;
-  ASSIGN_OR_RETURN(XSpaceReader reader, FromBytes(owned->bytes(), name, options.limits));
+  const std::string name =
+      owned->was_compressed() ? absl::StrCat(owned->path(), " (inflated)") : owned->path();
+  ASSIGN_OR_RETURN(XSpaceReader reader, FromBytes(owned->bytes(), name, limits));
   reader.file_ = std::move(owned);
   return reader;
 }
@@ -61,11 +62,6 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   reader.source_ = std::make_shared<const XSpaceSource>(XSpaceSource{bytes, limits});
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
-    const TraceKind kind = TellTraceKind(bytes.substr(0, kBeginningBytes));
-    if (kind != TraceKind::kXSpace && kind != TraceKind::kUnknown) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          reader.name_, ": offset 0: is ", TraceKindText(kind), "; expected a serialized XSpace"));
-    }
     const absl::string_view looks_like = OtherFormat(bytes);
     if (!looks_like.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(reader.name_, ": offset 0: looks like ",

@@ -43,6 +43,9 @@ class XSpaceReader {
   static absl::StatusOr<XSpaceReader> Open(FileSystem& file_system, const std::string& path,
                                            const XSpaceReaderOptions& options = {});
 
+  // Reads a file that is open already.
+  static absl::StatusOr<XSpaceReader> OfFile(InputFile file, const XSpaceLimits& limits = {});
+
   // Reads bytes that the caller keeps alive; `name` stands for the path in errors.
   static absl::StatusOr<XSpaceReader> FromBytes(absl::string_view bytes, std::string name,
                                                 const XSpaceLimits& limits = {});

@@ -52,7 +52,7 @@ TEST(XSpaceReaderTest, BytesWithoutAPlaneAreRefused) {
 TEST(XSpaceReaderTest, OtherFormatsAreNamed) {
   EXPECT_THAT(XSpaceReader::FromBytes("{\"traceEvents\": []}", "a.pb").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "a.pb: offset 0: is Chrome trace JSON; expected a serialized XSpace"));
+                       "a.pb: offset 0: looks like JSON; expected a serialized XSpace"));
   EXPECT_THAT(XSpaceReader::FromBytes("\x1f\x8b\x08", "a.pb").status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("gzip within gzip")));
   EXPECT_THAT(XSpaceReader::FromBytes(std::string(257, 'a') + "ustar", "a.tar").status(),

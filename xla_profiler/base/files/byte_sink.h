@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 
@@ -32,6 +33,18 @@ class StringSink : public ByteSink {
 
  private:
   std::string* out_;
+};
+
+// Appends to a file, e.g. to one that has no name.
+class WritableFileSink : public ByteSink {
+ public:
+  // The file must outlive this object.
+  explicit WritableFileSink(WritableFile& file) : file_(file) {}
+
+  absl::Status Append(absl::string_view data) override { return file_.Append(data); }
+
+ private:
+  WritableFile& file_;
 };
 
 // Drops everything, for what is only to be tried or measured.

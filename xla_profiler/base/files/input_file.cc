@@ -136,6 +136,16 @@ absl::StatusOr<std::unique_ptr<MappedRegion>> MapInflated(FileSystem& file_syste
   return file_system.MapTemporary(*file);
 }
 
+class BytesOfOthers : public MappedRegion {
+ public:
+  explicit BytesOfOthers(absl::string_view bytes) : bytes_(bytes) {}
+
+  absl::string_view bytes() const override { return bytes_; }
+
+ private:
+  absl::string_view bytes_;
+};
+
 }  // namespace
 
 absl::StatusOr<InputFile> InputFile::Open(FileSystem& file_system, const std::string& path,
@@ -151,6 +161,14 @@ absl::StatusOr<InputFile> InputFile::Open(FileSystem& file_system, const std::st
     if (!inflated.ok()) return Annotate(inflated.status(), path);
     file.region_ = *std::move(inflated);
   }
+  return file;
+}
+
+InputFile InputFile::OfBytes(absl::string_view bytes, std::string path) {
+  InputFile file;
+  file.path_ = std::move(path);
+  file.file_size_ = bytes.size();
+  file.region_ = std::make_unique<BytesOfOthers>(bytes);
   return file;
 }
 

@@ -33,6 +33,9 @@ class InputFile {
   static absl::StatusOr<InputFile> Open(FileSystem& file_system, const std::string& path,
                                         const InputFileOptions& options = {});
 
+  // Bytes that the caller keeps alive, as if they stood in a file of that path.
+  static InputFile OfBytes(absl::string_view bytes, std::string path);
+
   InputFile(InputFile&&) = default;
   InputFile& operator=(InputFile&&) = default;
 

@@ -8,7 +8,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -28,19 +27,9 @@ constexpr size_t kBufferBytes = size_t{1} << 16;
 // Reasons may quote the text.
 constexpr size_t kMaxReason = 200;
 
-// Readers that hold numbers as doubles, as JavaScript's, keep whole numbers up to here.
-constexpr uint64_t kMaxExactInteger = uint64_t{1} << 53;
-
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
-
-template <typename T>
-void WriteInteger(T value, JsonWriter* json) {
-  const uint64_t magnitude = value < 0 ? -static_cast<uint64_t>(value) : value;
-  if (magnitude <= kMaxExactInteger) return json->Value(value);
-  json->Value(absl::StrCat(value));
-}
 
 void WriteDouble(double value, JsonWriter* json) {
   if (!std::isfinite(value)) return json->Value(value);
@@ -130,9 +119,9 @@ class ReportWriter {
       case FieldDescriptor::CPPTYPE_UINT32:
         return json_.Value(value(&Reflection::GetRepeatedUInt32, &Reflection::GetUInt32));
       case FieldDescriptor::CPPTYPE_INT64:
-        return WriteInteger(value(&Reflection::GetRepeatedInt64, &Reflection::GetInt64), &json_);
+        return json_.Value(value(&Reflection::GetRepeatedInt64, &Reflection::GetInt64));
       case FieldDescriptor::CPPTYPE_UINT64:
-        return WriteInteger(value(&Reflection::GetRepeatedUInt64, &Reflection::GetUInt64), &json_);
+        return json_.Value(value(&Reflection::GetRepeatedUInt64, &Reflection::GetUInt64));
       case FieldDescriptor::CPPTYPE_DOUBLE:
         return WriteDouble(value(&Reflection::GetRepeatedDouble, &Reflection::GetDouble), &json_);
       case FieldDescriptor::CPPTYPE_FLOAT:

@@ -17,9 +17,8 @@ namespace meridian {
 class ByteSink;
 
 // One object, indented, newline at the end: fields in snake_case, zeros and empty lists printed,
-// unset `optional` fields absent, maps sorted by key. 64-bit integers are numbers up to 2^53 and
-// strings beyond, where a reader that holds numbers as doubles would change them. Strings that are
-// not UTF-8 have the bad bytes replaced, so that a report about a broken file can still be printed.
+// unset `optional` fields absent, maps sorted by key. Integers are numbers, also
+// beyond 2^53, where a reader that holds numbers as doubles rounds them. Strings that are not UTF-8 have the bad bytes replaced, so that a report about a broken file can still be printed.
 std::string ReportToJson(const google::protobuf::Message& report);
 
 // Writes the same in pieces, for reports of millions of rows.

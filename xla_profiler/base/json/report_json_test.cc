@@ -50,7 +50,7 @@ TEST(ReportToJsonTest, PrintsWhatIsSet) {
   report.set_digest("\xFF");
   report.set_rank(3);
   EXPECT_EQ(ReportToJson(report), R"({
- "offset_ns": "-9007199254740993",
+ "offset_ns": -9007199254740993,
  "is_valid": true,
  "drift_ppm": 0.25,
  "host_name": "node0 \"é\"",
@@ -79,8 +79,7 @@ TEST(ReportToJsonTest, PrintsWhatIsSet) {
 )");
 }
 
-// A reader that holds numbers as doubles cannot tell 2^53 + 1 from 2^53.
-TEST(ReportToJsonTest, WholeNumbersAreNumbersUpToTwoToThe53AndTextBeyond) {
+TEST(ReportToJsonTest, WholeNumbersAreNumbersAlsoBeyondTwoToThe53) {
   constexpr int64_t kLast = int64_t{1} << 53;
   const auto offset = [](int64_t offset_ns) {
     ReportForTest report;
@@ -97,9 +96,9 @@ TEST(ReportToJsonTest, WholeNumbersAreNumbersUpToTwoToThe53AndTextBeyond) {
   EXPECT_EQ(offset(-1), "{\"offset_ns\":-1");
   EXPECT_EQ(offset(kLast), "{\"offset_ns\":9007199254740992");
   EXPECT_EQ(offset(-kLast), "{\"offset_ns\":-9007199254740992");
-  EXPECT_EQ(offset(kLast + 1), "{\"offset_ns\":\"9007199254740993\"");
-  EXPECT_EQ(offset(-kLast - 1), "{\"offset_ns\":\"-9007199254740993\"");
-  EXPECT_EQ(offset(std::numeric_limits<int64_t>::min()), "{\"offset_ns\":\"-9223372036854775808\"");
+  EXPECT_EQ(offset(kLast + 1), "{\"offset_ns\":9007199254740993");
+  EXPECT_EQ(offset(-kLast - 1), "{\"offset_ns\":-9007199254740993");
+  EXPECT_EQ(offset(std::numeric_limits<int64_t>::min()), "{\"offset_ns\":-9223372036854775808");
 }
 
 TEST(ReportFromJsonTest, ReadsWholeNumbersAsNumbersAndAsText) {

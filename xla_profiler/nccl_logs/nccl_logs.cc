@@ -1,4 +1,4 @@
-#include "xla_profiler/inspector/inspector_logs.h"
+#include "xla_profiler/nccl_logs/nccl_logs.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,14 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "xla_profiler/base/content_hash.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
-#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/kineto/kineto_collectives.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/hlo/collective_kind.h"
+#include "xla_profiler/sources/collective_log.h"
 
 namespace meridian {
 namespace {
@@ -129,30 +128,32 @@ std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefi
     const bool is_word = std::all_of(word.begin(), word.end(), [](unsigned char c) {
       return absl::ascii_isupper(c) || absl::ascii_isdigit(c) || c == '_';
     });
-    if (is_word && !word.empty()) absl::StrAppend(&op.protocol, "_", word);
+    if (!is_word || word.empty()) continue;
+    absl::StrAppend(&op.protocol, op.protocol.empty() ? "" : "_", word);
   }
   ReadTimes(perf.Find("event_trace_ts"), prefix, &op);
   return op;
 }
 
-// What PyTorch calls an operation, and what one rank puts in and gets out.
-struct KinetoCall {
-  absl::string_view name;
+// The kind of an operation, and what one rank puts in and gets out.
+struct LoggedKind {
+  CollectiveKind kind;
   int64_t in_bytes = 0;
   int64_t out_bytes = 0;
 };
 
 // Nullopt for kinds that are not known, and for more bytes than there are.
-std::optional<KinetoCall> CallOf(const InspectorOp& op) {
+std::optional<LoggedKind> KindOf(const InspectorOp& op) {
+  using Kind = CollectiveKind;
   int64_t all = 0;
   if (__builtin_mul_overflow(op.bytes, op.ranks, &all)) return std::nullopt;
-  if (op.name == "AllReduce") return KinetoCall{"allreduce", op.bytes, op.bytes};
-  if (op.name == "AllGather") return KinetoCall{"_allgather_base", op.bytes, all};
-  if (op.name == "ReduceScatter") return KinetoCall{"_reduce_scatter_base", all, op.bytes};
-  if (op.name == "Broadcast") return KinetoCall{"broadcast", op.bytes, op.bytes};
-  if (op.name == "Reduce") return KinetoCall{"reduce", op.bytes, op.bytes};
-  if (op.name == "Send") return KinetoCall{"send", op.bytes, op.bytes};
-  if (op.name == "Recv") return KinetoCall{"recv", op.bytes, op.bytes};
+  if (op.name == "AllReduce") return LoggedKind{Kind::kAllReduce, op.bytes, op.bytes};
+  if (op.name == "AllGather") return LoggedKind{Kind::kAllGather, op.bytes, all};
+  if (op.name == "ReduceScatter") return LoggedKind{Kind::kReduceScatter, all, op.bytes};
+  if (op.name == "Broadcast") return LoggedKind{Kind::kCollectiveBroadcast, op.bytes, op.bytes};
+  if (op.name == "Reduce") return LoggedKind{Kind::kCollectiveReduce, op.bytes, op.bytes};
+  if (op.name == "Send") return LoggedKind{Kind::kSend, op.bytes, op.bytes};
+  if (op.name == "Recv") return LoggedKind{Kind::kRecv, op.bytes, op.bytes};
   return std::nullopt;
 }
 
@@ -315,112 +316,37 @@ std::vector<std::vector<size_t>> FindRuns(const std::vector<InspectorLog>& logs)
 // An operation with the time at which it is taken to have ended.
 struct TimedOp {
   const InspectorOp* op;
-  KinetoCall call;
+  LoggedKind kind;
   int64_t start_us;
   int64_t end_us;
 };
 
-void WriteArgs(const InspectorRun& run, const TimedOp& timed, int64_t correlation, int64_t stream,
-               JsonWriter* json) {
-  const InspectorOp& op = *timed.op;
-  json->BeginObject();
-  json->Member("device", 0);
-  json->Member("stream", stream);
-  json->Member("correlation", correlation);
-  json->Member("External id", correlation);
-  json->Member("Collective name", timed.call.name);
-  json->Member("In msg nelems", timed.call.in_bytes);
-  json->Member("Out msg nelems", timed.call.out_bytes);
-  json->Member("Group size", op.ranks);
-  json->Member("dtype", "Byte");
-  json->Member("Process Group Name", op.communicator);
-  if (op.peer.has_value()) {
-    const std::optional<int64_t> peer = run.MemberOf(op.communicator, *op.peer);
-    if (peer.has_value()) json->Member(op.name == "Send" ? "Dst Rank" : "Src Rank", *peer);
-  } else {
-    ContentHash hash;
-    hash.AddText(op.communicator);
-    hash.AddText(op.name);
-    hash.AddNumber(static_cast<uint64_t>(op.number));
-    // Positive, and never 0, which stands for none.
-    json->Member("Comms Id", (absl::Uint128Low64(hash.value()) >> 1) | 1);
-  }
-  json->EndObject();
-}
-
-std::string WriteKineto(const InspectorRun& run, size_t log, const std::vector<TimedOp>& ops) {
-  int64_t base_us = 0;
-  if (!ops.empty()) {
-    base_us = ops[0].start_us;
-    for (const TimedOp& op : ops) {
-      base_us = std::min(base_us, std::min(op.start_us, op.op->launched_us.value_or(op.start_us)));
+CollectiveLog LogOf(const InspectorRun& run, size_t position, const std::vector<TimedOp>& ops) {
+  CollectiveLog log;
+  log.rank = run.rank(position);
+  log.world_size = run.world_size();
+  log.hostname = run.logs()[position]->hostname;
+  log.pid = run.logs()[position]->pid;
+  log.groups = run.Communicators();
+  for (const TimedOp& timed : ops) {
+    const InspectorOp& op = *timed.op;
+    LoggedCollective& collective = log.collectives.emplace_back();
+    collective.kind = timed.kind.kind;
+    collective.group = op.communicator;
+    collective.group_size = op.ranks;
+    collective.in_bytes = timed.kind.in_bytes;
+    collective.out_bytes = timed.kind.out_bytes;
+    collective.start_ns = timed.start_us * kNsPerUs;
+    collective.end_ns = timed.end_us * kNsPerUs;
+    if (op.launched_us.has_value()) collective.launched_ns = *op.launched_us * kNsPerUs;
+    if (op.peer.has_value()) {
+      collective.peer = run.MemberOf(op.communicator, *op.peer);
+    } else {
+      collective.execution = ExecutionNumber(op.communicator, op.name, op.number);
+      collective.protocol = op.protocol;
     }
   }
-  std::map<std::string, int64_t> stream_of;
-  for (const TimedOp& op : ops) stream_of.insert({op.op->communicator, 0});
-  int64_t next_stream = 1;
-  for (auto& [communicator, stream] : stream_of) stream = next_stream++;
-  const int64_t pid = run.logs()[log]->pid;
-
-  std::string text;
-  JsonWriter json(&text);
-  json.BeginObject();
-  json.Member("schemaVersion", 1);
-  json.Key("distributedInfo");
-  json.BeginObject();
-  json.Member("backend", "nccl");
-  json.Member("rank", run.rank(log));
-  json.Member("world_size", run.world_size());
-  json.Key("pg_config");
-  json.BeginArray();
-  for (const auto& [communicator, ranks] : run.Communicators()) {
-    json.BeginObject();
-    json.Member("pg_name", communicator);
-    json.Key("ranks");
-    json.List(ranks);
-    json.EndObject();
-  }
-  json.EndArray();
-  json.EndObject();
-  if (!run.logs()[log]->hostname.empty()) json.Member(kHostNameKey, run.logs()[log]->hostname);
-  json.Member("baseTimeNanoseconds", base_us * kNsPerUs);
-  json.Key("traceEvents");
-  json.BeginArray(JsonLayout::kLines);
-  const auto event = [&](absl::string_view category, absl::string_view name, int64_t process,
-                         int64_t thread, int64_t start_us, int64_t took_us) {
-    json.BeginObject();
-    json.Member("ph", "X");
-    json.Member("cat", category);
-    json.Member("name", name);
-    json.Member("pid", process);
-    json.Member("tid", thread);
-    json.Member("ts", start_us - base_us);
-    json.Member("dur", took_us);
-    json.Key("args");
-  };
-  int64_t correlation = 0;
-  for (const TimedOp& op : ops) {
-    ++correlation;
-    const int64_t stream = stream_of[op.op->communicator];
-    // The host notes a launch right after it, when the kernel may have begun.
-    const int64_t launched_us = std::min(op.op->launched_us.value_or(op.start_us), op.start_us);
-    event("cuda_runtime", "cudaLaunchKernel", pid, pid, launched_us, 0);
-    json.BeginObject();
-    json.Member("correlation", correlation);
-    json.Member("External id", correlation);
-    json.EndObject();
-    json.EndObject();
-    const bool is_message = op.op->peer.has_value();
-    event("kernel",
-          is_message ? std::string("ncclDevKernel_SendRecv")
-                     : absl::StrCat("ncclDevKernel_", op.op->name, op.op->protocol),
-          0, stream, op.start_us, op.end_us - op.start_us);
-    WriteArgs(run, op, correlation, stream, &json);
-    json.EndObject();
-  }
-  json.EndArray();
-  json.EndObject();
-  return text;
+  return log;
 }
 
 // Returns the operations that can be shown, in order of their starts. Ends that were made up count
@@ -433,8 +359,8 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
   int64_t without_time = 0;
   std::map<std::string, int64_t> unknown;
   for (const InspectorOp& op : log.ops) {
-    const std::optional<KinetoCall> call = CallOf(op);
-    if (!call.has_value()) {
+    const std::optional<LoggedKind> kind = KindOf(op);
+    if (!kind.has_value()) {
       ++unknown[op.name];
       continue;
     }
@@ -448,7 +374,7 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
       ++without_time;
       continue;
     }
-    timed.push_back({&op, *call, *end_us - op.took_us, *end_us});
+    timed.push_back({&op, *kind, *end_us - op.took_us, *end_us});
   }
   if (!make_up_times && timed.empty() && without_time > 0) {
     return absl::InvalidArgumentError(
@@ -464,7 +390,7 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
   if (without_time > 0) {
     notes->push_back(absl::StrCat(
         Printable(log.path), ": ", without_time,
-        make_up_times ? " messages were left out: without a common clock it can not be told which "
+        make_up_times ? " messages were left out: without a common clock it cannot be told which "
                         "belong together (combine aligns the logs)"
                       : " operations were left out: it is not known when they ran"));
   }
@@ -478,62 +404,23 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
   return timed;
 }
 
-// The bytes of another region, which must outlive this one.
-class RegionView : public MappedRegion {
- public:
-  explicit RegionView(absl::string_view text) : text_(text) {}
+// Returns the host that NCCL Inspector names a log after: <host>-pid<process>.log. Empty for other
+// names.
+std::string HostOfLog(absl::string_view path) {
+  absl::string_view name = path.substr(path.rfind('/') + 1);
+  absl::ConsumeSuffix(&name, ".gz");
+  const size_t pid = name.rfind("-pid");
+  const bool is_named = absl::EndsWith(name, ".log") && pid != absl::string_view::npos;
+  return is_named ? std::string(name.substr(0, pid)) : "";
+}
 
-  absl::string_view bytes() const override { return text_; }
-
- private:
-  absl::string_view text_;
-};
-
-// Passes all calls on, except for reading some files.
-class OverlaidFileSystem : public FileSystem {
- public:
-  OverlaidFileSystem(FileSystem& base, std::map<std::string, std::unique_ptr<MappedRegion>> regions)
-      : base_(base), regions_(std::move(regions)) {}
-
-  absl::StatusOr<std::unique_ptr<MappedRegion>> Map(const std::string& path) override {
-    const auto it = regions_.find(path);
-    if (it == regions_.end()) return base_.Map(path);
-    return std::make_unique<RegionView>(it->second->bytes());
-  }
-
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
-    return base_.CreateFile(path);
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateTemporary(
-      const std::string& directory) override {
-    return base_.CreateTemporary(directory);
-  }
-  absl::StatusOr<std::unique_ptr<MappedRegion>> MapTemporary(const WritableFile& file) override {
-    return base_.MapTemporary(file);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return base_.Rename(from, to);
-  }
-  absl::Status Delete(const std::string& path) override { return base_.Delete(path); }
-  absl::Status CreateDirectories(const std::string& path) override {
-    return base_.CreateDirectories(path);
-  }
-  absl::Status SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
-  absl::Status SyncFileSystem(const std::string& directory) override {
-    return base_.SyncFileSystem(directory);
-  }
-  absl::StatusOr<FileKind> Kind(const std::string& path) override { return base_.Kind(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {
-    return base_.List(directory);
-  }
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) override {
-    return base_.Glob(pattern);
-  }
-
- private:
-  FileSystem& base_;
-  const std::map<std::string, std::unique_ptr<MappedRegion>> regions_;
-};
+bool IsRecord(absl::string_view line) {
+  const std::vector<std::string> keys = KeysOfJson(line);
+  const auto has = [&](absl::string_view key) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
+  return has("coll_perf") || has("p2p_perf") || (has("header") && has("dump_stats"));
+}
 
 }  // namespace
 
@@ -589,9 +476,9 @@ absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std
   return log;
 }
 
-absl::StatusOr<std::vector<std::string>> InspectorToKineto(
-    const std::vector<InspectorLog>& logs, InspectorTimes times,
-    absl::FunctionRef<absl::Status(size_t log, const std::string& trace)> write) {
+absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<InspectorLog>& logs,
+                                                           const ConversionOptions& options,
+                                                           TraceSource::WriteFunction write) {
   std::vector<std::string> notes;
   for (const InspectorLog& log : logs) {
     if (log.unread_lines > 0) {
@@ -618,43 +505,43 @@ absl::StatusOr<std::vector<std::string>> InspectorToKineto(
                                    run.rank(guessed), " is a guess"));
     }
     std::map<OpKey, int64_t> made_up_ends_us;
-    if (times == InspectorTimes::kDurationsSuffice) {
+    if (options.durations_suffice) {
       ASSIGN_OR_RETURN(made_up_ends_us, run.MadeUpEnds());
     }
     for (size_t i = 0; i < members.size(); ++i) {
       ASSIGN_OR_RETURN(const std::vector<TimedOp> ops,
                        TimeOps(logs[members[i]], made_up_ends_us, &notes));
-      RETURN_IF_ERROR(write(members[i], WriteKineto(run, i, ops)));
+      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(LogOf(run, i, ops))));
     }
   }
   return notes;
 }
 
-absl::StatusOr<std::shared_ptr<FileSystem>> InspectorLogsAsKineto(
-    FileSystem& base, const std::vector<std::string>& paths, const InputFileOptions& options,
-    InspectorTimes times, std::vector<std::string>* notes) {
+// A log may begin with lines that are no records: cut off, or of the program.
+bool NcclLogSource::Detect(const FileHead& head) const {
+  constexpr int kLinesLookedAt = 100;
+  absl::string_view text = head.text();
+  for (int line = 0; line < kLinesLookedAt && !text.empty(); ++line) {
+    const absl::string_view row = text.substr(0, text.find('\n'));
+    if (IsRecord(row)) return true;
+    text.remove_prefix(std::min(text.size(), row.size() + 1));
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<std::string>> NcclLogSource::Convert(size_t files, OpenFunction open,
+                                                                const ConversionOptions& options,
+                                                                WriteFunction write) const {
   std::vector<InspectorLog> logs;
-  for (const std::string& path : paths) {
-    // What can not be read is for its reader to refuse.
-    const absl::StatusOr<TraceKind> kind = TellTraceKind(base, path);
-    if (!kind.ok() || *kind != TraceKind::kInspector) continue;
-    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(base, path, options));
-    ASSIGN_OR_RETURN(InspectorLog log, ParseInspectorLog(file.bytes(), path));
+  for (size_t i = 0; i < files; ++i) {
+    ASSIGN_OR_RETURN(const InputFile file, open(i));
+    ASSIGN_OR_RETURN(InspectorLog log, ParseInspectorLog(file.bytes(), file.path()));
+    // The name tells hosts apart that call themselves alike, as containers do.
+    const std::string host = HostOfLog(file.path());
+    if (!host.empty()) log.hostname = host;
     logs.push_back(std::move(log));
   }
-  // The base is not this object's to delete.
-  if (logs.empty()) return std::shared_ptr<FileSystem>(&base, [](FileSystem*) {});
-  std::map<std::string, std::unique_ptr<MappedRegion>> regions;
-  const auto write = [&](size_t log, const std::string& trace) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
-                     base.CreateTemporary(options.temporary_directory));
-    RETURN_IF_ERROR(file->Append(trace));
-    ASSIGN_OR_RETURN(regions[logs[log].path], base.MapTemporary(*file));
-    return absl::OkStatus();
-  };
-  ASSIGN_OR_RETURN(const std::vector<std::string> of_logs, InspectorToKineto(logs, times, write));
-  notes->insert(notes->end(), of_logs.begin(), of_logs.end());
-  return std::make_shared<OverlaidFileSystem>(base, std::move(regions));
+  return InspectorToKineto(logs, options, write);
 }
 
 }  // namespace meridian

@@ -1,20 +1,18 @@
-#include "xla_profiler/inspector/inspector_logs.h"
+#include "xla_profiler/nccl_logs/nccl_logs.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
+#include "xla_profiler/sources/trace_source.h"
 
 namespace meridian {
 namespace {
@@ -65,8 +63,7 @@ struct Converted {
   std::vector<std::string> notes;
 };
 
-Converted Convert(const std::vector<InspectorLog>& logs,
-                  InspectorTimes times = InspectorTimes::kNeeded) {
+Converted Convert(const std::vector<InspectorLog>& logs, ConversionOptions times = {}) {
   Converted converted;
   converted.profiles.resize(logs.size());
   const absl::StatusOr<std::vector<std::string>> notes =
@@ -82,7 +79,7 @@ Converted Convert(const std::vector<InspectorLog>& logs,
 }
 
 std::vector<ProfileCollectives> CollectivesOf(const std::vector<InspectorLog>& logs,
-                                              InspectorTimes times = InspectorTimes::kNeeded,
+                                              ConversionOptions times = {},
                                               std::vector<std::string>* notes = nullptr) {
   Converted converted = Convert(logs, times);
   EXPECT_OK(converted.status);
@@ -127,7 +124,7 @@ TEST(InspectorLogTest, LaterLinesInheritTheHeader) {
       "\"coll_sn\":88,\"coll_msg_size_bytes\":8388608,\"coll_exec_time_us\":911.0}}\n");
   ASSERT_THAT(log.ops, SizeIs(1));
   EXPECT_EQ(log.ops[0].rank, 4);
-  EXPECT_EQ(log.ops[0].protocol, "_RING_SIMPLE");
+  EXPECT_EQ(log.ops[0].protocol, "RING_SIMPLE");
   EXPECT_EQ(log.ops[0].took_us, 911);
   EXPECT_EQ(log.dropped, 7);
   EXPECT_EQ(log.unread_lines, 0);
@@ -248,7 +245,7 @@ TEST(InspectorToKinetoTest, DurationsAloneEndTogether) {
     logs.push_back(Parse(text, absl::StrCat(rank, ".log")));
   }
   const std::vector<ProfileCollectives> profiles =
-      CollectivesOf(logs, InspectorTimes::kDurationsSuffice);
+      CollectivesOf(logs, ConversionOptions{/*durations_suffice=*/true});
   ASSERT_THAT(profiles[0].events, SizeIs(3));
   ASSERT_THAT(profiles[1].events, SizeIs(3));
   int64_t last_end_ns = 0;
@@ -287,8 +284,7 @@ TEST(InspectorToKinetoTest, WithoutACommunicatorOfAllRanksArePositions) {
                        "1.log"));
   logs.push_back(Parse(Line("0xbb", 1, 2, "AllReduce", 0, 64, 10, 2000), "2.log"));
   std::vector<std::string> notes;
-  const std::vector<ProfileCollectives> profiles =
-      CollectivesOf(logs, InspectorTimes::kNeeded, &notes);
+  const std::vector<ProfileCollectives> profiles = CollectivesOf(logs, {}, &notes);
   EXPECT_THAT(profiles[2].ops[0].groups.ids(), ElementsAre(1, 2));
   EXPECT_THAT(notes, SizeIs(3));
 }
@@ -302,8 +298,7 @@ TEST(InspectorToKinetoTest, ALogWithoutTheLargestCommunicatorIsTheRankThatIsLeft
   logs[0].ops.push_back(Parse(Line("0xbb", 0, 2, "AllReduce", 0, 64, 10, 2000)).ops[0]);
   logs.push_back(Parse(Line("0xbb", 1, 2, "AllReduce", 0, 64, 10, 2000), "lost.log"));
   std::vector<std::string> notes;
-  const std::vector<ProfileCollectives> profiles =
-      CollectivesOf(logs, InspectorTimes::kNeeded, &notes);
+  const std::vector<ProfileCollectives> profiles = CollectivesOf(logs, {}, &notes);
   EXPECT_EQ(profiles[2].devices[0].global_id, 1);
   EXPECT_THAT(profiles[2].ops[0].groups.ids(), ElementsAre(0, 1));
   EXPECT_THAT(profiles[0].ops[0].groups.ids(), ElementsAre(0, 1, 2));
@@ -325,8 +320,7 @@ TEST(InspectorToKinetoTest, LargeNumbersAreBounded) {
     absl::StrAppend(&text, Line("0xaa", 0, 65536, "AllReduce", number, 8, 10, 1000 + number));
   }
   absl::StrAppend(&text, Line("0xaa", 0, 65536, "AllGather", 100, int64_t{1} << 60, 10, 3000));
-  const std::vector<ProfileCollectives> profiles =
-      CollectivesOf({Parse(text)}, InspectorTimes::kNeeded, &notes);
+  const std::vector<ProfileCollectives> profiles = CollectivesOf({Parse(text)}, {}, &notes);
   EXPECT_THAT(profiles[0].events, SizeIs(99));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("2 operations of kind 'AllGather'")));
   EXPECT_FALSE(ParseInspectorLog(Line("0xaa", 0, 65537, "AllReduce", 0, 8, 10, 1000), "many").ok());
@@ -342,24 +336,9 @@ TEST(InspectorToKinetoTest, UnknownKindsAndDropsAreNoted) {
   std::string text = absl::StrCat(Line("0xaa", 0, 2, "AllReduce", 0, 64, 10, 1000),
                                   Line("0xaa", 0, 2, "All2All", 0, 64, 10, 3000), "{\"torn");
   std::vector<std::string> notes;
-  CollectivesOf({Parse(text)}, InspectorTimes::kNeeded, &notes);
+  CollectivesOf({Parse(text)}, {}, &notes);
   EXPECT_THAT(notes, ElementsAre(HasSubstr("1 lines that are no whole records"),
                                  HasSubstr("1 operations of kind 'All2All' were left out")));
-}
-
-TEST(InspectorLogsAsKinetoTest, OthersAreReadAsTheyAre) {
-  const TemporaryDirectory folder;
-  const std::string log = folder.Write("h-pid1.log", Line("0xaa", 0, 1, "AllReduce", 0, 8, 1, 10));
-  const std::string other = folder.Write("other.txt", "hello");
-  std::vector<std::string> notes;
-  ASSERT_OK_AND_ASSIGN(const std::shared_ptr<FileSystem> files,
-                       InspectorLogsAsKineto(FileSystem::Posix(), {log, other}, {},
-                                             InspectorTimes::kNeeded, &notes));
-  ASSERT_OK_AND_ASSIGN(const InputFile converted, InputFile::Open(*files, log));
-  EXPECT_TRUE(absl::StrContains(converted.bytes(), "distributedInfo"));
-  ASSERT_OK_AND_ASSIGN(const InputFile unchanged, InputFile::Open(*files, other));
-  EXPECT_EQ(unchanged.bytes(), "hello");
-  EXPECT_THAT(notes, IsEmpty());
 }
 
 }  // namespace

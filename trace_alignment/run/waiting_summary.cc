@@ -1,4 +1,4 @@
-#include "pipeline/waiting_summary.h"
+#include "trace_alignment/run/waiting_summary.h"
 
 #include <algorithm>
 #include <cstdint>

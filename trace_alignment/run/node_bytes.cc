@@ -1,4 +1,4 @@
-#include "pipeline/node_bytes.h"
+#include "trace_alignment/run/node_bytes.h"
 
 #include <algorithm>
 #include <optional>

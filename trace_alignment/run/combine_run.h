@@ -6,8 +6,8 @@
 //
 // Nothing is written before the clocks are known, and the files appear together, whole, or not at
 // all.
-#ifndef PIPELINE_COMBINE_RUN_H_
-#define PIPELINE_COMBINE_RUN_H_
+#ifndef TRACE_ALIGNMENT_RUN_COMBINE_RUN_H_
+#define TRACE_ALIGNMENT_RUN_COMBINE_RUN_H_
 
 #include <cstdint>
 #include <optional>
@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pipeline/run_files.h"
-#include "pipeline/run_processes.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
+#include "trace_alignment/run/run_files.h"
+#include "trace_alignment/run/run_processes.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -69,4 +69,4 @@ absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineR
 
 }  // namespace meridian
 
-#endif  // PIPELINE_COMBINE_RUN_H_
+#endif  // TRACE_ALIGNMENT_RUN_COMBINE_RUN_H_

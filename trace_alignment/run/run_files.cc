@@ -1,4 +1,4 @@
-#include "pipeline/run_files.h"
+#include "trace_alignment/run/run_files.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -18,30 +18,30 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/sources/trace_sources.h"
 #include "xla_profiler/xplane/node_ids.h"
 
 namespace meridian {
 namespace {
 
-// Kineto traces have no suffix of their own; those that end in .json, and logs of NCCL Inspector,
-// are told by their content.
-constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz", ".json",
-                                                ".json.gz",   ".log",          ".log.gz"};
 constexpr absl::string_view kSnapshotSuffixes[] = {
     ".snapshots.jsonl",         ".snapshots.jsonl.gz", ".snapshots.pb",  ".snapshot_pairs.jsonl",
     ".snapshot_pairs.jsonl.gz", ".snapshot_pairs.pb",  ".snapshot.jsonl"};
 
 // Returns the name without the suffix that makes it one of a kind; nullopt when it has none.
-template <size_t kCount>
-std::optional<absl::string_view> Stem(absl::string_view name,
-                                      const absl::string_view (&suffixes)[kCount]) {
-  for (absl::string_view suffix : suffixes) {
+template <typename Suffixes>
+std::optional<absl::string_view> Stem(absl::string_view name, const Suffixes& suffixes) {
+  for (const absl::string_view suffix : suffixes) {
     if (absl::EndsWith(name, suffix) && name.size() > suffix.size()) {
       return absl::StripSuffix(name, suffix);
     }
   }
   return std::nullopt;
+}
+
+std::optional<absl::string_view> StemOfTrace(absl::string_view name) {
+  static const auto& suffixes = *new std::vector<std::string>(ProfileSuffixes());
+  return Stem(name, suffixes);
 }
 
 bool IsJsonl(absl::string_view name) {
@@ -52,8 +52,14 @@ bool IsJson(absl::string_view name) {
   return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".json");
 }
 
-bool IsLog(absl::string_view name) {
-  return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".log");
+// What belongs to a run beside its profiles, by its name.
+enum class SideFile { kNone, kSnapshots, kOffsets, kProbes };
+
+SideFile SideFileOf(absl::string_view name) {
+  if (Stem(name, kSnapshotSuffixes).has_value()) return SideFile::kSnapshots;
+  if (!IsJsonl(name)) return SideFile::kNone;
+  if (absl::StrContains(name, "offsets")) return SideFile::kOffsets;
+  return absl::StrContains(name, "probe") ? SideFile::kProbes : SideFile::kNone;
 }
 
 // Returns whether all of the file is JSON, one value or one after the other, whatever it says.
@@ -65,23 +71,18 @@ bool IsWholeJson(FileSystem& file_system, const std::string& path) {
   return cutter.status().ok();
 }
 
-// JSON and logs that are no profiles: execution traces, reports, what viewers made. What is damaged,
-// so that it cannot be told, is none of these: its reader refuses it.
+// Files that are named like profiles and are none: execution traces, reports, what viewers made,
+// logs of others. What only XSpaces are named after, and JSON that is damaged, so that it cannot be
+// told, is for its reader to refuse.
 bool IsNoProfile(FileSystem& file_system, const std::string& path) {
-  if (!IsJson(path) && !IsLog(path)) return false;
-  const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, path);
-  if (IsLog(path)) return !kind.ok() || *kind != TraceKind::kInspector;
-  if (!kind.ok()) return false;
-  switch (*kind) {
-    case TraceKind::kPytorchEt:
-    case TraceKind::kCombinedKineto:
-    case TraceKind::kTraceJson:
-      return true;
-    case TraceKind::kUnknown:
-      return IsWholeJson(file_system, path);
-    default:
-      return false;
+  if (absl::StrContains(path, ".xplane.pb") || !StemOfTrace(path).has_value()) return false;
+  const absl::StatusOr<DetectedFile> file = DetectFile(file_system, path);
+  if (!IsJson(path)) {
+    return !file.ok() || file->source == nullptr ||
+           !Stem(absl::StripSuffix(path, ".gz"), file->source->suffixes()).has_value();
   }
+  if (!file.ok()) return false;
+  return file->is_known() ? file->source == nullptr : IsWholeJson(file_system, path);
 }
 
 // The names of regular files in the folder, in natural order, without JSON that is no profile. What
@@ -94,7 +95,7 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
   for (std::string& name : names) {
     const std::string path = absl::StrCat(folder, "/", name);
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);
-    const bool may_be_profile = Stem(name, kTraceSuffixes).has_value() && !IsLog(name);
+    const bool may_be_profile = StemOfTrace(name).has_value() && !absl::EndsWith(name, ".log");
     if (absl::IsNotFound(kind.status())) {
       if (!may_be_profile) continue;
       return absl::InvalidArgumentError(
@@ -104,7 +105,8 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
     if (*kind == FileKind::kOther && may_be_profile) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
     }
-    if (*kind != FileKind::kRegular || IsNoProfile(file_system, path)) continue;
+    if (*kind != FileKind::kRegular) continue;
+    if (SideFileOf(name) == SideFile::kNone && IsNoProfile(file_system, path)) continue;
     files.push_back(std::move(name));
   }
   std::sort(files.begin(), files.end(), NaturalLess);
@@ -113,7 +115,7 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
 
 bool HasTraces(const std::vector<std::string>& files) {
   return std::any_of(files.begin(), files.end(), [](const std::string& name) {
-    return Stem(name, kTraceSuffixes).has_value();
+    return SideFileOf(name) == SideFile::kNone && StemOfTrace(name).has_value();
   });
 }
 
@@ -144,7 +146,7 @@ absl::StatusOr<bool> AreOfDifferentHosts(FileSystem& file_system,
   for (const std::string& folder : folders) {
     ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
     for (const std::string& name : files) {
-      const std::optional<absl::string_view> host = Stem(name, kTraceSuffixes);
+      const std::optional<absl::string_view> host = StemOfTrace(name);
       if (host.has_value() && !hosts.insert(std::string(*host)).second) return false;
     }
   }
@@ -155,7 +157,7 @@ absl::StatusOr<bool> AreOfDifferentHosts(FileSystem& file_system,
 // same last number; empty when there is none.
 absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
                                         const std::vector<std::string>& snapshots) {
-  const absl::string_view stem = *Stem(trace, kTraceSuffixes);
+  const absl::string_view stem = *StemOfTrace(trace);
   std::vector<std::string> same_stem, same_number;
   const std::optional<int64_t> number = LastIntegerInFileName(stem);
   for (const std::string& file : snapshots) {
@@ -180,10 +182,6 @@ std::string NameOfFolder(const std::string& folder) {
 }
 
 }  // namespace
-
-std::vector<std::string> ProfileSuffixes() {
-  return std::vector<std::string>(std::begin(kTraceSuffixes), std::end(kTraceSuffixes));
-}
 
 absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
                                                         const std::string& run_dir) {
@@ -233,14 +231,18 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
     ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
     for (const std::string& name : files) {
       folder_of.insert({name, folder});
-      if (Stem(name, kTraceSuffixes).has_value()) {
-        traces.push_back(name);
-      } else if (Stem(name, kSnapshotSuffixes).has_value()) {
-        if (options.find_snapshots) snapshots.push_back(name);
-      } else if (IsJsonl(name) && absl::StrContains(name, "offsets")) {
-        if (options.find_offsets) offsets.push_back(name);
-      } else if (IsJsonl(name) && absl::StrContains(name, "probe")) {
-        if (options.find_probes) run.probes.push_back(absl::StrCat(folder, "/", name));
+      switch (SideFileOf(name)) {
+        case SideFile::kSnapshots:
+          if (options.find_snapshots) snapshots.push_back(name);
+          break;
+        case SideFile::kOffsets:
+          if (options.find_offsets) offsets.push_back(name);
+          break;
+        case SideFile::kProbes:
+          if (options.find_probes) run.probes.push_back(absl::StrCat(folder, "/", name));
+          break;
+        case SideFile::kNone:
+          if (StemOfTrace(name).has_value()) traces.push_back(name);
       }
     }
   }

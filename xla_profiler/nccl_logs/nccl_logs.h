@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs of NCCL Inspector, the profiler plugin of NCCL 2.28 and later that runs beside jobs in
-// production, taken for Kineto traces, so that whatever reads these reads logs, too:
+// production, as Kineto traces of jobs that do nothing but communicate:
 //
 //   <host>-pid<pid>.log, one JSON object a line, one per finished operation:
 //   {"header": {"id": "0x7f8c496ae9f661", "rank": 2, "n_ranks": 8, "nnodes": 1},
@@ -21,21 +21,19 @@
 //
 // A log may lack operations: versions before 2.30 keep the last one of each interval, all lose what
 // is finished behind the last dump, and small ones may be left out.
-#ifndef XLA_PROFILER_INSPECTOR_INSPECTOR_LOGS_H_
-#define XLA_PROFILER_INSPECTOR_INSPECTOR_LOGS_H_
+#ifndef XLA_PROFILER_NCCL_LOGS_NCCL_LOGS_H_
+#define XLA_PROFILER_NCCL_LOGS_NCCL_LOGS_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/sources/file_head.h"
+#include "xla_profiler/sources/trace_source.h"
 
 namespace meridian {
 
@@ -51,7 +49,7 @@ struct InspectorOp {
   // Of a message: the other rank of the communicator.
   std::optional<int64_t> peer;
   int64_t bytes = 0;
-  // "_RING_LL", where the log has it.
+  // "RING_LL"; empty where the log does not have it.
   std::string protocol;
   int64_t took_us = 0;
   int64_t dumped_us = 0;
@@ -74,28 +72,27 @@ struct InspectorLog {
 // InvalidArgument, which names the path, when there is no record at all.
 absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std::string& path);
 
-enum class InspectorTimes {
-  // When operations ran must be known.
-  kNeeded,
-  // How long they took is enough, and clocks of hosts that were not aligned would only mislead: all
-  // ranks of a collective are taken to end together, one collective after the other.
-  kDurationsSuffice,
-};
-
 // Makes a Kineto trace of each log and hands it over; returns notes. InvalidArgument, which names a
 // log, when times are needed and missing, for logs that contradict each other about a communicator,
-// and for processes with several ranks of one, whose ranks in others can not be told.
-absl::StatusOr<std::vector<std::string>> InspectorToKineto(
-    const std::vector<InspectorLog>& logs, InspectorTimes times,
-    absl::FunctionRef<absl::Status(size_t log, const std::string& trace)> write);
+// and for processes with several ranks of one, whose ranks in others cannot be told. Where durations
+// suffice, times are made up even if the log has some, since clocks of hosts that were not aligned
+// would only mislead: all ranks of a collective are taken to end together, one collective after the
+// other.
+absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<InspectorLog>& logs,
+                                                           const ConversionOptions& options,
+                                                           TraceSource::WriteFunction write);
 
-// Returns a file system in which those of the paths that are logs are the Kineto traces made of
-// them, in temporary files; the base's own when none is. The base must outlive it. Notes are
-// appended. All operations are in memory at once, at some 200 bytes each.
-absl::StatusOr<std::shared_ptr<FileSystem>> InspectorLogsAsKineto(
-    FileSystem& base, const std::vector<std::string>& paths, const InputFileOptions& options,
-    InspectorTimes times, std::vector<std::string>* notes);
+// All operations of a run's logs are in memory at once, at some 200 bytes each.
+class NcclLogSource : public TraceSource {
+ public:
+  absl::string_view noun() const override { return "a log of NCCL Inspector"; }
+  std::vector<absl::string_view> suffixes() const override { return {".log"}; }
+  bool Detect(const FileHead& head) const override;
+  absl::StatusOr<std::vector<std::string>> Convert(size_t files, OpenFunction open,
+                                                   const ConversionOptions& options,
+                                                   WriteFunction write) const override;
+};
 
 }  // namespace meridian
 
-#endif  // XLA_PROFILER_INSPECTOR_INSPECTOR_LOGS_H_
+#endif  // XLA_PROFILER_NCCL_LOGS_NCCL_LOGS_H_

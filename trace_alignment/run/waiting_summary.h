@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the collectives of a run cost, on the common clock: who waited, in which step, for how long, and
 // how long data moved.
-#ifndef PIPELINE_WAITING_SUMMARY_H_
-#define PIPELINE_WAITING_SUMMARY_H_
+#ifndef TRACE_ALIGNMENT_RUN_WAITING_SUMMARY_H_
+#define TRACE_ALIGNMENT_RUN_WAITING_SUMMARY_H_
 
 #include <cstdint>
 #include <optional>
@@ -26,4 +26,4 @@ std::optional<int64_t> ClockUncertaintyNs(const CombineReport& report);
 
 }  // namespace meridian
 
-#endif  // PIPELINE_WAITING_SUMMARY_H_
+#endif  // TRACE_ALIGNMENT_RUN_WAITING_SUMMARY_H_

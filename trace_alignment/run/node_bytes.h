@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What processes of one run tell each other about a node (run_processes.h).
-#ifndef PIPELINE_NODE_BYTES_H_
-#define PIPELINE_NODE_BYTES_H_
+#ifndef TRACE_ALIGNMENT_RUN_NODE_BYTES_H_
+#define TRACE_ALIGNMENT_RUN_NODE_BYTES_H_
 
 #include <cstdint>
 #include <string>
@@ -42,4 +42,4 @@ class CollectivesPacker {
 
 }  // namespace meridian
 
-#endif  // PIPELINE_NODE_BYTES_H_
+#endif  // TRACE_ALIGNMENT_RUN_NODE_BYTES_H_

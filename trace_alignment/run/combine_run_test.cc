@@ -1,5 +1,5 @@
 // The whole chain on made-up runs whose clocks are known.
-#include "pipeline/combine_run.h"
+#include "trace_alignment/run/combine_run.h"
 
 #include <algorithm>
 #include <cstdlib>

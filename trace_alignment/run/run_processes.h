@@ -4,8 +4,8 @@
 // process that has all traces: nothing is to be sent.
 //
 // All processes call the same functions in the same order, since each waits for the others.
-#ifndef PIPELINE_RUN_PROCESSES_H_
-#define PIPELINE_RUN_PROCESSES_H_
+#ifndef TRACE_ALIGNMENT_RUN_RUN_PROCESSES_H_
+#define TRACE_ALIGNMENT_RUN_RUN_PROCESSES_H_
 
 #include <cstddef>
 #include <string>
@@ -46,4 +46,4 @@ class RunProcesses {
 
 }  // namespace meridian
 
-#endif  // PIPELINE_RUN_PROCESSES_H_
+#endif  // TRACE_ALIGNMENT_RUN_RUN_PROCESSES_H_

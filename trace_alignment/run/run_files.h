@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files a run consists of.
-#ifndef PIPELINE_RUN_FILES_H_
-#define PIPELINE_RUN_FILES_H_
+#ifndef TRACE_ALIGNMENT_RUN_RUN_FILES_H_
+#define TRACE_ALIGNMENT_RUN_RUN_FILES_H_
 
 #include <string>
 #include <vector>
@@ -32,10 +32,6 @@ struct RunFilesOptions {
   bool find_probes = true;
 };
 
-// Returns how names of profiles end: XSpaces, Kineto traces, logs of NCCL Inspector. The last two are
-// told from others of that name by their content.
-std::vector<std::string> ProfileSuffixes();
-
 // Returns the folders that hold the profiles of a run: the folder itself, or those below its
 // `plugins/profile/`, or below it, that hold some. Each host may have written a folder of its own,
 // named after when it did: several are those of one run when no host is in two of them.
@@ -45,8 +41,7 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
 
 // Finds the files of a run in a folder, or in the one run below its `plugins/profile/`:
 //
-//   <host>.xplane.pb[.gz]                       a node's profile
-//   *.json[.gz] that is a Kineto trace          likewise
+//   what a source tells as its own              a node's profile: <host>.xplane.pb[.gz], *.json[.gz]
 //   <host>.snapshots.jsonl, .snapshot_pairs.pb  its snapshot pairs: by the same <host>, else by the
 //                                               last number in the name
 //   round_offsets.jsonl, *offsets*.jsonl        offsets
@@ -61,4 +56,4 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
 
 }  // namespace meridian
 
-#endif  // PIPELINE_RUN_FILES_H_
+#endif  // TRACE_ALIGNMENT_RUN_RUN_FILES_H_

@@ -1,4 +1,4 @@
-#include "pipeline/run_files.h"
+#include "trace_alignment/run/run_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run while it is combined: what the steps of combine_run.cc hand to each other.
+#ifndef TRACE_ALIGNMENT_RUN_COMBINE_STATE_H_
+#define TRACE_ALIGNMENT_RUN_COMBINE_STATE_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/combine/combine_report.pb.h"
+#include "trace_alignment/combine/run_alignment.h"
+#include "trace_alignment/combine/viewer_planes.h"
+#include "trace_alignment/run/combine_run.h"
+#include "trace_alignment/run/run_processes.h"
+#include "trace_alignment/run/run_traces.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/sources/trace_files.h"
+
+namespace meridian {
+
+struct CombineState {
+  FileSystem& file_system;
+  const CombineRequest& request;
+  RunProcesses& processes;
+  OutputFiles& outputs;
+
+  TraceFiles files = {};
+  std::unique_ptr<RunTraces> traces = nullptr;
+  // One per trace, in their order.
+  std::vector<RunNode> nodes = {};
+  // One per node, until they are matched; empty for those of other processes, until the first has
+  // gathered them.
+  std::vector<ProfileCollectives> profiles = {};
+  AlignmentInputs inputs = {};
+  CollectiveRun run = {};
+  RunAlignment alignment = {};
+  CombineReport report = {};
+  // The combined XSpace where only exports of it are wanted; else null.
+  std::unique_ptr<WritableFile> unnamed = nullptr;
+
+  // Returns the positions of the nodes in the order of their ids.
+  std::vector<size_t> ById() const;
+
+  // Returns when the user says that a profile began.
+  std::optional<int64_t> StartOf(size_t n) const;
+};
+
+// The steps, in their order (combine_run.cc).
+
+// Assigns ids, matches the collectives and puts the nodes on one clock. (run_clocks.cc)
+absl::Status FindClocks(CombineState* state);
+
+// Checks all outputs before anything is read, since that may take long. (run_outputs.cc)
+absl::Status CheckOutputs(const CombineState& state);
+// The folder that gets the aligned files, and their names, one per node.
+std::string AlignedFolder(const CombineState& state);
+std::vector<std::string> AlignedNames(const CombineState& state);
+// What the file beside them is called that says how Perfetto is to show them. It does not end in
+// .json, so that nobody takes it for a trace: Perfetto tells by the content.
+inline constexpr char kPerfettoManifest[] = "perfetto_manifest";
+// Writes the aligned files into the folder.
+absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state);
+// Writes the file beside them that says how Perfetto is to show them, if one is needed.
+absl::Status WritePerfettoManifest(const std::string& folder, CombineState* state);
+absl::Status WriteCombinedFile(CombineState* state);
+absl::Status WriteExports(CombineState* state);
+
+// The nodes by id, as viewers show them.
+std::vector<ViewedNode> ViewedNodes(const CombineState& state);
+
+// Fills in what the report says. (combine_summary.cc)
+void DescribeCombined(CombineState* state);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_RUN_COMBINE_STATE_H_

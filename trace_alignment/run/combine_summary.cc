@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
+#include "trace_alignment/combine/viewer_planes.h"
+#include "trace_alignment/run/combine_state.h"
+#include "trace_alignment/run/waiting_summary.h"
+
+namespace meridian {
+namespace {
+
+// Returns the correction that moved an event farthest.
+int64_t LargestCorrectionNs(const AlignmentStats& stats) {
+  return std::abs(stats.min_correction_ns()) > std::abs(stats.max_correction_ns())
+             ? stats.min_correction_ns()
+             : stats.max_correction_ns();
+}
+
+void DescribeNode(const CombineState& state, size_t n, CombinedNode* out) {
+  const RunNode& node = state.nodes[n];
+  const AlignedNode& aligned = state.alignment.nodes[n];
+  out->set_node_id(node.id);
+  if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);
+  out->set_trace(state.request.files.traces[n]);
+  out->set_method(aligned.method);
+  if (aligned.offset_at_ns.has_value()) out->set_offset_at_ns(*aligned.offset_at_ns);
+  if (aligned.offset_ns.has_value()) out->set_offset_ns(*aligned.offset_ns);
+  if (aligned.uncertainty_ns.has_value()) out->set_uncertainty_ns(*aligned.uncertainty_ns);
+  if (aligned.uncertainty_max_ns.has_value()) {
+    out->set_uncertainty_max_ns(*aligned.uncertainty_max_ns);
+  }
+  if (aligned.certified_uncertainty_ns.has_value()) {
+    out->set_certified_uncertainty_ns(*aligned.certified_uncertainty_ns);
+  }
+  if (aligned.drift_ppm.has_value()) out->set_drift_ppm(*aligned.drift_ppm);
+  if (aligned.drift_uncertainty_ppm.has_value()) {
+    out->set_drift_uncertainty_ppm(*aligned.drift_uncertainty_ppm);
+  }
+  if (node.snapshots.has_value()) {
+    const std::optional<int64_t> reading_ns = ReadingUncertaintyNs(*node.snapshots);
+    if (reading_ns.has_value()) out->set_tracer_uncertainty_ns(*reading_ns);
+  }
+  out->set_events(node.stats.events());
+  out->set_max_correction_ns(LargestCorrectionNs(node.stats));
+  for (int64_t rank : state.run.ranks.ranks[n]) out->add_ranks(rank);
+  out->set_collectives(static_cast<int64_t>(state.run.profiles[n].events.size()));
+}
+
+// Returns what all processes have written together.
+std::vector<OutputFile> FilesOfAll(const CombineState& state) {
+  std::vector<OutputFile> files;
+  const std::vector<std::string> names = AlignedNames(state);
+  for (size_t n = 0; n < state.nodes.size(); ++n) {
+    files.push_back({"aligned", absl::StrCat(AlignedFolder(state), "/", names[n]),
+                     state.nodes[n].aligned_bytes});
+  }
+  // The first process alone has written a manifest, if there is one.
+  const std::vector<OutputFile>& own = state.outputs.files();
+  if (!own.empty() && own.back().kind == kPerfettoManifest) {
+    files.push_back({kPerfettoManifest, absl::StrCat(AlignedFolder(state), "/", kPerfettoManifest),
+                     own.back().bytes});
+  }
+  return files;
+}
+
+// Tells by how much each node's clock was ahead of the common one in the course of the run.
+void DescribeClocks(CombineState* state) {
+  const int64_t start_ns = state->alignment.table.base_ns();
+  state->report.set_start_ns(start_ns);
+  for (const ClockReading& reading : ReadClocks(ViewedNodes(*state), start_ns)) {
+    for (CombinedNode& node : *state->report.mutable_nodes()) {
+      const auto found = reading.node_times_ns.find(node.node_id());
+      if (found == reading.node_times_ns.end()) continue;
+      node.add_clock_at_ms(static_cast<double>(reading.time_ns - start_ns) * 1e-6);
+      node.add_clock_offset_ns(found->second - reading.time_ns);
+    }
+  }
+}
+
+}  // namespace
+
+void DescribeCombined(CombineState* state) {
+  state->report.set_reference_node(state->inputs.reference_node);
+  state->report.set_method_asked(std::string(AlignmentMethodName(state->request.alignment.method)));
+  state->report.set_method(std::string(AlignmentMethodName(state->alignment.method)));
+  state->report.set_run_method(std::string(RunMethodName(state->run.runs.method)));
+  for (const OutputFile& file :
+       state->processes.is_alone() ? state->outputs.files() : FilesOfAll(*state)) {
+    CombinedOutput* output = state->report.add_outputs();
+    output->set_kind(file.kind);
+    output->set_path(file.path);
+    output->set_bytes(static_cast<int64_t>(file.bytes));
+  }
+  for (size_t n : state->ById()) DescribeNode(*state, n, state->report.add_nodes());
+  HappensBeforeSummary* check = state->report.mutable_happens_before();
+  check->set_instances(state->alignment.after.instances);
+  check->set_checked(state->alignment.after.checked);
+  check->set_unmatched(state->alignment.after.unmatched);
+  check->set_violations_before(static_cast<int64_t>(state->alignment.before.violations.size()));
+  check->set_violations_after(static_cast<int64_t>(state->alignment.after.violations.size()));
+  check->set_checked_on("computed");
+  for (const std::string& note : state->alignment.notes) state->report.add_notes(note);
+  DescribeWaiting(state->alignment.table, state->run, &state->report);
+  DescribeClocks(state);
+}
+
+}  // namespace meridian

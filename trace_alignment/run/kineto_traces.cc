@@ -1,0 +1,288 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "trace_alignment/aligner/kineto_aligner.h"
+#include "trace_alignment/collectives/collective_table.h"
+#include "trace_alignment/combine/kineto_merger.h"
+#include "trace_alignment/run/combine_run.h"
+#include "trace_alignment/run/combine_state.h"
+#include "trace_alignment/run/run_traces.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/json/json_writer.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/time_units.h"
+#include "xla_profiler/events/event_table.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
+#include "xla_profiler/kineto/kineto_xspace.h"
+
+namespace meridian {
+namespace {
+
+// The year 2001: earlier times do not count from 1970.
+constexpr int64_t kFirstUnixNs = 1'000'000'000'000'000'000;
+constexpr int64_t kLastUnixNs = 9'000'000'000'000'000'000;
+
+// Returns the host that TensorBoard's handler of PyTorch names its files after:
+// <host>_<process>.<time>.pt.trace.json. Empty for other names.
+std::string HostOfKinetoFile(absl::string_view path) {
+  absl::string_view name = path.substr(path.rfind('/') + 1);
+  absl::ConsumeSuffix(&name, ".gz");
+  if (!absl::ConsumeSuffix(&name, ".pt.trace.json")) return "";
+  name = name.substr(0, name.rfind('.'));
+  const size_t underscore = name.rfind('_');
+  return underscore == absl::string_view::npos ? "" : std::string(name.substr(0, underscore));
+}
+
+// Returns the last end of an event, Unix time.
+int64_t LastEndNs(const EventTable& table) {
+  int64_t last_ps = 0;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    last_ps = std::max(last_ps, table.start_ps(row) + table.duration_ps(row));
+  }
+  return table.base_ns() + last_ps / kPsPerNs;
+}
+
+// Returns the arrows of all collectives, by node: from the member that started last to each that
+// had waited for it.
+std::vector<std::vector<KinetoFlow>> FindFlows(const CombineState& state) {
+  std::vector<std::vector<KinetoFlow>> flows(state.nodes.size());
+  const CollectiveTable& table = state.alignment.table;
+  int64_t next_id = 1;
+  for (const CollectiveInstance& instance : table.instances()) {
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    if (members.size() < 2) continue;
+    const CollectiveMember& last = *std::max_element(
+        members.begin(), members.end(), [](const CollectiveMember& a, const CollectiveMember& b) {
+          return a.start_ps < b.start_ps;
+        });
+    const std::string name(CollectiveKindName(table.OpOf(instance).kind));
+    const auto add = [&](const CollectiveMember& member, bool starts) {
+      const uint32_t node = table.NodeOf(member);
+      const CollectiveEvent& event = state.run.profiles[node].events[member.event];
+      KinetoFlow flow;
+      flow.time_ps = std::min(last.start_ps, member.end_ps - kPsPerNs);
+      absl::string_view device = state.run.profiles[node].devices[event.local_device].name;
+      absl::ConsumePrefix(&device, "GPU ");
+      if (!absl::SimpleAtoi(device, &flow.device)) return;
+      flow.stream = event.line_id;
+      flow.id = next_id;
+      flow.starts = starts;
+      flow.name = name;
+      flows[node].push_back(std::move(flow));
+    };
+    for (const CollectiveMember& member : members) {
+      // A message may have been sent, and its sender gone, before its receiver came.
+      if (&member == &last || member.end_ps <= last.start_ps) continue;
+      add(last, /*starts=*/true);
+      add(member, /*starts=*/false);
+      ++next_id;
+    }
+  }
+  return flows;
+}
+
+class KinetoTraces : public RunTraces {
+ public:
+  KinetoTraces(FileSystem& file_system, const TraceFiles& files, const CombineRequest& request)
+      : file_system_(file_system), files_(files), request_(request), traces_(files.size()) {}
+
+  absl::Status CheckRequest() const override {
+    const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
+    if (!output.empty() && !absl::EndsWith(output, ".json") && !absl::EndsWith(output, ".pb")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--output=", request_.output,
+                       ": Kineto traces are combined to one Kineto trace (.json or .json.gz) or to "
+                       "an XSpace (.xplane.pb or .xplane.pb.gz)"));
+    }
+    // Times of a Kineto trace are all of its host's clock.
+    if (!request_.files.snapshots.empty()) {
+      return absl::InvalidArgumentError(
+          "--snapshots tie a device's clock to its host's; Kineto traces have host times alone");
+    }
+    return absl::OkStatus();
+  }
+
+  bool HaveOneRankEach() const override { return true; }
+
+  absl::Status Open(size_t n, RunNode* node) override {
+    const std::string& path = files_.paths()[n];
+    ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
+    ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
+    RETURN_IF_ERROR(CheckOneRank(trace, path));
+    if (trace.table.base_ns() < kFirstUnixNs || trace.table.base_ns() > kLastUnixNs) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path,
+                       ": its times do not count from 1970, and it has no baseTimeNanoseconds that "
+                       "says from when; record it with a newer version of PyTorch"));
+    }
+    node->unread_events = trace.problems.ToString();
+    node->session.profile_start_ns = trace.table.base_ns();
+    node->session.profile_stop_ns = LastEndNs(trace.table);
+    std::string host = HostOfKinetoFile(path);
+    if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
+    if (!host.empty()) node->session.hostnames.push_back(host);
+    const auto& starts = request_.profile_start_ns;
+    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(path, node->session,
+                                                       starts.empty() ? std::nullopt : starts[n]));
+    node->base_ns = trace.header.base_time_ns.value_or(0);
+    traces_[n].collectives = ReadKinetoCollectives(trace, file.bytes(), path);
+    traces_[n].file.emplace(std::move(file));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) override {
+    return std::move(traces_[n].collectives);
+  }
+
+  // Kineto traces keep their names, and are gzip if they were; what was converted becomes one.
+  std::string AlignedName(absl::string_view trace) const override {
+    trace = trace.substr(trace.rfind('/') + 1);
+    const bool was_compressed = absl::ConsumeSuffix(&trace, ".gz");
+    absl::string_view stem = trace;
+    for (const absl::string_view suffix : files_.source().suffixes()) {
+      if (absl::ConsumeSuffix(&stem, suffix)) break;
+    }
+    const bool is_converted = files_.source().NeedsConversion();
+    return absl::StrCat(is_converted ? stem : trace, is_converted ? ".json" : "",
+                        was_compressed ? ".gz" : "");
+  }
+
+  bool IsTraceName(absl::string_view name) const override {
+    const absl::string_view stem = absl::StripSuffix(name, ".gz");
+    return absl::EndsWith(stem, ".xplane.pb") || absl::EndsWith(stem, ".json");
+  }
+
+  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node, const NodeClock& clock,
+                                              const AlignOptions&, ByteSink& sink) override {
+    ASSIGN_OR_RETURN(const AlignmentStats stats,
+                     AlignKineto(traces_[n].file->bytes(), node.base_ns, clock, sink));
+    RETURN_IF_ERROR(CheckExtrapolation(stats, files_.paths()[n], request_.max_extrapolation_ns));
+    return stats;
+  }
+
+  // Times of the files each count from a base of its own:
+  // https://perfetto.dev/docs/reference/perfetto-manifest.
+  std::optional<std::string> PerfettoManifest(
+      const CombineState& state, const std::vector<std::string>& names) const override {
+    const std::vector<RunNode>& nodes = state.nodes;
+    const auto earlier = [](const RunNode& a, const RunNode& b) { return a.base_ns < b.base_ns; };
+    const size_t first = std::min_element(nodes.begin(), nodes.end(), earlier) - nodes.begin();
+    std::string text;
+    JsonWriter json(&text, JsonSpacing::kSpaced);
+    json.BeginObject(JsonLayout::kIndented);
+    json.Key("perfetto_manifest");
+    json.BeginObject(JsonLayout::kIndented);
+    json.Member("version", 1);
+    json.Key("files");
+    json.BeginArray(JsonLayout::kIndented);
+    for (const size_t n : state.ById()) {
+      json.BeginObject();
+      json.Member("path", names[n]);
+      json.Key("machine");
+      json.BeginObject();
+      const std::string host = HostOf(nodes[n]);
+      json.Member("name", absl::StrCat("node ", nodes[n].id, host.empty() ? "" : " ", host));
+      json.EndObject();
+      if (n != first) {
+        json.Key("clocks");
+        json.BeginObject();
+        json.Key("sync_to");
+        json.BeginObject();
+        json.Member("file", names[first]);
+        json.EndObject();
+        json.Member("offset_ns",
+                    SaturateToInt64(absl::int128(nodes[n].base_ns) - nodes[first].base_ns));
+        json.EndObject();
+      }
+      json.EndObject();
+    }
+    json.EndArray();
+    json.EndObject();
+    json.EndObject();
+    text += "\n";
+    return text;
+  }
+
+  bool MergesInOwnForm() const override {
+    if (request_.output.empty()) return request_.trace_json.empty() && request_.perfetto.empty();
+    return absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json");
+  }
+
+  absl::Status Merge(const std::vector<size_t>& order, CombineState* state,
+                     ByteSink& sink) override {
+    std::vector<KinetoMergeInput> inputs;
+    std::vector<std::vector<KinetoFlow>> flows = FindFlows(*state);
+    uint64_t total_bytes = 0;
+    for (const size_t n : order) {
+      const RunNode& node = state->nodes[n];
+      const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
+      inputs.push_back({traces_[n].file->bytes(), node.base_ns, &state->alignment.nodes[n].clock,
+                        ranks.empty() ? node.id : ranks[0], HostOf(node), std::move(flows[n])});
+      total_bytes += inputs.back().text.size();
+    }
+    ProgressBar progress("combining", total_bytes);
+    ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
+                     MergeKineto(
+                         inputs, [&](uint64_t bytes) { progress.Update(bytes); }, sink));
+    for (size_t i = 0; i < order.size(); ++i) {
+      state->nodes[order[i]].stats = stats[i];
+      RETURN_IF_ERROR(
+          CheckExtrapolation(stats[i], files_.paths()[order[i]], request_.max_extrapolation_ns));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode* node) override {
+    const std::string& path = files_.paths()[n];
+    Trace& opened = traces_[n];
+    ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(opened.file->bytes(), path));
+    ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                     file_system_.CreateTemporary(request_.input.temporary_directory));
+    WritableFileSink sink(*file);
+    RETURN_IF_ERROR(WriteKinetoXSpace(trace, opened.file->bytes(), HostOf(*node), sink));
+    ASSIGN_OR_RETURN(opened.converted, file_system_.MapTemporary(*file));
+    ASSIGN_OR_RETURN(opened.xspace, XSpaceReader::FromBytes(opened.converted->bytes(), path));
+    ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(*opened.xspace));
+    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(path, session, std::nullopt));
+    return &*opened.xspace;
+  }
+
+ private:
+  struct Trace {
+    // Absent for those of other processes.
+    std::optional<InputFile> file;
+    ProfileCollectives collectives;
+    // The trace as an XSpace, once it was asked for.
+    std::unique_ptr<MappedRegion> converted;
+    std::optional<XSpaceReader> xspace;
+  };
+
+  static std::string HostOf(const RunNode& node) {
+    return node.session.hostnames.empty() ? "" : node.session.hostnames[0];
+  }
+
+  FileSystem& file_system_;
+  const TraceFiles& files_;
+  const CombineRequest& request_;
+  // By node.
+  std::vector<Trace> traces_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunTraces> MakeKinetoTraces(FileSystem& file_system, const TraceFiles& files,
+                                            const CombineRequest& request) {
+  return std::make_unique<KinetoTraces>(file_system, files, request);
+}
+
+}  // namespace meridian

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "trace_alignment/probes/probe_offsets.h"
+#include "trace_alignment/run/combine_state.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/xplane/node_ids.h"
+
+namespace meridian {
+namespace {
+
+// Returns the ranks that the traces state; nothing unless all do, and differently.
+std::vector<int64_t> StatedRanks(const std::vector<ProfileCollectives>& profiles) {
+  std::vector<int64_t> ranks;
+  for (const ProfileCollectives& profile : profiles) {
+    if (profile.devices.empty() || profile.devices[0].global_id == kUnknownId) return {};
+    ranks.push_back(profile.devices[0].global_id);
+  }
+  const std::set<int64_t> different(ranks.begin(), ranks.end());
+  return different.size() == ranks.size() ? ranks : std::vector<int64_t>();
+}
+
+// The flag, the snapshots' header, the file's name.
+absl::Status AssignIds(CombineState* state) {
+  NodeIdInputs ids;
+  ids.files = state->request.files.traces;
+  ids.given = state->request.node_ids;
+  if (state->traces->HaveOneRankEach()) {
+    if (ids.given.empty()) ids.given = StatedRanks(state->profiles);
+  } else {
+    for (const RunNode& node : state->nodes) {
+      const std::optional<SnapshotPairs>& snapshots = node.snapshots;
+      ids.from_snapshots.push_back(snapshots.has_value() ? snapshots->node_id : std::nullopt);
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> final_ids, AssignNodeIds(ids));
+  for (size_t n = 0; n < state->nodes.size(); ++n) {
+    state->nodes[n].id = final_ids[n].id;
+    if (state->nodes[n].unread_events.empty()) continue;
+    state->report.add_notes(absl::StrCat(
+        state->request.files.traces[n], ": events are written as they are, but taken for nothing: ",
+        state->nodes[n].unread_events));
+  }
+  for (const AssignedNodeId& id : final_ids) {
+    if (id.source != AssignedNodeId::Source::kPosition) continue;
+    state->report.add_notes(
+        "node ids are the positions of the traces: their names hold no numbers");
+    break;
+  }
+  return absl::OkStatus();
+}
+
+bool HasMeasuredClocks(const CombineRequest& request) {
+  return !request.files.offsets.empty() || !request.files.probes.empty();
+}
+
+// Traces of one rank each that nothing ties together keep their clocks only if that was asked for.
+absl::Status CheckTied(const CombineState& state) {
+  RETURN_IF_ERROR(CheckOneRun(state.run, HasMeasuredClocks(state.request)));
+  const bool has_collectives =
+      std::any_of(state.run.profiles.begin(), state.run.profiles.end(),
+                  [](const ProfileCollectives& profile) { return !profile.events.empty(); });
+  const AlignmentMethod method = state.request.alignment.method;
+  const bool needs_collectives =
+      method == AlignmentMethod::kCollectives ||
+      (method == AlignmentMethod::kAuto && !HasMeasuredClocks(state.request));
+  if (has_collectives || !needs_collectives || state.nodes.size() < 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(state.run.profiles[0].trace,
+                   " and the other traces hold no communication kernel of NCCL or RCCL "
+                   "(Gloo has none on processors): nothing ties their clocks together; "
+                   "profile the devices, give --offsets or --probes, or --method=none"));
+}
+
+absl::Status Match(CombineState* state) {
+  RankOptions ranks;
+  ranks.given_ranks = state->request.ranks;
+  ASSIGN_OR_RETURN(state->run, MatchCollectives(std::move(state->profiles), ranks));
+  if (state->traces->HaveOneRankEach()) RETURN_IF_ERROR(CheckTied(*state));
+  for (const std::string& note : state->run.ranks.notes) state->report.add_notes(note);
+  for (const std::string& note : state->run.runs.notes) state->report.add_notes(note);
+  return absl::OkStatus();
+}
+
+// Ranks that have collectives, but none that ties them to the reference, are of another job.
+absl::Status CheckReachable(CombineState* state) {
+  for (size_t n = 0; n < state->nodes.size(); ++n) {
+    if (state->alignment.nodes[n].method != "unreachable" || state->run.profiles[n].events.empty())
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        state->run.profiles[n].trace, ": none of its collectives ties it to node ",
+        state->inputs.reference_node, "; are the traces of one job, and of the same steps?"));
+  }
+  std::vector<std::string> missing;
+  const std::vector<uint32_t>& nodes = state->run.table.node_of_rank();
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    if (nodes[rank] == CollectiveTable::kNoNode) missing.push_back(absl::StrCat(rank));
+  }
+  if (!missing.empty()) {
+    state->report.add_notes(absl::StrCat("there is no trace of rank ", absl::StrJoin(missing, ", "),
+                                         ": collectives with it are unmatched"));
+  }
+  return absl::OkStatus();
+}
+
+// What the user said, the node that the offsets are relative to, the lowest.
+int64_t ReferenceNode(const CombineState& state) {
+  if (state.request.reference_node.has_value()) return *state.request.reference_node;
+  if (state.inputs.offsets.has_value() && state.inputs.offsets->reference_node().has_value()) {
+    return *state.inputs.offsets->reference_node();
+  }
+  return state.nodes[state.ById()[0]].id;
+}
+
+absl::Status Align(CombineState* state) {
+  for (const RunNode& node : state->nodes) {
+    state->inputs.nodes.push_back(
+        {node.id, node.clock, node.snapshots, node.session.profile_stop_ns});
+  }
+  state->inputs.reference_node = ReferenceNode(*state);
+  const bool may_use_probes = state->request.alignment.method == AlignmentMethod::kAuto ||
+                              state->request.alignment.method == AlignmentMethod::kProbes;
+  if (may_use_probes && !state->request.files.probes.empty()) {
+    ASSIGN_OR_RETURN(
+        ProbeOffsets probes,
+        LoadProbeOffsets(state->file_system, state->request.files.probes,
+                         state->inputs.reference_node, state->request.alignment.max_drift_ppm));
+    state->inputs.probes.emplace(std::move(probes.samples));
+    for (const std::string& note : probes.notes) state->report.add_notes(note);
+  }
+  ASSIGN_OR_RETURN(state->alignment, AlignRun(state->inputs, state->run, state->request.alignment));
+  return state->traces->HaveOneRankEach() ? CheckReachable(state) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FindClocks(CombineState* state) {
+  RETURN_IF_ERROR(AssignIds(state));
+  RETURN_IF_ERROR(Match(state));
+  return Align(state);
+}
+
+}  // namespace meridian

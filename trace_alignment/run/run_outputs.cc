@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "trace_alignment/combine/combiner.h"
+#include "trace_alignment/combine/viewer_planes.h"
+#include "trace_alignment/run/combine_state.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/trace_export/trace_export.h"
+
+namespace meridian {
+namespace {
+
+std::string ManifestPath(const CombineState& state) {
+  return absl::StrCat(AlignedFolder(state), "/", kPerfettoManifest);
+}
+
+// Whoever takes the folder for the run would take profiles of an earlier one for its nodes.
+absl::Status CheckNoOtherProfiles(const CombineState& state) {
+  if (state.request.output_dir.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::vector<std::string>> there =
+      state.file_system.List(AlignedFolder(state));
+  if (!there.ok()) return absl::OkStatus();
+  const std::vector<std::string> aligned = AlignedNames(state);
+  const std::set<std::string> names(aligned.begin(), aligned.end());
+  for (const std::string& name : *there) {
+    if (!state.traces->IsTraceName(name) || names.count(name) > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(AlignedFolder(state), "/", name,
+                     " is there, but no node of this run; remove the folder, or choose another "
+                     "--output_dir"));
+  }
+  return absl::OkStatus();
+}
+
+AlignmentRecord RecordOf(const CombineState& state, size_t n) {
+  const AlignedNode& aligned = state.alignment.nodes[n];
+  AlignmentRecord record;
+  record.node_id = state.nodes[n].id;
+  record.method = aligned.method;
+  record.offset_ns = aligned.offset_ns;
+  record.uncertainty_ns = aligned.uncertainty_ns;
+  record.drift_ppm = aligned.drift_ppm;
+  return record;
+}
+
+// Writes the combined file, or the unnamed one, in a viewer's format.
+using ExportFunction = absl::StatusOr<ExportStats> (*)(const XSpaceReader&, const ExportOptions&,
+                                                       ByteSink&);
+
+absl::Status Export(const std::string& kind, const std::string& path, ExportFunction export_to,
+                    CombineState* state) {
+  if (path.empty()) return absl::OkStatus();
+  std::unique_ptr<MappedRegion> region;
+  std::optional<XSpaceReader> opened;
+  if (state->unnamed != nullptr) {
+    ASSIGN_OR_RETURN(region, state->file_system.MapTemporary(*state->unnamed));
+    ASSIGN_OR_RETURN(opened, XSpaceReader::FromBytes(region->bytes(), "the combined profile"));
+  } else {
+    XSpaceReaderOptions reader_options;
+    reader_options.input = state->request.input;
+    const std::vector<OutputFile>& files = state->outputs.files();
+    const auto combined = std::find_if(
+        files.begin(), files.end(), [](const OutputFile& file) { return file.kind == "combined"; });
+    const std::string written = state->outputs.ReadablePath(combined - files.begin());
+    ASSIGN_OR_RETURN(opened, XSpaceReader::Open(state->file_system, written, reader_options));
+  }
+  const XSpaceReader& combined = *opened;
+  ProgressBar progress(kind, combined.source().bytes.size());
+  ExportOptions options;
+  std::string planes;
+  std::optional<XSpaceReader> additions;
+  if (kind == "perfetto") {
+    const std::vector<ViewedNode> nodes = ViewedNodes(*state);
+    ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(combined));
+    const int64_t start_ns = session.profile_start_ns.value_or(0);
+    ASSIGN_OR_RETURN(planes, ViewerPlanes(state->alignment.table, nodes, start_ns));
+    ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
+    options.additions = &*additions;
+    options.clock_readings = ReadClocks(nodes, start_ns);
+  }
+  options.progress = [&](uint64_t offset) { progress.Update(offset); };
+  return state->outputs.Write(kind, path, [&](ByteSink& sink) -> absl::Status {
+    ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
+    const int64_t left_out =
+        stats.aggregated + stats.negative_durations + stats.out_of_range + stats.too_many_overlaps;
+    if (left_out > 0) {
+      state->report.add_notes(
+          absl::StrCat(kind, ": ", left_out, " events without a place on a timeline are left out"));
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+std::string AlignedFolder(const CombineState& state) {
+  const std::string& name = state.request.files.name;
+  return absl::StrCat(state.request.output_dir, "/plugins/profile/",
+                      name.empty() ? "aligned" : name);
+}
+
+// The traces' own names, with the position where two would be the same.
+std::vector<std::string> AlignedNames(const CombineState& state) {
+  std::vector<std::string> names;
+  std::map<std::string, int> uses;
+  for (const std::string& trace : state.request.files.traces) {
+    names.push_back(state.traces->AlignedName(trace));
+    ++uses[names.back()];
+  }
+  for (size_t n = 0; n < names.size(); ++n) {
+    if (uses[names[n]] > 1) names[n] = absl::StrCat("trace", n, "_", names[n]);
+  }
+  return names;
+}
+
+absl::Status CheckOutputs(const CombineState& state) {
+  const RunFiles& files = state.request.files;
+  std::vector<std::string> inputs = files.traces;
+  inputs.insert(inputs.end(), files.snapshots.begin(), files.snapshots.end());
+  inputs.insert(inputs.end(), files.probes.begin(), files.probes.end());
+  inputs.push_back(files.offsets);
+  std::vector<std::string> outputs = state.request.other_outputs;
+  outputs.insert(outputs.end(),
+                 {state.request.output, state.request.trace_json, state.request.perfetto});
+  if (!state.request.output_dir.empty()) {
+    for (const std::string& name : AlignedNames(state)) {
+      outputs.push_back(absl::StrCat(AlignedFolder(state), "/", name));
+    }
+    outputs.push_back(ManifestPath(state));
+  }
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
+  RETURN_IF_ERROR(CheckNoOtherProfiles(state));
+  for (const std::string& path : outputs) {
+    const bool is_made = absl::StartsWith(path, absl::StrCat(AlignedFolder(state), "/"));
+    if (path.empty() || is_made) continue;
+    const absl::Status status = AtomicFileWriter::Create(state.file_system, path).status();
+    // Folders are made when there is something to write.
+    if (!absl::IsNotFound(status)) RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ViewedNode> ViewedNodes(const CombineState& state) {
+  std::vector<ViewedNode> viewed;
+  for (size_t n : state.ById()) {
+    const int64_t begin_ns = state.nodes[n].clock.start_ns();
+    viewed.push_back({state.nodes[n].id, &state.alignment.nodes[n].clock, begin_ns,
+                      std::max(begin_ns, state.nodes[n].session.profile_stop_ns.value_or(0))});
+  }
+  return viewed;
+}
+
+absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state) {
+  RETURN_IF_ERROR(state->file_system.CreateDirectories(folder));
+  const std::vector<std::string> names = AlignedNames(*state);
+  const bool is_alone = state->processes.is_alone();
+  ProgressBar progress("aligning", state->nodes.size());
+  for (size_t n = 0; n < state->nodes.size(); ++n) {
+    if (!state->processes.Has(n)) continue;
+    progress.Update(n);
+    RunNode& node = state->nodes[n];
+    AlignOptions options;
+    options.record = RecordOf(*state, n);
+    options.lines.node_id = node.id;
+    options.lines.max_extrapolation_ns = state->request.max_extrapolation_ns;
+    RETURN_IF_ERROR(state->outputs.Write(
+        "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
+          ASSIGN_OR_RETURN(
+              node.stats,
+              state->traces->WriteAligned(n, node, state->alignment.nodes[n].clock, options, sink));
+          return absl::OkStatus();
+        }));
+    if (is_alone) continue;
+    // Nobody sees the folder yet.
+    RETURN_IF_ERROR(state->outputs.Commit());
+    node.aligned_bytes = state->outputs.files().back().bytes;
+  }
+  return is_alone ? WritePerfettoManifest(folder, state) : absl::OkStatus();
+}
+
+absl::Status WritePerfettoManifest(const std::string& folder, CombineState* state) {
+  const std::optional<std::string> manifest =
+      state->traces->PerfettoManifest(*state, AlignedNames(*state));
+  if (!manifest.has_value()) return absl::OkStatus();
+  return state->outputs.WriteText(kPerfettoManifest, absl::StrCat(folder, "/", kPerfettoManifest),
+                                  *manifest);
+}
+
+absl::Status WriteCombinedFile(CombineState* state) {
+  const CombineRequest& request = state->request;
+  const std::vector<size_t> order = state->ById();
+  const bool has_exports = !request.trace_json.empty() || !request.perfetto.empty();
+  const bool merges = state->traces->MergesInOwnForm();
+  const auto write = [&](absl::FunctionRef<absl::Status(ByteSink&)> combine) -> absl::Status {
+    if (!request.output.empty()) return state->outputs.Write("combined", request.output, combine);
+    // Without any output it is still done, to see that it can be.
+    DiscardingSink nowhere;
+    return combine(nowhere);
+  };
+  if (merges) {
+    RETURN_IF_ERROR(
+        write([&](ByteSink& sink) { return state->traces->Merge(order, state, sink); }));
+    if (!has_exports) return absl::OkStatus();
+  }
+  std::vector<CombineInput> inputs;
+  uint64_t total_bytes = 0;
+  for (const size_t n : order) {
+    ASSIGN_OR_RETURN(const XSpaceReader* reader, state->traces->AsXSpace(n, &state->nodes[n]));
+    inputs.push_back(
+        {reader, &state->nodes[n].clock, &state->alignment.nodes[n].clock, RecordOf(*state, n)});
+    total_bytes += reader->source().bytes.size();
+  }
+  ProgressBar progress("combining", total_bytes);
+  CombineOptions options;
+  options.naming = request.naming;
+  options.max_extrapolation_ns = request.max_extrapolation_ns;
+  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+  const bool is_written = !merges && !request.output.empty();
+  // Viewers need not show what nobody writes, however many devices there are.
+  if (!is_written && !has_exports) options.naming = PlaneNaming::kNodePrefix;
+  const auto combine = [&](ByteSink& sink) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
+                     CombineXSpaces(inputs, options, sink));
+    // What was merged has more: XSpaces made of other traces have no instants.
+    for (size_t i = 0; i < order.size() && !merges; ++i) state->nodes[order[i]].stats = stats[i];
+    return absl::OkStatus();
+  };
+  if (is_written || !has_exports) return write(combine);
+  ASSIGN_OR_RETURN(state->unnamed,
+                   state->file_system.CreateTemporary(request.input.temporary_directory));
+  WritableFileSink sink(*state->unnamed);
+  return combine(sink);
+}
+
+absl::Status WriteExports(CombineState* state) {
+  RETURN_IF_ERROR(Export("trace_json", state->request.trace_json, ExportTraceJson, state));
+  return Export("perfetto", state->request.perfetto, ExportPerfetto, state);
+}
+
+}  // namespace meridian

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done differently with the two forms that traces have (trace_source.h) when a run is
+// combined: how they are opened, written on another clock and merged.
+#ifndef TRACE_ALIGNMENT_RUN_RUN_TRACES_H_
+#define TRACE_ALIGNMENT_RUN_RUN_TRACES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/sources/trace_files.h"
+#include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+struct CombineRequest;
+struct CombineState;
+
+// A node of a run, in the order of the traces.
+struct RunNode {
+  explicit RunNode(SessionClock start) : clock(std::move(start)) {}
+
+  SessionInfo session;
+  SessionClock clock;
+  // Absent when the node has none: its tracer's clock is taken for its host's.
+  std::optional<SnapshotPairs> snapshots;
+  // What times in the file count from, Unix time; 0 where the form has none.
+  int64_t base_ns = 0;
+  // What events that could not be read have; empty when all could.
+  std::string unread_events;
+  int64_t id = 0;
+  // What writing the node's events on the common clock did to them.
+  AlignmentStats stats;
+  // The size of the aligned file, where several processes write them.
+  uint64_t aligned_bytes = 0;
+};
+
+class RunTraces {
+ public:
+  // The files must outlive the result.
+  static std::unique_ptr<RunTraces> Create(FileSystem& file_system, const TraceFiles& files,
+                                           const CombineRequest& request);
+  virtual ~RunTraces() = default;
+
+  // InvalidArgument for what cannot be done with traces of this form.
+  virtual absl::Status CheckRequest() const = 0;
+
+  // True when each trace is of one rank, which it states, and says of itself when it was recorded;
+  // such traces must have collectives in common.
+  virtual bool HaveOneRankEach() const = 0;
+
+  // Opens the trace of the node and fills in session, clock, base and unread events.
+  virtual absl::Status Open(size_t n, RunNode* node) = 0;
+
+  // Returns what ties the tracer's clock to the host's: of the file, else of the trace itself.
+  virtual absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(
+      size_t /*n*/, const RunNode& /*node*/, const std::string& /*file*/,
+      const SnapshotPairsOptions& /*options*/) {
+    return std::nullopt;
+  }
+
+  // Of an open node; to be called once.
+  virtual absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) = 0;
+
+  // Returns the name that the aligned file of the trace has.
+  virtual std::string AlignedName(absl::string_view trace) const = 0;
+  // True for names that whoever looks for such traces takes for one.
+  virtual bool IsTraceName(absl::string_view name) const = 0;
+
+  virtual absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node,
+                                                      const NodeClock& clock,
+                                                      const AlignOptions& options,
+                                                      ByteSink& sink) = 0;
+
+  // Returns how Perfetto is to show the aligned files together; nullopt when they say so
+  // themselves. `names` are those of the files.
+  virtual std::optional<std::string> PerfettoManifest(
+      const CombineState& /*state*/, const std::vector<std::string>& /*names*/) const {
+    return std::nullopt;
+  }
+
+  // True when the combined file is to have the form of the traces, and that is no XSpace.
+  virtual bool MergesInOwnForm() const { return false; }
+  // Writes such a file of the nodes in that order, and their statistics.
+  virtual absl::Status Merge(const std::vector<size_t>& /*order*/, CombineState* /*state*/,
+                             ByteSink& /*sink*/) {
+    return absl::InternalError("traces of this form are combined as XSpaces");
+  }
+
+  // Returns the node's trace as an XSpace, with its clock in that.
+  virtual absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode* node) = 0;
+};
+
+// Makes the two forms.
+std::unique_ptr<RunTraces> MakeXSpaceTraces(FileSystem& file_system, const TraceFiles& files,
+                                            const CombineRequest& request);
+std::unique_ptr<RunTraces> MakeKinetoTraces(FileSystem& file_system, const TraceFiles& files,
+                                            const CombineRequest& request);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_RUN_RUN_TRACES_H_

@@ -1,0 +1,117 @@
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/run/combine_run.h"
+#include "trace_alignment/run/run_traces.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/xplane/combined_profile.h"
+
+namespace meridian {
+namespace {
+
+class XSpaceTraces : public RunTraces {
+ public:
+  XSpaceTraces(FileSystem& file_system, const TraceFiles& files, const CombineRequest& request)
+      : file_system_(file_system), files_(files), request_(request), readers_(files.size()) {}
+
+  absl::Status CheckRequest() const override {
+    if (!absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json")) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("--output=", request_.output,
+                     ": XSpaces are combined to an XSpace (.xplane.pb or .xplane.pb.gz); name JSON "
+                     "with --trace_json"));
+  }
+
+  bool HaveOneRankEach() const override { return false; }
+
+  absl::Status Open(size_t n, RunNode* node) override {
+    ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
+    ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
+    RETURN_IF_ERROR(CheckRaw(reader));
+    ASSIGN_OR_RETURN(node->session, ReadSessionInfo(reader));
+    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(reader.name(), node->session, StartOf(n)));
+    readers_[n].emplace(std::move(reader));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(
+      size_t n, const RunNode& node, const std::string& file,
+      const SnapshotPairsOptions& options) override {
+    return LoadProfileSnapshots(file_system_, *readers_[n], node.clock, file, options);
+  }
+
+  absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) override {
+    XSpaceCollectivesOptions options;
+    options.profile_start_ns = StartOf(n);
+    return ReadXSpaceCollectives(*readers_[n], options);
+  }
+
+  std::string AlignedName(absl::string_view trace) const override {
+    if (!absl::ConsumeSuffix(&trace, ".xplane.pb.gz")) absl::ConsumeSuffix(&trace, ".xplane.pb");
+    return absl::StrCat(trace.substr(trace.rfind('/') + 1), ".xplane.pb");
+  }
+
+  bool IsTraceName(absl::string_view name) const override {
+    return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".xplane.pb");
+  }
+
+  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node, const NodeClock& clock,
+                                              const AlignOptions& options,
+                                              ByteSink& sink) override {
+    return AlignXSpace(*readers_[n], node.clock, clock, options, sink);
+  }
+
+  absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode*) override {
+    return &*readers_[n];
+  }
+
+ private:
+  std::optional<int64_t> StartOf(size_t n) const {
+    return request_.profile_start_ns.empty() ? std::nullopt : request_.profile_start_ns[n];
+  }
+
+  absl::Status CheckRaw(const XSpaceReader& reader) const {
+    ASSIGN_OR_RETURN(const std::vector<NodeProfile> combined, SplitCombinedProfile(reader));
+    if (!combined.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader.name(), ": is a combined profile; give the nodes' own"));
+    }
+    ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
+    if (!aligned || request_.alignment.method == AlignmentMethod::kNone) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader.name(),
+        ": is aligned already; give the original, or --method=none to combine it as it is"));
+  }
+
+  FileSystem& file_system_;
+  const TraceFiles& files_;
+  const CombineRequest& request_;
+  // By node; absent for those of other processes.
+  std::vector<std::optional<XSpaceReader>> readers_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunTraces> MakeXSpaceTraces(FileSystem& file_system, const TraceFiles& files,
+                                            const CombineRequest& request) {
+  return std::make_unique<XSpaceTraces>(file_system, files, request);
+}
+
+std::unique_ptr<RunTraces> RunTraces::Create(FileSystem& file_system, const TraceFiles& files,
+                                             const CombineRequest& request) {
+  switch (files.form()) {
+    case TraceForm::kKineto:
+      return MakeKinetoTraces(file_system, files, request);
+    case TraceForm::kXSpace:
+      break;
+  }
+  return MakeXSpaceTraces(file_system, files, request);
+}
+
+}  // namespace meridian

@@ -1,0 +1,179 @@
+#include "xla_profiler/sources/collective_log.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "xla_profiler/base/content_hash.h"
+#include "xla_profiler/base/json/json_writer.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
+
+namespace meridian {
+namespace {
+
+// What PyTorch calls a collective, and what NCCL names its kernels after.
+struct CallName {
+  absl::string_view call;
+  absl::string_view kernel;
+};
+
+CallName NameOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return {"allreduce", "AllReduce"};
+    case CollectiveKind::kAllGather:
+      return {"_allgather_base", "AllGather"};
+    case CollectiveKind::kReduceScatter:
+      return {"_reduce_scatter_base", "ReduceScatter"};
+    case CollectiveKind::kAllToAll:
+      return {"all_to_all", "SendRecv"};
+    case CollectiveKind::kRaggedAllToAll:
+      return {"all_to_allv", "SendRecv"};
+    case CollectiveKind::kCollectiveBroadcast:
+      return {"broadcast", "Broadcast"};
+    case CollectiveKind::kCollectiveReduce:
+      return {"reduce", "Reduce"};
+    case CollectiveKind::kCollectiveGather:
+      return {"gather", "SendRecv"};
+    case CollectiveKind::kCollectiveScatter:
+      return {"scatter", "SendRecv"};
+    case CollectiveKind::kBarrier:
+      return {"barrier", "AllReduce"};
+    case CollectiveKind::kRecv:
+      return {"recv", "SendRecv"};
+    case CollectiveKind::kSend:
+    case CollectiveKind::kPointToPoint:
+    case CollectiveKind::kCollectivePermute:
+      break;
+  }
+  return {"send", "SendRecv"};
+}
+
+int64_t LaunchNs(const LoggedCollective& collective) {
+  // The host may note a launch after the kernel has begun.
+  return std::min(collective.launched_ns.value_or(collective.start_ns), collective.start_ns);
+}
+
+class KinetoText {
+ public:
+  explicit KinetoText(const CollectiveLog& log) : log_(log), json_(&text_) {
+    for (const LoggedCollective& collective : log.collectives) {
+      const int64_t launch_ns = LaunchNs(collective);
+      base_ns_ = streams_.empty() ? launch_ns : std::min(base_ns_, launch_ns);
+      streams_.insert({collective.group, 0});
+    }
+    int64_t next = 1;
+    for (auto& [group, stream] : streams_) stream = next++;
+  }
+
+  std::string Write() {
+    json_.BeginObject();
+    WriteHeader();
+    json_.Key("traceEvents");
+    json_.BeginArray(JsonLayout::kLines);
+    for (const LoggedCollective& collective : log_.collectives) WriteCollective(collective);
+    json_.EndArray();
+    json_.EndObject();
+    return std::move(text_);
+  }
+
+ private:
+  void WriteHeader() {
+    json_.Member("schemaVersion", 1);
+    json_.Key("distributedInfo");
+    json_.BeginObject();
+    json_.Member("backend", "nccl");
+    json_.Member("rank", log_.rank);
+    json_.Member("world_size", log_.world_size);
+    json_.Key("pg_config");
+    json_.BeginArray();
+    for (const auto& [group, ranks] : log_.groups) {
+      json_.BeginObject();
+      json_.Member("pg_name", group);
+      json_.Key("ranks");
+      json_.List(ranks);
+      json_.EndObject();
+    }
+    json_.EndArray();
+    json_.EndObject();
+    if (!log_.hostname.empty()) json_.Member(kHostNameKey, log_.hostname);
+    json_.Member("baseTimeNanoseconds", base_ns_);
+  }
+
+  void Microseconds(absl::string_view key, int64_t ns) {
+    json_.Key(key);
+    json_.Raw(absl::StrFormat("%d.%03d", ns / 1000, ns % 1000));
+  }
+
+  void BeginEvent(absl::string_view category, absl::string_view name, int64_t process,
+                  int64_t thread, int64_t start_ns, int64_t took_ns) {
+    json_.BeginObject();
+    json_.Member("ph", "X");
+    json_.Member("cat", category);
+    json_.Member("name", name);
+    json_.Member("pid", process);
+    json_.Member("tid", thread);
+    Microseconds("ts", start_ns - base_ns_);
+    Microseconds("dur", took_ns);
+    json_.Key("args");
+    json_.BeginObject();
+    json_.Member("correlation", correlation_);
+    json_.Member("External id", correlation_);
+  }
+
+  void EndEvent() {
+    json_.EndObject();
+    json_.EndObject();
+  }
+
+  void WriteCollective(const LoggedCollective& collective) {
+    ++correlation_;
+    BeginEvent("cuda_runtime", "cudaLaunchKernel", log_.pid, log_.pid, LaunchNs(collective), 0);
+    EndEvent();
+    const CallName name = NameOf(collective.kind);
+    const int64_t stream = streams_[collective.group];
+    BeginEvent("kernel",
+               absl::StrCat("ncclDevKernel_", name.kernel, collective.protocol.empty() ? "" : "_",
+                            collective.protocol),
+               0, stream, collective.start_ns, collective.end_ns - collective.start_ns);
+    json_.Member("device", 0);
+    json_.Member("stream", stream);
+    json_.Member("Collective name", name.call);
+    json_.Member("In msg nelems", collective.in_bytes);
+    json_.Member("Out msg nelems", collective.out_bytes);
+    json_.Member("Group size", collective.group_size);
+    json_.Member("dtype", "Byte");
+    json_.Member("Process Group Name", collective.group);
+    if (collective.peer.has_value()) {
+      const bool sends = collective.kind == CollectiveKind::kSend;
+      json_.Member(sends ? "Dst Rank" : "Src Rank", *collective.peer);
+    }
+    if (collective.execution != 0) json_.Member("Comms Id", collective.execution);
+    EndEvent();
+  }
+
+  const CollectiveLog& log_;
+  std::string text_;
+  JsonWriter json_;
+  int64_t base_ns_ = 0;
+  // The stream of each group.
+  std::map<std::string, int64_t> streams_;
+  int64_t correlation_ = 0;
+};
+
+}  // namespace
+
+std::string CollectiveLogToKineto(const CollectiveLog& log) { return KinetoText(log).Write(); }
+
+uint64_t ExecutionNumber(const std::string& group, const std::string& what, int64_t count) {
+  ContentHash hash;
+  hash.AddText(group);
+  hash.AddText(what);
+  hash.AddNumber(static_cast<uint64_t>(count));
+  // Positive, and never 0, which stands for none.
+  return (absl::Uint128Low64(hash.value()) >> 1) | 1;
+}
+
+}  // namespace meridian

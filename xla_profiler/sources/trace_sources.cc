@@ -1,0 +1,158 @@
+#include "xla_profiler/sources/trace_sources.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/nccl_logs/nccl_logs.h"
+
+namespace meridian {
+namespace {
+
+class KinetoSource : public TraceSource {
+ public:
+  absl::string_view noun() const override { return "a Kineto trace"; }
+  std::vector<absl::string_view> suffixes() const override { return {".json"}; }
+  bool NeedsConversion() const override { return false; }
+
+  bool Detect(const FileHead& head) const override {
+    bool has_metadata = false;
+    for (const std::string& key : head.keys()) {
+      if (key == "schemaVersion" || key == "distributedInfo" || key == "deviceProperties") {
+        return true;
+      }
+      // What others make of XSpaces has a base, too, and metadata in front of it.
+      if (key == "baseTimeNanoseconds" && !has_metadata) return true;
+      has_metadata |= key == "metadata";
+    }
+    return false;
+  }
+};
+
+class XSpaceSource : public TraceSource {
+ public:
+  absl::string_view noun() const override { return "an XSpace"; }
+  std::vector<absl::string_view> suffixes() const override { return {".xplane.pb"}; }
+  TraceForm form() const override { return TraceForm::kXSpace; }
+  bool NeedsConversion() const override { return false; }
+
+  // Planes, errors, warnings and hostnames are length-delimited fields 1 to 4. Nothing at all is an
+  // empty XSpace.
+  bool Detect(const FileHead& head) const override {
+    if (head.bytes().empty()) return true;
+    if (absl::StartsWith(head.text(), "{")) return false;
+    return absl::StrContains("\x0a\x12\x1a\x22", head.bytes().substr(0, 1));
+  }
+};
+
+// A Chakra trace begins with a message that holds a version: its length, the tag of a string, the
+// string's length, and letters, digits and points.
+bool IsChakraEt(const FileHead& head) {
+  const absl::string_view bytes = head.bytes();
+  if (bytes.size() < 4 || absl::StartsWith(head.text(), "{")) return false;
+  const size_t message = static_cast<unsigned char>(bytes[0]);
+  const size_t version = static_cast<unsigned char>(bytes[2]);
+  if (bytes[1] != '\x0a' || message < version + 2 || message >= 0x80 || version == 0 ||
+      bytes.size() < version + 3) {
+    return false;
+  }
+  const absl::string_view text = bytes.substr(3, version);
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-';
+  });
+}
+
+OtherFile DetectOther(const FileHead& head, bool is_kineto) {
+  if (head.HasKey("combinedRanks")) return OtherFile::kCombinedKineto;
+  if (absl::StartsWith(head.text(), "[")) return OtherFile::kTraceJson;
+  if (head.HasKey("traceEvents") && !is_kineto) return OtherFile::kTraceJson;
+  if (head.HasKey("schema") && head.HasKey("nodes")) return OtherFile::kPytorchEt;
+  return IsChakraEt(head) ? OtherFile::kChakraEt : OtherFile::kNone;
+}
+
+template <typename Source>
+const TraceSource* One() {
+  static const auto& source = *new Source;
+  return &source;
+}
+
+}  // namespace
+
+const std::vector<const TraceSource*>& TraceSources() {
+  static const auto& sources = *new std::vector<const TraceSource*>{
+      One<KinetoSource>(),
+      One<NcclLogSource>(),
+      // The last: XSpaces have nothing at their beginning that others could not have.
+      One<XSpaceSource>(),
+  };
+  return sources;
+}
+
+std::vector<std::string> ProfileSuffixes() {
+  std::vector<std::string> suffixes;
+  for (const TraceSource* source : TraceSources()) {
+    for (const absl::string_view suffix : source->suffixes()) {
+      suffixes.push_back(std::string(suffix));
+      suffixes.push_back(absl::StrCat(suffix, ".gz"));
+    }
+  }
+  return suffixes;
+}
+
+absl::string_view DetectedFile::noun() const {
+  if (source != nullptr) return source->noun();
+  switch (other) {
+    case OtherFile::kCombinedKineto:
+      return "several ranks' Kineto traces in one";
+    case OtherFile::kTraceJson:
+      return "Chrome trace JSON";
+    case OtherFile::kChakraEt:
+      return "a Chakra execution trace";
+    case OtherFile::kPytorchEt:
+      return "a PyTorch execution trace";
+    case OtherFile::kNone:
+      break;
+  }
+  return "no trace that is known";
+}
+
+DetectedFile DetectFile(const FileHead& head) {
+  DetectedFile file;
+  file.other = DetectOther(head, One<KinetoSource>()->Detect(head));
+  if (file.other != OtherFile::kNone) return file;
+  for (const TraceSource* source : TraceSources()) {
+    if (!source->Detect(head)) continue;
+    file.source = source;
+    break;
+  }
+  return file;
+}
+
+absl::StatusOr<DetectedFile> DetectFile(FileSystem& file_system, const std::string& path) {
+  ASSIGN_OR_RETURN(const FileHead head, FileHead::Read(file_system, path));
+  return DetectFile(head);
+}
+
+std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::string> paths) {
+  std::vector<DetectedFile> files;
+  for (const std::string& path : paths) {
+    // What cannot be read is for the reader to refuse.
+    files.push_back(DetectFile(file_system, path).value_or(DetectedFile()));
+  }
+  const bool has_profiles = std::any_of(
+      files.begin(), files.end(), [](const DetectedFile& file) { return file.source != nullptr; });
+  if (!has_profiles) return paths;
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const bool is_log = absl::EndsWith(absl::StripSuffix(paths[i], ".gz"), ".log");
+    const bool may_be_profile = files[i].source != nullptr || (!files[i].is_known() && !is_log);
+    if (may_be_profile) kept.push_back(std::move(paths[i]));
+  }
+  return kept;
+}
+
+}  // namespace meridian
