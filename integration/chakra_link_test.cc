@@ -129,7 +129,7 @@ TEST_F(ChakraLinkTest, RefusesRanksThatDoNotFitTogether) {
   // Rank 1 begins when rank 0 has ended.
   directory_.Write("device/kineto_0.json", reduce(0, 2, 10));
   directory_.Write("device/kineto_1.json", reduce(1, 2, 90));
-  expect_refused({"clocks of the nodes disagree", "kineto_", "rank 0", "rank 1"});
+  expect_refused({"clocks of the ranks contradict", "kineto_", "rank 0", "rank 1"});
   // A group of other ranks under the same name.
   std::string other = reduce(1, 2, 10);
   other.replace(other.find("[0, 1]"), 6, "[1, 2]");

@@ -86,12 +86,11 @@ Options ReadingOptions() {
 
 // Neither a file nor a whole set of traces takes the place of those that are read.
 absl::Status CheckPaths() {
-  const std::string et = UserPath(FLAGS_et);
-  std::vector<std::string> inputs = {et, UserPath(FLAGS_diff), UserPath(FLAGS_comm_groups)};
-  if (!et.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                     FileSystem::Posix().Glob(absl::StrCat(et, ".*")));
-    inputs.insert(inputs.end(), traces.begin(), traces.end());
+  ASSIGN_OR_RETURN(const std::string et, RequiredPath(FLAGS_et, "traces", "run/w for run/w.0.et"));
+  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                   FileSystem::Posix().Glob(absl::StrCat(et, ".*")));
+  for (const auto* flag : {&FLAGS_et, &FLAGS_diff, &FLAGS_comm_groups}) {
+    inputs.push_back(UserPath(*flag));
   }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(FLAGS_output)}));
   for (const Flag<std::string>* flag : {&FLAGS_filter, &FLAGS_obfuscate}) {
@@ -103,8 +102,7 @@ absl::Status CheckPaths() {
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
-  ASSIGN_OR_RETURN(const std::string et, RequiredPath(FLAGS_et, "traces", "run/w for run/w.0.et"));
-  return FindEtFiles(FileSystem::Posix(), et);
+  return FindEtFiles(FileSystem::Posix(), UserPath(FLAGS_et));
 }
 
 absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {

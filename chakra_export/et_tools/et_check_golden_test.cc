@@ -89,7 +89,7 @@ void ExpectNoErrors(const JsonValue& snapshot) {
                        ReadEtGraph(FileSystem::Posix(), files, graph_options));
   CheckEtGraph(graph, &problems);
   for (const ChakraProblemReport& problem : problems.report().problems()) {
-    EXPECT_EQ(problem.severity(), kWarningSeverity) << problem.message();
+    EXPECT_EQ(problem.severity(), "warning") << problem.message();
   }
 }
 

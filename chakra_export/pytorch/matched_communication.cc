@@ -227,6 +227,21 @@ absl::Status CheckGroupsAgree(absl::Span<const ProfileCollectives> profiles) {
   return absl::OkStatus();
 }
 
+absl::Status CheckClocks(const CollectiveRun& run) {
+  const HappensBefore happens_before = CheckHappensBefore(run.table);
+  if (happens_before.violations.empty()) return absl::OkStatus();
+  const Violation& first = happens_before.violations[0];
+  const auto trace = [&run](uint32_t member) {
+    return run.profiles[run.table.NodeOf(run.table.members()[member])].trace;
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      trace(first.ended), " and ", trace(first.started),
+      ": the clocks of the ranks contradict each other in ", happens_before.violations.size(),
+      " of ", happens_before.checked, " collectives: ", DescribeViolation(run.table, first),
+      "; put them on one clock with combine --output_dir first, or insist with "
+      "--allow_violations"));
+}
+
 class Matcher {
  public:
   // Of the collectives only the nodes are looked at: the run has the profiles.
@@ -382,7 +397,7 @@ absl::StatusOr<MatchedCommunication> MatchCommunication(std::vector<RankCollecti
   for (RankCollectives& rank : collectives) profiles.push_back(std::move(rank.profile));
   RETURN_IF_ERROR(CheckGroupsAgree(profiles));
   ASSIGN_OR_RETURN(const CollectiveRun run, MatchCollectives(std::move(profiles)));
-  const absl::Status clocks = RefuseViolations(run, CheckHappensBefore(run.table));
+  const absl::Status clocks = CheckClocks(run);
   if (!clocks.ok() && !allow_violations) return clocks;
   MatchedCommunication result = Matcher(run, collectives).Match();
   result.clocks_agree = clocks.ok();
