@@ -10,11 +10,13 @@
 #include <new>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/version.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -29,6 +31,34 @@ constexpr absl::string_view kProgram = "meridian";
 CommandCall& MutableCall() {
   static auto* const call = new CommandCall;
   return *call;
+}
+
+class StandardOutput : public ByteSink {
+ public:
+  absl::Status Append(absl::string_view data) override { return Print(std::string(data)); }
+};
+
+// Returns e.g. "--stats or --check".
+std::string TaskName(const CommandTask& task) {
+  return absl::StrJoin(task.asked_by, " or ", [](std::string* out, const AnyFlag* flag) {
+    absl::StrAppend(out, "--", flag->name());
+  });
+}
+
+// A flag that has no effect is a misunderstanding.
+absl::Status CheckFlagsOf(const CommandTask& chosen, const std::vector<CommandTask>& tasks) {
+  for (const CommandTask& task : tasks) {
+    for (const AnyFlag* flag : task.flags) {
+      if (!flag->given() || absl::c_linear_search(chosen.flags, flag)) continue;
+      std::vector<std::string> names;
+      for (const CommandTask& other : tasks) {
+        if (absl::c_linear_search(other.flags, flag)) names.push_back(TaskName(other));
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag->name(), " needs ", absl::StrJoin(names, " or ")));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ShowHelp(const Command& command, const std::string& prefix) {
@@ -226,6 +256,36 @@ absl::Status Print(const std::string& text) {
     return ErrnoToStatus(errno, "standard output");
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> WriteTo(const Flag<std::string>& flag,
+                            absl::FunctionRef<absl::Status(ByteSink*)> write) {
+  const std::string path = UserPath(flag);
+  if (path.empty()) {
+    StandardOutput output;
+    RETURN_IF_ERROR(write(&output));
+    return kExitDone;
+  }
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(outputs.Write("output", path, [&](ByteSink& sink) { return write(&sink); }));
+  RETURN_IF_ERROR(outputs.Commit());
+  return kExitDone;
+}
+
+absl::StatusOr<int> RunOneTask(const std::vector<CommandTask>& tasks) {
+  std::vector<std::string> wanted;
+  const CommandTask* chosen = &tasks[0];
+  for (const CommandTask& task : tasks) {
+    if (absl::c_none_of(task.asked_by, [](const AnyFlag* flag) { return flag->given(); })) continue;
+    wanted.push_back(TaskName(task));
+    chosen = &task;
+  }
+  if (wanted.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(wanted, ", "), " are different tasks; give one of them"));
+  }
+  RETURN_IF_ERROR(CheckFlagsOf(*chosen, tasks));
+  return chosen->run();
 }
 
 }  // namespace meridian

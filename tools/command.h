@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/command_line/user_paths.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/json/report_json.h"
 
 namespace meridian {
@@ -78,6 +80,24 @@ absl::StatusOr<Value> NamedValue(const Flag<std::string>& flag,
 // Writes to standard output; an error (a full disk) is the environment's. A reader that closes its
 // pipe ends the command silently, as it ends other programs.
 absl::Status Print(const std::string& text);
+
+// Calls `write` with the file that the flag names, gzip when it ends in .gz, or without one with
+// standard output, and returns the exit code.
+absl::StatusOr<int> WriteTo(const Flag<std::string>& flag,
+                            absl::FunctionRef<absl::Status(ByteSink*)> write);
+
+// One of several things that a command can do.
+struct CommandTask {
+  // The flags that ask for it.
+  std::vector<const AnyFlag*> asked_by;
+  absl::StatusOr<int> (*run)();
+  // The flags that it looks at and some other tasks do not.
+  std::vector<const AnyFlag*> flags;
+};
+
+// Runs the task that the user asks for, without any the first. InvalidArgument when several are asked
+// for, or a flag is given that has no effect on it.
+absl::StatusOr<int> RunOneTask(const std::vector<CommandTask>& tasks);
 
 // Prints the report as --json asks for it or, formatted, as text, and returns the exit code.
 template <typename Report>

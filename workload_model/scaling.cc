@@ -547,7 +547,7 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
     if (options.progress) options.progress(rank);
     const int64_t old_rank = scaler.TemplateOf(rank);
     ASSIGN_OR_RETURN(EtReader reader, job.Open(file_system, old_rank));
-    ASSIGN_OR_RETURN(EtWriter* const trace, writer.BeginTrace(rank, reader.metadata()));
+    RETURN_IF_ERROR(writer.BeginTrace(rank, reader.metadata()));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       Node changed = node;
       RETURN_IF_ERROR(scaler.Change(rank, &changed));
@@ -572,7 +572,7 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
         }
       }
       CompleteForSimulators(&changed);
-      return trace->Add(changed);
+      return writer.Add(changed);
     }));
   }
   for (const auto& [message, count] : unmatched) {

@@ -23,7 +23,7 @@ namespace {
 // What Python's str() puts around a list of one text.
 constexpr absl::string_view kTableBegin = "['";
 constexpr absl::string_view kTableEnd = "']";
-// For messages.
+// What errors call a table of groups in a METADATA node.
 constexpr absl::string_view kTableSource = "table of process groups";
 
 // Returns what is wrong with the ranks of a group; empty when nothing is.
@@ -113,6 +113,13 @@ std::string CommGroupsPath(absl::string_view prefix) {
 std::string CommGroupsBeside(FileSystem& file_system, absl::string_view prefix) {
   const std::string path = CommGroupsPath(prefix);
   return file_system.Kind(path).ok() ? path : "";
+}
+
+absl::StatusOr<CommGroups> FindCommGroups(FileSystem& file_system, std::string path,
+                                          absl::string_view prefix) {
+  if (path.empty() && !prefix.empty()) path = CommGroupsBeside(file_system, prefix);
+  if (path.empty()) return CommGroups();
+  return ReadCommGroups(file_system, path);
 }
 
 std::string CommGroupsJson(const CommGroups& groups) {

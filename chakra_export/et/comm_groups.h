@@ -49,6 +49,11 @@ std::string CommGroupsPath(absl::string_view prefix);
 // Returns that path where there is such a file, else "".
 std::string CommGroupsBeside(FileSystem& file_system, absl::string_view prefix);
 
+// Returns the groups of the file `path` or, without a path, of that beside the prefix; none where there
+// is no such file.
+absl::StatusOr<CommGroups> FindCommGroups(FileSystem& file_system, std::string path,
+                                          absl::string_view prefix);
+
 // Returns the text of a file that ParseCommGroups reads back.
 std::string CommGroupsJson(const CommGroups& groups);
 

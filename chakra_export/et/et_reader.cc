@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message_lite.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -12,6 +13,9 @@
 namespace meridian {
 namespace {
 
+using ::google::protobuf::Descriptor;
+using ::google::protobuf::FieldDescriptor;
+
 // Lengths of records are 32-bit varints.
 constexpr int kMaxLengthBytes = 5;
 
@@ -19,52 +23,22 @@ constexpr uint32_t kNodeIdField = 1;
 
 constexpr uint64_t kBytesPerProgress = uint64_t{1} << 20;
 
-// What must be known of a message to check it: which fields are texts, and which are messages, as
-// bits of the field numbers; and the shape of a message field.
-struct MessageShape {
-  uint64_t text_fields = 0;
-  uint64_t message_fields = 0;
-  const MessageShape* (*message)(uint32_t field) = nullptr;
-};
-
-constexpr uint64_t Fields() { return 0; }
-template <typename... Rest>
-constexpr uint64_t Fields(uint32_t number, Rest... rest) {
-  return uint64_t{1} << number | Fields(rest...);
-}
-constexpr bool Contains(uint64_t fields, uint32_t number) {
-  return number < 64 && (fields >> number & 1) != 0;
-}
-
-constexpr MessageShape kNumberList;
-constexpr MessageShape kStringList = {Fields(1)};
-constexpr MessageShape kIoInfo = {Fields(1, 2, 3)};
-constexpr uint32_t kStringListField = 30;
-
-constexpr MessageShape kAttribute = {
-    Fields(1, 2, 29), Fields(4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32),
-    [](uint32_t field) { return field == kStringListField ? &kStringList : &kNumberList; }};
-constexpr MessageShape kMetadata = {Fields(1), Fields(2), [](uint32_t) { return &kAttribute; }};
-constexpr uint32_t kAttributeField = 10;
-constexpr MessageShape kNode = {Fields(2), Fields(8, 9, 10), [](uint32_t field) {
-                                  return field == kAttributeField ? &kAttribute : &kIoInfo;
-                                }};
-
 // Checks what libprotobuf checks, too; but that says neither where nor why, and writes to standard
 // error on its own account.
-absl::Status CheckMessage(absl::string_view message, const MessageShape& shape, const char* origin,
-                          int depth) {
+absl::Status CheckMessage(absl::string_view message, const Descriptor& descriptor,
+                          const char* origin, int depth) {
   WireReader reader(message, origin, depth);
   WireField field;
   while (reader.Next(&field)) {
-    if (field.type != WireType::kBytes) continue;
-    if (Contains(shape.text_fields, field.number)) {
+    const FieldDescriptor* known = descriptor.FindFieldByNumber(static_cast<int>(field.number));
+    if (known == nullptr || field.type != WireType::kBytes) continue;
+    if (known->type() == FieldDescriptor::TYPE_STRING) {
       const size_t valid = ValidUtf8Prefix(field.bytes);
       if (valid != field.bytes.size()) {
         return WireError(field.bytes.data() + valid, origin, "text is not UTF-8");
       }
-    } else if (Contains(shape.message_fields, field.number)) {
-      RETURN_IF_ERROR(CheckMessage(field.bytes, *shape.message(field.number), origin, depth - 1));
+    } else if (known->type() == FieldDescriptor::TYPE_MESSAGE) {
+      RETURN_IF_ERROR(CheckMessage(field.bytes, *known->message_type(), origin, depth - 1));
     }
   }
   return reader.status();
@@ -118,7 +92,8 @@ absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
   ASSIGN_OR_RETURN(const absl::string_view record, NextRecord());
   unreported_bytes_ += offset_ - node_offset_;
   if (unreported_bytes_ >= kBytesPerProgress) ReportProgress();
-  const absl::Status checked = CheckMessage(record, kNode, bytes_.data(), kMaxWireDepth);
+  const absl::Status checked =
+      CheckMessage(record, *node->GetDescriptor(), bytes_.data(), kMaxWireDepth);
   if (!checked.ok()) return Annotate(checked, path_);
   if (!Parse(record, node)) return Error(node_offset_, "the record is no Chakra node");
   return true;
@@ -158,7 +133,8 @@ absl::Status EtReader::ReadMetadata() {
                  "the first record is a node; expected GlobalMetadata as since schema 0.0.4, so "
                  "convert the trace again with a newer tool");
   }
-  const absl::Status checked = CheckMessage(record, kMetadata, bytes_.data(), kMaxWireDepth);
+  const absl::Status checked =
+      CheckMessage(record, *metadata_->GetDescriptor(), bytes_.data(), kMaxWireDepth);
   if (!checked.ok()) return Annotate(checked, path_);
   if (!Parse(record, metadata_.get()))
     return Error(0, "the first record is no Chakra GlobalMetadata");

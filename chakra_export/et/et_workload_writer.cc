@@ -43,25 +43,6 @@ std::string FileName(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EtWriter>> EtWriter::Create(
-    FileSystem& file_system, const std::string& path,
-    const ChakraProtoMsg::GlobalMetadata& metadata) {
-  RETURN_IF_ERROR(CheckSize(metadata));
-  ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
-                   AtomicFileWriter::CreateWithFolder(file_system, path));
-  std::unique_ptr<EtWriter> writer(new EtWriter(std::move(file)));
-  AppendEtRecord(metadata, &writer->buffer_);
-  RETURN_IF_ERROR(writer->file_->Append(writer->buffer_));
-  return writer;
-}
-
-absl::Status EtWriter::Add(const ChakraProtoMsg::Node& node) {
-  RETURN_IF_ERROR(CheckSize(node));
-  buffer_.clear();
-  AppendEtRecord(node, &buffer_);
-  return file_->Append(buffer_);
-}
-
 void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out) {
   AppendRecord(metadata, out);
 }
@@ -75,18 +56,22 @@ void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out) {
   }
 }
 
-absl::StatusOr<EtWriter*> EtWorkloadWriter::BeginTrace(
-    int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata) {
+absl::Status EtWorkloadWriter::BeginTrace(int64_t rank,
+                                          const ChakraProtoMsg::GlobalMetadata& metadata) {
   RETURN_IF_ERROR(FinishTrace());
   files_.push_back({rank, EtPath(prefix_, rank)});
-  ASSIGN_OR_RETURN(trace_, EtWriter::Create(file_system_, files_.back().path, metadata));
-  return trace_.get();
+  RETURN_IF_ERROR(CheckSize(metadata));
+  ASSIGN_OR_RETURN(trace_, AtomicFileWriter::CreateWithFolder(file_system_, files_.back().path));
+  buffer_.clear();
+  AppendEtRecord(metadata, &buffer_);
+  return trace_->Append(buffer_);
 }
 
-absl::Status EtWorkloadWriter::FinishTrace() {
-  if (trace_ == nullptr) return absl::OkStatus();
-  const std::unique_ptr<EtWriter> trace = std::move(trace_);
-  return finished_.Add(trace->TakeFile());
+absl::Status EtWorkloadWriter::Add(const ChakraProtoMsg::Node& node) {
+  RETURN_IF_ERROR(CheckSize(node));
+  buffer_.clear();
+  AppendEtRecord(node, &buffer_);
+  return trace_->Append(buffer_);
 }
 
 absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(

@@ -7,8 +7,8 @@
 //
 //   EtWorkloadWriter writer(file_system, prefix);
 //   for (...) {
-//     ASSIGN_OR_RETURN(EtWriter* trace, writer.BeginTrace(rank, metadata));
-//     RETURN_IF_ERROR(trace->Add(node));
+//     RETURN_IF_ERROR(writer.BeginTrace(rank, metadata));
+//     RETURN_IF_ERROR(writer.Add(node));
 //   }
 //   ASSIGN_OR_RETURN(const WrittenWorkload written, writer.Commit(rank_count));
 #ifndef CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
@@ -38,38 +38,13 @@ namespace meridian {
 // `version` of the metadata in files made here.
 inline constexpr char kEtSchemaVersion[] = "1.0.0";
 
-// Until the file is committed it keeps what it had; an uncommitted writer leaves no trace. Not
-// thread safe.
-class EtWriter {
- public:
-  static absl::StatusOr<std::unique_ptr<EtWriter>> Create(
-      FileSystem& file_system, const std::string& path,
-      const ChakraProtoMsg::GlobalMetadata& metadata);
-
-  EtWriter(const EtWriter&) = delete;
-  EtWriter& operator=(const EtWriter&) = delete;
-
-  // A node of more than kMaxEtRecordBytes is InvalidArgument.
-  absl::Status Add(const ChakraProtoMsg::Node& node);
-
-  // Returns the file with all nodes, to be committed. Nothing may be called afterwards.
-  std::unique_ptr<AtomicFileWriter> TakeFile() { return std::move(file_); }
-
- private:
-  explicit EtWriter(std::unique_ptr<AtomicFileWriter> file) : file_(std::move(file)) {}
-
-  std::unique_ptr<AtomicFileWriter> file_;
-  // The record being written; a member so that it is allocated once.
-  std::string buffer_;
-};
-
 // Appends the message's length and bytes to *out: one record. An empty record would be the end of
 // the file to Python's reader, so a node of defaults is written with an explicit id 0.
 void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out);
 void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out);
 
 struct WrittenWorkload {
-  // In the order in which the traces were begun.
+  // The traces, in the order in which they were begun.
   std::vector<EtFile> files;
   // Path of the file of groups; empty when there is no group beside that of all ranks.
   std::string comm_groups;
@@ -77,15 +52,19 @@ struct WrittenWorkload {
   std::vector<std::string> removed;
 };
 
+// Until the workload is committed its files keep what they had; a writer that is not committed leaves
+// no trace. Not thread safe.
 class EtWorkloadWriter {
  public:
   EtWorkloadWriter(FileSystem& file_system, std::string prefix)
       : file_system_(file_system), prefix_(std::move(prefix)), finished_(file_system) {}
 
-  // Begins the trace of a rank and returns its writer, to which nodes are added until the next
-  // trace begins. The trace before is written to a file that has no name yet.
-  absl::StatusOr<EtWriter*> BeginTrace(int64_t rank,
-                                       const ChakraProtoMsg::GlobalMetadata& metadata);
+  // Begins the trace of a rank, to which nodes are added until the next trace begins. The trace before
+  // is written to a file that has no name yet.
+  absl::Status BeginTrace(int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata);
+
+  // Adds a node to the trace begun last. One of more than kMaxEtRecordBytes is InvalidArgument.
+  absl::Status Add(const ChakraProtoMsg::Node& node);
 
   // A group of a name that is known already must have the same ranks.
   void AddGroups(CommGroups groups) { groups_.merge(groups); }
@@ -100,7 +79,9 @@ class EtWorkloadWriter {
 
  private:
   // Finishes the trace that is being written, if there is one.
-  absl::Status FinishTrace();
+  absl::Status FinishTrace() {
+    return trace_ == nullptr ? absl::OkStatus() : finished_.Add(std::move(trace_));
+  }
 
   // Returns the traces under the prefix that a workload of these files leaves behind.
   absl::StatusOr<std::vector<std::string>> StaleTraces(const std::vector<EtFile>& written,
@@ -111,7 +92,9 @@ class EtWorkloadWriter {
   CommGroups groups_;
   // All traces begun, the last of which is being written; the others are finished.
   std::vector<EtFile> files_;
-  std::unique_ptr<EtWriter> trace_;
+  std::unique_ptr<AtomicFileWriter> trace_;
+  // The record being written; a member so that it is allocated once.
+  std::string buffer_;
   AtomicFileBatch finished_;
 };
 

@@ -35,8 +35,8 @@ absl::StatusOr<WrittenWorkload> Commit(FileSystem& file_system, const std::strin
                                        std::optional<int64_t> rank_count) {
   EtWorkloadWriter writer(file_system, prefix);
   for (const int64_t rank : ranks) {
-    ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(rank, {}));
-    RETURN_IF_ERROR(trace->Add(CompNode(1, 1)));
+    RETURN_IF_ERROR(writer.BeginTrace(rank, {}));
+    RETURN_IF_ERROR(writer.Add(CompNode(1, 1)));
   }
   writer.AddGroups(groups);
   return writer.Commit(rank_count);
@@ -146,21 +146,22 @@ GlobalMetadata Metadata() {
   return metadata;
 }
 
-absl::Status WriteFile(FileSystem& file_system, const std::string& path,
+// Writes the trace of rank 0.
+absl::Status WriteFile(FileSystem& file_system, const std::string& prefix,
                        const std::vector<Node>& nodes) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
-                   EtWriter::Create(file_system, path, Metadata()));
-  for (const Node& node : nodes) RETURN_IF_ERROR(writer->Add(node));
-  return writer->TakeFile()->Commit();
+  EtWorkloadWriter writer(file_system, prefix);
+  RETURN_IF_ERROR(writer.BeginTrace(0, Metadata()));
+  for (const Node& node : nodes) RETURN_IF_ERROR(writer.Add(node));
+  return writer.Commit(std::nullopt).status();
 }
 
-TEST(EtWriterTest, WritesTheBytesOfTheFormat) {
+TEST(EtWorkloadWriterTest, WritesTheBytesOfTheFormat) {
   const TemporaryDirectory directory;
   Node node;
   node.set_id(7);
   node.set_type(ChakraProtoMsg::COMP_NODE);
   node.add_data_deps(300);
-  ASSERT_OK(WriteFile(FileSystem::Posix(), directory.PathOf("w.0.et"), {node}));
+  ASSERT_OK(WriteFile(FileSystem::Posix(), directory.PathOf("w"), {node}));
   // Metadata: field 1 "1.0.0". Node: id 7, type 4, packed data_deps {300}.
   EXPECT_EQ(directory.Read("w.0.et"), std::string("\x07\x0A\x05"
                                                   "1.0.0"
@@ -168,41 +169,40 @@ TEST(EtWriterTest, WritesTheBytesOfTheFormat) {
                                                   17));
 }
 
-TEST(EtWriterTest, ANodeOfDefaultsIsNotAnEmptyRecord) {
+TEST(EtWorkloadWriterTest, ANodeOfDefaultsIsNotAnEmptyRecord) {
   std::string bytes;
   AppendEtRecord(Node(), &bytes);
   EXPECT_EQ(bytes, std::string("\x02\x08\x00", 3));
 }
 
-TEST(EtWriterTest, AFailureKeepsTheOldFile) {
+TEST(EtWorkloadWriterTest, AFailureKeepsTheOldFile) {
   const TemporaryDirectory directory;
-  const std::string path = directory.Write("w.0.et", "old");
+  directory.Write("w.0.et", "old");
   for (const Operation operation : {Operation::kAppend, Operation::kSync, Operation::kRename}) {
     FaultyFileSystem file_system(FileSystem::Posix());
     file_system.Fail(operation, 1, absl::ResourceExhaustedError("disk full"));
-    EXPECT_THAT(WriteFile(file_system, path, {CompNode(1, 1)}),
+    EXPECT_THAT(WriteFile(file_system, directory.PathOf("w"), {CompNode(1, 1)}),
                 StatusIs(absl::StatusCode::kResourceExhausted));
     EXPECT_THAT(directory.List(), ElementsAre("w.0.et"));
     EXPECT_EQ(directory.Read("w.0.et"), "old");
   }
 }
 
-TEST(EtWriterTest, WithoutCommitNothingIsLeft) {
+TEST(EtWorkloadWriterTest, WithoutCommitNothingIsLeft) {
   const TemporaryDirectory directory;
   {
-    ASSERT_OK_AND_ASSIGN(
-        const std::unique_ptr<EtWriter> writer,
-        EtWriter::Create(FileSystem::Posix(), directory.PathOf("w.0.et"), Metadata()));
-    ASSERT_OK(writer->Add(CompNode(1, 1)));
+    EtWorkloadWriter writer(FileSystem::Posix(), directory.PathOf("w"));
+    ASSERT_OK(writer.BeginTrace(0, Metadata()));
+    ASSERT_OK(writer.Add(CompNode(1, 1)));
   }
   EXPECT_THAT(directory.List(), IsEmpty());
 }
 
-TEST(EtWriterTest, WhatTheReaderWouldRefuseIsNotWritten) {
+TEST(EtWorkloadWriterTest, WhatTheReaderWouldRefuseIsNotWritten) {
   const TemporaryDirectory directory;
   Node node = CompNode(1, 1);
   node.mutable_inputs()->set_values(std::string(kMaxEtRecordBytes, ' '));
-  EXPECT_THAT(WriteFile(FileSystem::Posix(), directory.PathOf("w.0.et"), {node}),
+  EXPECT_THAT(WriteFile(FileSystem::Posix(), directory.PathOf("w"), {node}),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 

@@ -8,41 +8,46 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_reader.h"
 
 namespace meridian {
 
-// Ids mostly count up, and then cost nothing beyond themselves.
 class NodeIdIndex {
  public:
   // Appends the id of the next position, from 0. An id may come again.
-  void Add(uint64_t id);
+  void Add(uint64_t id) {
+    if (!positions_.emplace(id, ids_.size()).second) repeated_.push_back(ids_.size());
+    ids_.push_back(id);
+  }
 
   size_t size() const { return ids_.size(); }
   uint64_t id(size_t position) const { return ids_[position]; }
 
-  // Returns the position of an id, the first if there are several, among those added so far. Each
-  // call after an Add may take time in proportion to size() when ids do not count up.
-  std::optional<size_t> Find(uint64_t id);
+  // Returns the position of an id, the first if there are several, among those added so far.
+  std::optional<size_t> Find(uint64_t id) const {
+    const auto it = positions_.find(id);
+    return it == positions_.end() ? std::nullopt : std::make_optional(it->second);
+  }
 
-  // True while every id was greater than the one before, when Find is always cheap.
-  bool ascending() const { return ascending_; }
-
-  // Returns the positions whose id an earlier position has, in ascending order.
-  std::vector<size_t> Repeated();
+  // The positions whose id an earlier position has, in ascending order.
+  const std::vector<size_t>& repeated() const { return repeated_; }
 
   // Returns InvalidArgument that names the first node whose id an earlier one has, if there is one.
   // The ids must be those of all nodes of the reader's file.
-  absl::Status CheckAreUnique(EtReader* reader);
+  absl::Status CheckAreUnique(EtReader* reader) const {
+    if (repeated_.empty()) return absl::OkStatus();
+    return reader->NodeErrorAt(repeated_[0],
+                               absl::StrCat("node id ", id(repeated_[0]), " occurs twice"));
+  }
 
  private:
-  void Sort();
-
   std::vector<uint64_t> ids_;
-  bool ascending_ = true;
-  // All positions in the order of their ids; empty as long as ids ascend or Sort was not called.
-  std::vector<uint32_t> by_id_;
+  // The first position of each id.
+  absl::flat_hash_map<uint64_t, size_t> positions_;
+  std::vector<size_t> repeated_;
 };
 
 }  // namespace meridian

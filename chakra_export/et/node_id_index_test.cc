@@ -25,8 +25,7 @@ TEST(NodeIdIndexTest, FindsIdsThatCountUp) {
   EXPECT_EQ(index.Find(8), 1);
   EXPECT_EQ(index.Find(6), std::nullopt);
   EXPECT_EQ(index.Find(10), std::nullopt);
-  EXPECT_TRUE(index.ascending());
-  EXPECT_THAT(index.Repeated(), IsEmpty());
+  EXPECT_THAT(index.repeated(), IsEmpty());
 }
 
 TEST(NodeIdIndexTest, FindsIdsWithGapsAndOutOfOrder) {
@@ -36,7 +35,6 @@ TEST(NodeIdIndexTest, FindsIdsWithGapsAndOutOfOrder) {
   EXPECT_EQ(gaps.Find(kLast), 2);
   EXPECT_EQ(gaps.Find(1), std::nullopt);
   NodeIdIndex unordered = IndexOf({5, 0, kLast, 3});
-  EXPECT_FALSE(unordered.ascending());
   EXPECT_EQ(unordered.Find(0), 1);
   EXPECT_EQ(unordered.Find(3), 3);
   unordered.Add(4);
@@ -45,7 +43,7 @@ TEST(NodeIdIndexTest, FindsIdsWithGapsAndOutOfOrder) {
 
 TEST(NodeIdIndexTest, NamesRepeatedIds) {
   NodeIdIndex index = IndexOf({1, 2, 1, 3, 2, 1});
-  EXPECT_THAT(index.Repeated(), ElementsAre(2, 4, 5));
+  EXPECT_THAT(index.repeated(), ElementsAre(2, 4, 5));
   EXPECT_EQ(index.Find(1), 0);
   EXPECT_EQ(index.Find(2), 1);
 }

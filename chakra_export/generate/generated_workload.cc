@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/graph/graph_order.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -23,16 +23,12 @@ constexpr int64_t kReceivesFromHigherRanksStream = 3;
 constexpr double kMaxComputeNs = 1e17;
 constexpr double kMaxTflops = 1e5;
 
-ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type, int64_t source,
-                          int64_t target, const PeerMessage& message) {
+ExecutionNode NewNode(absl::string_view name, ChakraProtoMsg::NodeType type,
+                      ResourceIndex resource) {
   ExecutionNode node;
   node.name = name;
   node.type = type;
-  node.communication.emplace();
-  node.communication->bytes = message.bytes;
-  node.communication->source = source;
-  node.communication->target = target;
-  node.communication->tag = message.tag;
+  node.resource = resource;
   return node;
 }
 
@@ -52,10 +48,7 @@ RankProgram::RankProgram(int64_t rank, ExecutionGraphBuilder* builder)
 
 NodeIndex RankProgram::Compute(absl::string_view name, const WorkCost& cost, int64_t duration_ns,
                                absl::Span<const NodeIndex> after) {
-  ExecutionNode node;
-  node.name = name;
-  node.type = ChakraProtoMsg::COMP_NODE;
-  node.resource = compute_;
+  ExecutionNode node = NewNode(name, ChakraProtoMsg::COMP_NODE, compute_);
   node.duration_ns = duration_ns;
   return AddInOrder(node, cost, after, &last_compute_);
 }
@@ -63,32 +56,25 @@ NodeIndex RankProgram::Compute(absl::string_view name, const WorkCost& cost, int
 NodeIndex RankProgram::Collective(absl::string_view name, ChakraProtoMsg::CollectiveCommType type,
                                   int64_t bytes, GroupIndex group,
                                   absl::Span<const NodeIndex> after) {
-  ExecutionNode node;
-  node.name = name;
-  node.type = ChakraProtoMsg::COMM_COLL_NODE;
-  node.resource = communication_;
-  node.communication.emplace();
-  node.communication->bytes = bytes;
-  node.communication->type = type;
-  node.communication->group = group;
+  ExecutionNode node = NewNode(name, ChakraProtoMsg::COMM_COLL_NODE, communication_);
+  node.communication = Communication{bytes, type, group};
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
 NodeIndex RankProgram::Send(absl::string_view name, const PeerMessage& message,
                             absl::Span<const NodeIndex> after) {
-  ExecutionNode node =
-      MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, rank_, message.peer, message);
-  node.resource = communication_;
+  ExecutionNode node = NewNode(name, ChakraProtoMsg::COMM_SEND_NODE, communication_);
+  node.communication = Communication{message.bytes, {}, 0, rank_, message.peer, message.tag};
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
 NodeIndex RankProgram::Receive(absl::string_view name, const PeerMessage& message,
                                absl::Span<const NodeIndex> after) {
-  ExecutionNode node =
-      MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message.peer, rank_, message);
-  node.resource = builder_->AddResource(
-      {rank_, ResourceKind::kStream,
-       message.peer < rank_ ? kReceivesFromLowerRanksStream : kReceivesFromHigherRanksStream});
+  const int64_t stream =
+      message.peer < rank_ ? kReceivesFromLowerRanksStream : kReceivesFromHigherRanksStream;
+  ExecutionNode node = NewNode(name, ChakraProtoMsg::COMM_RECV_NODE,
+                               builder_->AddResource({rank_, ResourceKind::kStream, stream}));
+  node.communication = Communication{message.bytes, {}, 0, message.peer, rank_, message.tag};
   return Add(node, {}, after);
 }
 
@@ -180,6 +166,44 @@ absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy) {
   return absl::InvalidArgumentError(absl::StrCat("an all-gather would have ", bytes,
                                                  " bytes per rank; at least ", kMinAllGatherBytes,
                                                  ", or ASTRA-sim may never end: ", remedy));
+}
+
+namespace {
+
+// Returns so many ranks from the first on, each so far from the one before; number 0 is no name.
+ProcessGroup GroupOf(int64_t number, int64_t first, int64_t stride, int64_t count) {
+  ProcessGroup group;
+  if (number > 0) group.name = absl::StrCat(number);
+  for (int64_t i = 0; i < count; ++i) group.ranks.push_back(first + i * stride);
+  return group;
+}
+
+}  // namespace
+
+ProcessGroup RankLayout::TensorGroup(int64_t rank) const {
+  const int64_t position = rank / tensor_parallel_;
+  return GroupOf(named_tensor_groups() > 0 ? 1 + position : 0, position * tensor_parallel_, 1,
+                 tensor_parallel_);
+}
+
+ProcessGroup RankLayout::DataGroup(int64_t rank) const {
+  const int64_t tensor_index = rank % tensor_parallel_;
+  const int64_t number = 1 + named_tensor_groups() + Stage(rank) * tensor_parallel_ + tensor_index;
+  return GroupOf(named_data_groups() > 0 ? number : 0,
+                 tensor_index + tensor_parallel_ * data_parallel_ * Stage(rank), tensor_parallel_,
+                 data_parallel_);
+}
+
+ProcessGroup RankLayout::ContextGroup(int64_t rank) const {
+  if (context_parallel_ == data_parallel_) return DataGroup(rank);
+  const int64_t tensor_index = rank % tensor_parallel_;
+  // The groups of one tensor index follow each other through data indices and stages.
+  const int64_t block = rank / tensor_parallel_ / context_parallel_;
+  const int64_t number =
+      1 + named_tensor_groups() + named_data_groups() + block * tensor_parallel_ + tensor_index;
+  return GroupOf(named_context_groups() > 0 ? number : 0,
+                 tensor_index + tensor_parallel_ * context_parallel_ * block, tensor_parallel_,
+                 context_parallel_);
 }
 
 }  // namespace meridian

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/generate/rank_layout.h"
+#include "chakra_export/generate/generated_workload.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -27,7 +27,7 @@ struct PatternInfo {
   bool in_pairs;
 };
 
-// In the order of the enumerators.
+// What is known of each pattern, in the order of the enumerators.
 constexpr PatternInfo kPatterns[] = {
     {MicroPattern::kAllReduce, "all-reduce", ChakraProtoMsg::ALL_REDUCE, false},
     {MicroPattern::kAllGather, "all-gather", ChakraProtoMsg::ALL_GATHER, false},

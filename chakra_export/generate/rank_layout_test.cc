@@ -1,4 +1,4 @@
-#include "chakra_export/generate/rank_layout.h"
+#include "chakra_export/generate/generated_workload.h"
 
 #include <map>
 #include <string>

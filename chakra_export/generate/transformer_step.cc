@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "chakra_export/generate/rank_layout.h"
+#include "chakra_export/generate/generated_workload.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -330,11 +330,14 @@ class StageWriter {
   // before is computed, so behind the part before that.
   void GatherParameters(absl::string_view name, int64_t parameters) {
     if (!step_.is_sharded()) return;
-    gathered_ = program_.Collective(absl::StrCat(name, ".parameters.all-gather"),
-                                    ChakraProtoMsg::ALL_GATHER,
-                                    step_.options.element_bytes * step_.ShardOf(parameters),
-                                    data_group_, AsSources(end_of_part_before_));
+    gathered_ = GatherShards(name, parameters, end_of_part_before_);
     end_of_part_before_ = last_compute_;
+  }
+
+  NodeIndex GatherShards(absl::string_view name, int64_t parameters, NodeIndex source) {
+    return program_.Collective(
+        absl::StrCat(name, ".parameters.all-gather"), ChakraProtoMsg::ALL_GATHER,
+        step_.options.element_bytes * step_.ShardOf(parameters), data_group_, AsSources(source));
   }
 
   // Keys and values of all tokens of the sequences, of which each rank has some.
@@ -356,13 +359,14 @@ class StageWriter {
   // Tokens go to their experts and back.
   NodeIndex ComputeMlp(absl::string_view name, const WorkCost& cost, NodeIndex value) {
     if (!step_.has_remote_experts()) return ComputeAndSum(name, cost, value);
-    value =
-        program_.Collective(absl::StrCat(name, ".dispatch.all-to-all"), ChakraProtoMsg::ALL_TO_ALL,
-                            step_.cost.expert_bytes, data_group_, AsSources(value));
+    const auto exchange = [&](absl::string_view what) {
+      return program_.Collective(absl::StrCat(name, what, ".all-to-all"),
+                                 ChakraProtoMsg::ALL_TO_ALL, step_.cost.expert_bytes, data_group_,
+                                 AsSources(value));
+    };
+    value = exchange(".dispatch");
     value = ComputeAndSum(name, cost, value);
-    return program_.Collective(absl::StrCat(name, ".combine.all-to-all"),
-                               ChakraProtoMsg::ALL_TO_ALL, step_.cost.expert_bytes, data_group_,
-                               AsSources(value));
+    return exchange(".combine");
   }
 
   // Each rank of a tensor group computes a part of a sum.
@@ -439,10 +443,7 @@ class StageWriter {
     if (!step_.options.zero || !step_.is_data_parallel()) return;
     // In the order in which the next step needs them.
     for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
-      program_.Collective(absl::StrCat(part->name, ".parameters.all-gather"),
-                          ChakraProtoMsg::ALL_GATHER,
-                          step_.options.element_bytes * step_.ShardOf(part->parameters),
-                          data_group_, AsSources(optimizer));
+      GatherShards(part->name, part->parameters, optimizer);
     }
   }
 

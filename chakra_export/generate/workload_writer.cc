@@ -13,7 +13,7 @@
 #include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/graph/graph_order.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"

@@ -230,8 +230,7 @@ class GraphReader {
     if (builder_.dependency_count() + forward_.size() >= ExecutionGraph::kMaxDependencies) {
       return absl::InvalidArgumentError("there are too many dependencies");
     }
-    const std::optional<size_t> position =
-        ids_.ascending() ? ids_.Find(id) : std::optional<size_t>();
+    const std::optional<size_t> position = ids_.Find(id);
     if (position.has_value()) {
       builder_.AddDependency(node, first_node_ + static_cast<NodeIndex>(*position), kinds);
     } else {

@@ -142,12 +142,12 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
   Node message;
   size_t next = 0;
   for (const int64_t rank : graph.Ranks()) {
-    ASSIGN_OR_RETURN(EtWriter * trace, writer->BeginTrace(rank, metadata));
+    RETURN_IF_ERROR(writer->BeginTrace(rank, metadata));
     for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
       encoder.Encode(nodes[next], &message);
       if (decorate != nullptr) decorate(nodes[next], &message);
       CompleteForSimulators(&message);
-      RETURN_IF_ERROR(trace->Add(message));
+      RETURN_IF_ERROR(writer->Add(message));
     }
   }
   writer->AddGroups(GroupsOf(graph));

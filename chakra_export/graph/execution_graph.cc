@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -21,10 +22,22 @@ constexpr size_t kMaxNameLength = 60;
 
 char Letter(EdgeKind kind) { return kind == EdgeKind::kSync ? 'w' : EdgeKindName(kind)[0]; }
 
-// Turns counts per bucket (stored one place on) into the buckets' begins.
-template <typename Count>
-void CountsToBegins(std::vector<Count>* counts) {
-  for (size_t i = 1; i < counts->size(); ++i) (*counts)[i] += (*counts)[i - 1];
+// Returns how long each rank took, from its first start to its last end; only ranks whose nodes
+// have times.
+std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph) {
+  // First start and last end.
+  std::map<int64_t, std::pair<int64_t, int64_t>> spans;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const int64_t start_ns = graph.start_ns(node);
+    if (start_ns == kNoTimeNs) continue;
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    auto& [first_ns, last_ns] = spans.try_emplace(graph.rank(node), start_ns, end_ns).first->second;
+    first_ns = std::min(first_ns, start_ns);
+    last_ns = std::max(last_ns, end_ns);
+  }
+  std::map<int64_t, int64_t> times_ns;
+  for (const auto& [rank, span] : spans) times_ns[rank] = span.second - span.first;
+  return times_ns;
 }
 
 }  // namespace
@@ -127,10 +140,11 @@ size_t ExecutionGraph::RetainDependencies(
   return removed;
 }
 
-std::array<int64_t, kEdgeKinds.size()> ExecutionGraph::CountEdgeKinds() const {
-  std::array<int64_t, kEdgeKinds.size()> counts = {};
-  for (const EdgeKinds set : kinds_) {
-    for (const EdgeKind kind : kEdgeKinds) counts[static_cast<size_t>(kind)] += set.Contains(kind);
+std::map<std::string, int64_t> ExecutionGraph::CountEdgeKinds() const {
+  std::map<std::string, int64_t> counts;
+  for (const EdgeKind kind : kEdgeKinds) {
+    counts[std::string(EdgeKindName(kind))] =
+        absl::c_count_if(kinds_, [kind](EdgeKinds set) { return set.Contains(kind); });
   }
   return counts;
 }
@@ -152,22 +166,6 @@ std::string ExecutionGraph::Describe(NodeIndex node) const {
 }
 
 bool ExecutionGraph::is_host_gap(NodeIndex node) const { return name(node) == kHostGapOpKind; }
-
-std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph) {
-  // First start and last end.
-  std::map<int64_t, std::pair<int64_t, int64_t>> spans;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const int64_t start_ns = graph.start_ns(node);
-    if (start_ns == kNoTimeNs) continue;
-    const int64_t end_ns = start_ns + graph.duration_ns(node);
-    auto& [first_ns, last_ns] = spans.try_emplace(graph.rank(node), start_ns, end_ns).first->second;
-    first_ns = std::min(first_ns, start_ns);
-    last_ns = std::max(last_ns, end_ns);
-  }
-  std::map<int64_t, int64_t> times_ns;
-  for (const auto& [rank, span] : spans) times_ns[rank] = span.second - span.first;
-  return times_ns;
-}
 
 std::optional<int64_t> MeasuredSpanNs(const ExecutionGraph& graph) {
   int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -235,70 +233,55 @@ void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, Edge
 }
 
 ExecutionGraph ExecutionGraphBuilder::Build() && {
-  // A stable counting sort by source, then one by node, puts each node's edges together in the
-  // order of their sources.
   const size_t nodes = node_count();
   for (NodeIndex node = 0; node < nodes; ++node) {
     MERIDIAN_CHECK(graph_.type(node) != ChakraProtoMsg::COMM_COLL_NODE ||
                    (graph_.communication(node) != nullptr &&
                     graph_.communication(node)->group < graph_.groups_.size()));
   }
-  std::vector<uint32_t> begins(nodes + 1, 0);
   for (const DependencyEdge& edge : pending_) {
     MERIDIAN_CHECK(edge.node < nodes && edge.source < nodes);
-    ++begins[edge.source + 1];
   }
-  CountsToBegins(&begins);
-  std::vector<uint32_t> by_source(pending_.size());
-  for (uint32_t i = 0; i < pending_.size(); ++i) by_source[begins[pending_[i].source]++] = i;
-
-  begins.assign(nodes + 1, 0);
-  for (const DependencyEdge& edge : pending_) ++begins[edge.node + 1];
-  CountsToBegins(&begins);
-  std::vector<uint32_t> next = begins;
-  graph_.sources_.resize(pending_.size());
-  graph_.kinds_.resize(pending_.size());
-  for (const uint32_t i : by_source) {
-    const uint32_t place = next[pending_[i].node]++;
-    graph_.sources_[place] = pending_[i].source;
-    graph_.kinds_[place] = pending_[i].kinds;
-  }
-  graph_.first_dependency_ = std::move(begins);
-  pending_ = {};
-
-  // Equal sources are neighbours now; the first takes the kinds of all.
-  graph_.RetainDependencies([&](NodeIndex node, size_t position) {
-    const uint32_t first = graph_.first_dependency_[node];
-    const uint32_t place = first + static_cast<uint32_t>(position);
-    if (position > 0 && graph_.sources_[place] == graph_.sources_[place - 1]) return false;
-    const uint32_t end = graph_.first_dependency_[node + 1];
-    for (uint32_t i = place + 1; i < end && graph_.sources_[i] == graph_.sources_[place]; ++i) {
-      graph_.kinds_[place] |= graph_.kinds_[i];
-    }
-    return true;
+  // Sorted by source, then by node, each node's edges stand together in the order of their sources.
+  const Buckets<uint32_t> by_source(nodes, [&](const auto& visit) {
+    for (uint32_t i = 0; i < pending_.size(); ++i) visit(pending_[i].source, i);
   });
+  const Buckets<uint32_t> by_node(nodes, [&](const auto& visit) {
+    for (NodeIndex source = 0; source < nodes; ++source) {
+      for (const uint32_t i : by_source.Of(source)) visit(pending_[i].node, i);
+    }
+  });
+  graph_.first_dependency_.reserve(nodes + 1);
+  graph_.sources_.reserve(pending_.size());
+  graph_.kinds_.reserve(pending_.size());
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    for (const uint32_t i : by_node.Of(node)) {
+      const DependencyEdge& edge = pending_[i];
+      const bool is_known = graph_.sources_.size() > graph_.first_dependency_.back() &&
+                            graph_.sources_.back() == edge.source;
+      if (is_known) {
+        graph_.kinds_.back() |= edge.kinds;
+      } else {
+        graph_.sources_.push_back(edge.source);
+        graph_.kinds_.push_back(edge.kinds);
+      }
+    }
+    graph_.first_dependency_.push_back(static_cast<uint32_t>(graph_.sources_.size()));
+  }
+  pending_ = {};
   return std::move(graph_);
 }
 
 EdgesByNode::EdgesByNode(absl::Span<const DependencyEdge> edges, size_t node_count)
-    : begins_(node_count + 1, 0), edges_(edges.size()) {
-  for (const DependencyEdge& edge : edges) ++begins_[edge.node + 1];
-  CountsToBegins(&begins_);
-  std::vector<size_t> next = begins_;
-  for (const DependencyEdge& edge : edges) edges_[next[edge.node]++] = edge;
-}
+    : Buckets(node_count, [&](const auto& visit) {
+        for (const DependencyEdge& edge : edges) visit(edge.node, edge);
+      }) {}
 
 SuccessorIndex::SuccessorIndex(const ExecutionGraph& graph)
-    : first_target_(graph.node_count() + 1, 0), targets_(graph.dependency_count()) {
-  const auto nodes = static_cast<NodeIndex>(graph.node_count());
-  for (NodeIndex node = 0; node < nodes; ++node) {
-    for (const NodeIndex source : graph.dependencies(node)) ++first_target_[source + 1];
-  }
-  CountsToBegins(&first_target_);
-  std::vector<uint32_t> next = first_target_;
-  for (NodeIndex node = 0; node < nodes; ++node) {
-    for (const NodeIndex source : graph.dependencies(node)) targets_[next[source]++] = node;
-  }
-}
+    : Buckets(graph.node_count(), [&](const auto& visit) {
+        for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+          for (const NodeIndex source : graph.dependencies(node)) visit(source, node);
+        }
+      }) {}
 
 }  // namespace meridian

@@ -27,6 +27,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/buckets.h"
 #include "xla_profiler/base/string_pool.h"
 
 // The enumerators are in third_party/chakra/et_def.pb.h, which is too heavy for a header that so
@@ -170,7 +171,7 @@ struct ExecutionNode {
   ResourceIndex resource = 0;
   // Unix time; kNoTimeNs when it is not known.
   int64_t start_ns = kNoTimeNs;
-  // Not negative.
+  // How long it took; not negative.
   int64_t duration_ns = 0;
   // Present for collectives (whose group must be added before Build), sends and receives.
   std::optional<Communication> communication;
@@ -229,8 +230,8 @@ class ExecutionGraph {
   // its dependencies, before any is removed from that node. Returns how many were removed.
   size_t RetainDependencies(absl::FunctionRef<bool(NodeIndex node, size_t position)> keep);
 
-  // Returns how many dependencies have each kind, by kind; one that has several counts for each.
-  std::array<int64_t, kEdgeKinds.size()> CountEdgeKinds() const;
+  // Returns how many dependencies have each kind, by its name; one that has several counts for each.
+  std::map<std::string, int64_t> CountEdgeKinds() const;
 
   // Returns "ALL_REDUCE" and so on, "SEND" or "RECV" for a node that communicates.
   std::string CommunicationKind(NodeIndex node) const;
@@ -267,10 +268,6 @@ class ExecutionGraph {
   std::vector<NodeIndex> sources_;
   std::vector<EdgeKinds> kinds_;
 };
-
-// Returns how long each rank took, from its first start to its last end; only ranks whose nodes
-// have times.
-std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph);
 
 // Returns the time from the first start of a node to the last end; nullopt when a node that lasts
 // has no start, or one before 1970, host gaps aside.
@@ -309,33 +306,16 @@ class ExecutionGraphBuilder {
 };
 
 // What each node waits for, of edges that may come in any order; those of a node stay in theirs.
-class EdgesByNode {
+class EdgesByNode : public Buckets<DependencyEdge> {
  public:
   EdgesByNode(absl::Span<const DependencyEdge> edges, size_t node_count);
-
-  absl::Span<const DependencyEdge> Of(NodeIndex node) const {
-    return absl::MakeConstSpan(edges_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
-  }
-
- private:
-  std::vector<size_t> begins_;
-  std::vector<DependencyEdge> edges_;
 };
 
-// Which nodes wait for a node: the edges the other way round. 4 bytes per edge and node.
-class SuccessorIndex {
+// Which nodes wait for a node, in ascending order: the edges the other way round. 4 bytes per edge and
+// node.
+class SuccessorIndex : public Buckets<NodeIndex> {
  public:
   explicit SuccessorIndex(const ExecutionGraph& graph);
-
-  // Returns the nodes that wait for the node, in ascending order.
-  absl::Span<const NodeIndex> Of(NodeIndex node) const {
-    return absl::MakeConstSpan(targets_).subspan(first_target_[node],
-                                                 first_target_[node + 1] - first_target_[node]);
-  }
-
- private:
-  std::vector<uint32_t> first_target_;
-  std::vector<NodeIndex> targets_;
 };
 
 }  // namespace meridian

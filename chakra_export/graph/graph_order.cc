@@ -1,11 +1,16 @@
 #include "chakra_export/graph/graph_order.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/topological_order.h"
 
 namespace meridian {
@@ -78,6 +83,149 @@ std::string DescribeCycle(const ExecutionGraph& graph, absl::Span<const NodeInde
     separator = hidden ? ", of which the last waits for " : ", which waits for ";
   }
   return text;
+}
+
+namespace {
+
+constexpr uint32_t kNoChain = std::numeric_limits<uint32_t>::max();
+
+// Where a node lies: on which chain of its rank, and at which position of the chain, from 1.
+struct ChainPlace {
+  uint32_t chain = kNoChain;
+  uint32_t position = 0;
+};
+
+// For each node that has successors to come, how far up each chain its ancestors (and itself)
+// reach. Rows are used again.
+class AncestorRows {
+ public:
+  explicit AncestorRows(size_t width) : width_(width) {}
+
+  uint32_t Take() {
+    if (free_.empty()) {
+      rows_.resize(rows_.size() + width_, 0);
+      return static_cast<uint32_t>(rows_.size() / width_ - 1);
+    }
+    const uint32_t row = free_.back();
+    free_.pop_back();
+    std::fill_n(rows_.begin() + row * width_, width_, 0);
+    return row;
+  }
+  void Release(uint32_t row) { free_.push_back(row); }
+
+  uint32_t* Row(uint32_t row) { return rows_.data() + row * width_; }
+
+ private:
+  const size_t width_;
+  std::vector<uint32_t> rows_;
+  std::vector<uint32_t> free_;
+};
+
+class Reducer {
+ public:
+  Reducer(const ExecutionGraph& graph, size_t max_chains)
+      : graph_(graph),
+        max_chains_(max_chains),
+        successors_left_(graph.node_count(), 0),
+        places_(graph.node_count()),
+        row_of_(graph.node_count(), 0),
+        extended_(graph.node_count(), false),
+        implied_(graph.dependency_count(), false),
+        first_edge_(graph.node_count() + 1, 0),
+        rows_(max_chains) {
+    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+      first_edge_[node + 1] = first_edge_[node] + graph.dependencies(node).size();
+      for (const NodeIndex source : graph.dependencies(node)) ++successors_left_[source];
+    }
+  }
+
+  void Visit(NodeIndex node) {
+    const uint32_t row = rows_.Take();
+    row_of_[node] = row;
+    for (const NodeIndex source : graph_.dependencies(node)) MergeRow(source, row);
+    MarkImplied(node, row);
+    Place(node, row);
+    for (const NodeIndex source : graph_.dependencies(node)) {
+      if (--successors_left_[source] == 0) rows_.Release(row_of_[source]);
+    }
+    if (successors_left_[node] == 0) rows_.Release(row);
+  }
+
+  bool IsImplied(NodeIndex node, size_t position) const {
+    return implied_[first_edge_[node] + position];
+  }
+
+ private:
+  // Takes over what is strictly above the source, so that a dependency shows in the row exactly
+  // when another one lies below it. The dependencies themselves are added by Place.
+  void MergeRow(NodeIndex source, uint32_t row) {
+    const uint32_t* from = rows_.Row(row_of_[source]);
+    uint32_t* to = rows_.Row(row);
+    const ChainPlace& place = places_[source];
+    for (size_t chain = 0; chain < max_chains_; ++chain) {
+      // The source's own entry is itself; above it on its chain is its predecessor there.
+      const uint32_t reach = chain == place.chain ? place.position - 1 : from[chain];
+      to[chain] = std::max(to[chain], reach);
+    }
+  }
+
+  void MarkImplied(NodeIndex node, uint32_t row) {
+    const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const ChainPlace& place = places_[sources[i]];
+      if (place.chain == kNoChain) continue;
+      implied_[first_edge_[node] + i] = rows_.Row(row)[place.chain] >= place.position;
+    }
+  }
+
+  // Puts the node behind one of its dependencies that ends a chain, else on a chain of its own.
+  void Place(NodeIndex node, uint32_t row) {
+    uint32_t* reach = rows_.Row(row);
+    ChainPlace& place = places_[node];
+    for (const NodeIndex source : graph_.dependencies(node)) {
+      const ChainPlace& before = places_[source];
+      if (before.chain == kNoChain) continue;
+      reach[before.chain] = std::max(reach[before.chain], before.position);
+      if (place.chain != kNoChain || extended_[source]) continue;
+      extended_[source] = true;
+      place = {before.chain, before.position + 1};
+    }
+    if (place.chain == kNoChain) place = NewChain(graph_.rank(node));
+    if (place.chain != kNoChain) reach[place.chain] = place.position;
+  }
+
+  // Ranks have no edges between them, so each numbers its chains from 0.
+  ChainPlace NewChain(int64_t rank) {
+    uint32_t& count = chains_[rank];
+    if (count == max_chains_) return {};
+    return {count++, 1};
+  }
+
+  const ExecutionGraph& graph_;
+  const size_t max_chains_;
+  // By node: how many successors are to come, its place, its row in rows_.
+  std::vector<uint32_t> successors_left_;
+  std::vector<ChainPlace> places_;
+  std::vector<uint32_t> row_of_;
+  // By node: whether another one follows it on its chain.
+  std::vector<bool> extended_;
+  // By edge: whether others imply it; and by node its first edge.
+  std::vector<bool> implied_;
+  std::vector<size_t> first_edge_;
+  AncestorRows rows_;
+  // How many chains each rank has.
+  std::map<int64_t, uint32_t> chains_;
+};
+
+}  // namespace
+
+absl::StatusOr<size_t> RemoveTransitiveEdges(ExecutionGraph* graph, size_t max_chains) {
+  MERIDIAN_CHECK(max_chains > 0);
+  ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, TopologicalOrder(*graph));
+  Reducer reducer(*graph, max_chains);
+  for (const NodeIndex node : order) reducer.Visit(node);
+  return graph->RetainDependencies(
+      [&](NodeIndex node, size_t position) { return !reducer.IsImplied(node, position); });
 }
 
 }  // namespace meridian

@@ -1,4 +1,4 @@
-#include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/graph/graph_order.h"
 
 #include <random>
 #include <set>

@@ -1,11 +1,15 @@
 #include "chakra_export/pytorch/host_device_link.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "chakra_export/pytorch/thread_match.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/collectives/common_subsequence.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
@@ -189,6 +193,80 @@ absl::string_view LinkMethodName(LinkMethod method) {
 HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,
                              absl::string_view text) {
   return Linker(host, table, text).Link();
+}
+
+namespace {
+
+using SharedCalls = std::vector<std::pair<size_t, size_t>>;
+
+constexpr int64_t kStepsPerCall = 1'000;
+// Two threads may be compared to the end, however short they are.
+constexpr int64_t kFreeSteps = kMaxSubsequenceEdits * kMaxSubsequenceEdits;
+
+// Returns where `part` first stands in `whole` as it is; nullopt when it does not. Linear (Knuth,
+// Morris and Pratt).
+std::optional<size_t> FindPart(const CalledNames& whole, const CalledNames& part) {
+  // The length of the longest proper prefix of part that ends at each position.
+  std::vector<size_t> border(part.size(), 0);
+  for (size_t i = 1, length = 0; i < part.size(); ++i) {
+    while (length > 0 && part[i] != part[length]) length = border[length - 1];
+    if (part[i] == part[length]) ++length;
+    border[i] = length;
+  }
+  for (size_t i = 0, length = 0; i < whole.size(); ++i) {
+    while (length > 0 && whole[i] != part[length]) length = border[length - 1];
+    if (whole[i] == part[length]) ++length;
+    if (length == part.size()) return i + 1 - length;
+  }
+  return std::nullopt;
+}
+
+SharedCalls CallsOfBoth(const CalledNames& a, const CalledNames& b, int64_t max_edits) {
+  const bool a_is_longer = a.size() >= b.size();
+  const std::optional<size_t> found = a_is_longer ? FindPart(a, b) : FindPart(b, a);
+  if (!found.has_value()) return CommonSubsequence(a, b, max_edits).value_or(SharedCalls());
+  SharedCalls calls;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    calls.emplace_back(a_is_longer ? *found + i : i, a_is_longer ? i : *found + i);
+  }
+  return calls;
+}
+
+}  // namespace
+
+std::vector<ThreadMatch> MatchThreads(absl::Span<const CalledNames> a,
+                                      absl::Span<const CalledNames> b, int64_t* steps) {
+  MERIDIAN_CHECK(a.empty() || b.size() <= kMaxThreadPairs / a.size());
+  int64_t max_steps = kFreeSteps;
+  for (const CalledNames& names : a) max_steps += kStepsPerCall * names.size();
+  for (const CalledNames& names : b) max_steps += kStepsPerCall * names.size();
+  // Comparing takes the square of the edits; half of the steps are for that.
+  const auto steps_per_pair = static_cast<double>(max_steps) / (2.0 * a.size() * b.size());
+  const auto max_edits =
+      static_cast<int64_t>(std::min<double>(kMaxSubsequenceEdits, std::sqrt(steps_per_pair)));
+  int64_t taken = 0;
+  // How many calls two threads share, and which threads they are.
+  std::vector<std::tuple<size_t, size_t, size_t>> pairs;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t k = 0; k < b.size(); ++k) {
+      if (a[i].empty() || b[k].empty()) continue;
+      const auto cost = static_cast<int64_t>(a[i].size() + b[k].size()) + max_edits * max_edits;
+      if (cost > max_steps - taken) continue;
+      taken += cost;
+      pairs.emplace_back(CallsOfBoth(a[i], b[k], max_edits).size(), i, k);
+    }
+  }
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const auto& x, const auto& y) { return std::get<0>(x) > std::get<0>(y); });
+  std::vector<ThreadMatch> matches;
+  std::vector<bool> a_done(a.size()), b_done(b.size());
+  for (const auto& [shared, i, k] : pairs) {
+    if (shared == 0 || a_done[i] || b_done[k]) continue;
+    a_done[i] = b_done[k] = true;
+    matches.push_back({i, k, CallsOfBoth(a[i], b[k], max_edits)});
+  }
+  if (steps != nullptr) *steps = taken;
+  return matches;
 }
 
 }  // namespace meridian

@@ -1,7 +1,6 @@
 #include "chakra_export/pytorch/host_trace.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -54,14 +53,8 @@ bool IsCutShort(absl::string_view text) {
 
 // Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
 bool ReadTensor(JsonValue list, HostTensor* tensor) {
-  std::array<JsonValue, 6> values;
-  size_t count = 0;
-  JsonCutter cutter(list.text());
-  cutter.Enter('[');
-  for (; count < values.size() && cutter.NextElement(); ++count) {
-    values[count] = JsonValue(cutter.CutValue());
-  }
-  if (count != values.size() || !absl::StartsWith(values[5].text(), "\"")) return false;
+  const std::vector<JsonValue> values = list.Elements(6);
+  if (values.size() < 6 || !absl::StartsWith(values[5].text(), "\"")) return false;
   const std::optional<uint64_t> storage = values[1].AsUint64();
   const std::optional<int64_t> elements = values[3].AsInt64();
   const std::optional<int64_t> size = values[4].AsInt64();
@@ -76,10 +69,7 @@ bool ReadTensor(JsonValue list, HostTensor* tensor) {
 }
 
 void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensors) {
-  JsonCutter cutter(values.text());
-  cutter.Enter('[');
-  while (cutter.NextElement()) {
-    const JsonValue value(cutter.CutValue());
+  for (const JsonValue value : values.Elements()) {
     if (!absl::StartsWith(value.text(), "[")) continue;
     HostTensor tensor;
     if (ReadTensor(value, &tensor)) {
@@ -102,24 +92,16 @@ JsonValue HostOpDetails::Attribute(absl::string_view name) const {
 
 void HostOpDetails::ForEachAttribute(
     absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const {
-  JsonCutter cutter(attributes.text());
   if (!attributes_are_a_list) {
+    JsonCutter cutter(attributes.text());
     cutter.Enter('{');
     for (absl::string_view key; cutter.NextMember(&key);) fn(key, JsonValue(cutter.CutValue()));
     return;
   }
-  cutter.Enter('[');
-  while (cutter.NextElement()) {
-    JsonCutter attribute(cutter.CutValue());
-    absl::string_view name;
-    JsonValue value;
-    attribute.Enter('{');
-    for (absl::string_view key; attribute.NextMember(&key);) {
-      const absl::string_view member = attribute.CutValue();
-      if (key == "name") name = member;
-      if (key == "value") value = JsonValue(member);
-    }
-    if (absl::ConsumePrefix(&name, "\"") && absl::ConsumeSuffix(&name, "\"")) fn(name, value);
+  for (const JsonValue attribute : attributes.Elements()) {
+    absl::string_view name = attribute.Find("name").text();
+    if (!absl::ConsumePrefix(&name, "\"") || !absl::ConsumeSuffix(&name, "\"")) continue;
+    fn(name, attribute.Find("value"));
   }
 }
 
@@ -260,17 +242,12 @@ class HostTraceReader {
   }
 
   static void ReadAttributes(JsonValue list, HostOp* op) {
-    JsonCutter cutter(list.text());
-    cutter.Enter('[');
-    for (int wanted = 2; wanted > 0 && cutter.NextElement();) {
-      const JsonValue attribute(cutter.CutValue());
+    for (const JsonValue attribute : list.Elements()) {
       const absl::string_view name = attribute.Find("name").text();
       if (name == "\"rf_id\"") {
         op->record_function_id = attribute.Find("value").AsUint64().value_or(0);
-        --wanted;
       } else if (name == "\"tid\"") {
         op->thread = attribute.Find("value").AsInt64().value_or(0);
-        --wanted;
       }
     }
   }
@@ -331,10 +308,9 @@ class HostTraceReader {
   void ReadProcessGroups() {
     for (HostOpIndex op = 0; op < trace_.ops_.size(); ++op) {
       if (trace_.name(op) != kProcessGroups) continue;
-      JsonCutter cutter(trace_.Details(op).inputs.values.text());
-      cutter.Enter('[');
-      if (!cutter.NextElement()) continue;
-      trace_.process_groups_ = JsonValue(cutter.CutValue()).AsString().value_or("");
+      const std::vector<JsonValue> tables = trace_.Details(op).inputs.values.Elements(1);
+      if (tables.empty()) continue;
+      trace_.process_groups_ = tables[0].AsString().value_or("");
       return;
     }
   }

@@ -13,13 +13,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
-#include "chakra_export/pytorch/tensor_dependencies.h"
+#include "chakra_export/pytorch/op_tensors.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
@@ -37,18 +36,12 @@ struct CommArguments {
 };
 
 CommArguments ArgumentsOf(const HostOpDetails& details) {
-  std::vector<JsonValue> values;
-  JsonCutter cutter(details.inputs.values.text());
-  cutter.Enter('[');
-  while (values.size() < 5 && cutter.NextElement()) values.emplace_back(cutter.CutValue());
+  const std::vector<JsonValue> values = details.inputs.values.Elements(5);
   CommArguments arguments;
   if (values.size() == 5) {
-    JsonValue group = values[2];
-    if (absl::StartsWith(group.text(), "[")) {
-      JsonCutter pair(group.text());
-      pair.Enter('[');
-      group = pair.NextElement() ? JsonValue(pair.CutValue()) : JsonValue();
-    }
+    // The name of a group may stand in a list with its description.
+    const std::vector<JsonValue> parts = values[2].Elements(1);
+    const JsonValue group = parts.empty() ? values[2] : parts[0];
     arguments.group = group.AsString().value_or("");
     arguments.peer = values[3].AsInt64();
     arguments.name = values[4].AsString().value_or("");
@@ -84,10 +77,7 @@ class CollectiveReader {
 
  private:
   void ReadGroups() {
-    JsonCutter cutter(host_.process_groups());
-    cutter.Enter('[');
-    while (cutter.NextElement()) {
-      const JsonValue group(cutter.CutValue());
+    for (const JsonValue group : JsonValue(host_.process_groups()).Elements()) {
       const std::optional<std::string> name = group.Find("pg_name").AsString();
       const std::optional<std::vector<int64_t>> ranks = group.Find("ranks").AsInt64Array();
       if (name.has_value() && ranks.has_value()) ranks_of_group_[*name] = *ranks;

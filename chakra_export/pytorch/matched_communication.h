@@ -76,7 +76,7 @@ struct RankCommunication {
 };
 
 struct MatchedCommunication {
-  // In the order of the traces.
+  // What each rank communicates, in the order of the traces.
   std::vector<RankCommunication> ranks;
   int64_t world_size = 0;
   bool clocks_agree = true;

@@ -1,4 +1,4 @@
-#include "chakra_export/pytorch/op_cost.h"
+#include "chakra_export/pytorch/op_tensors.h"
 
 #include <limits>
 #include <optional>

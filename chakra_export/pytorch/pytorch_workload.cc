@@ -16,19 +16,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/pytorch/host_device_link.h"
 #include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/linked_json.h"
 #include "chakra_export/pytorch/matched_communication.h"
-#include "chakra_export/pytorch/op_cost.h"
+#include "chakra_export/pytorch/op_tensors.h"
 #include "chakra_export/pytorch/pytorch_nodes.h"
 #include "chakra_export/pytorch/rank_timeline.h"
-#include "chakra_export/pytorch/tensor_dependencies.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/run/run_workload.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -169,29 +166,14 @@ absl::Status CheckRanksAreComplete(const MatchedCommunication& communication,
 class Decorator {
  public:
   Decorator(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
-            const PytorchNodes& nodes, const RunWorkload& workload, EtFlavor flavor)
-      : ranks_(ranks),
-        communication_(communication),
-        nodes_(nodes),
-        workload_(workload),
-        flavor_(flavor),
-        group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {
+            const PytorchNodes& nodes, EtFlavor flavor)
+      : ranks_(ranks), communication_(communication), nodes_(nodes), flavor_(flavor) {
     for (const RankTraces& rank : ranks) cost_bearers_.push_back(CostBearers(rank));
   }
 
-  void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
-    const NodeIndex run_node = workload_.run_nodes[index];
-    const RunNode& from = nodes_.graph.nodes[run_node];
-    if (!from.op_kind.empty()) {
-      SetStringAttribute(kOpKindAttribute, from.op_kind, message->mutable_attr());
-    }
-    if (from.step.has_value()) SetIntAttribute(kStepAttribute, *from.step, message->mutable_attr());
-    if (run_node >= nodes_.origins.size()) {
-      if (message->type() == ChakraProtoMsg::METADATA_NODE) {
-        message->mutable_inputs()->set_values(group_table_);
-      }
-      return;
-    }
+  void Decorate(NodeIndex run_node, ChakraProtoMsg::Node* message) const {
+    // Gaps and tables of groups have no origin.
+    if (run_node >= nodes_.origins.size()) return;
     const NodeOrigin& origin = nodes_.origins[run_node];
     const TimelineNode& node = ranks_[origin.input].timeline.nodes[origin.node];
     if (node.on_host) {
@@ -289,19 +271,10 @@ class Decorator {
   const std::vector<RankTraces>& ranks_;
   const MatchedCommunication& communication_;
   const PytorchNodes& nodes_;
-  const RunWorkload& workload_;
   const EtFlavor flavor_;
-  const std::string group_table_;
   // CostBearers of each input.
   std::vector<absl::flat_hash_map<TimelineIndex, HostOpIndex>> cost_bearers_;
 };
-
-void CountEdges(const ExecutionGraph& graph, ChakraLinkReport* report) {
-  const auto counts = graph.CountEdgeKinds();
-  for (const EdgeKind kind : kEdgeKinds) {
-    (*report->mutable_edges())[std::string(EdgeKindName(kind))] = counts[static_cast<size_t>(kind)];
-  }
-}
 
 void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
   report->set_host_trace(rank.host_file->path());
@@ -323,6 +296,30 @@ void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
   report->set_linked_device_ops(rank.timeline.device_nodes - unlinked);
   report->set_edges_against_time(rank.timeline.edges_against_time);
   report->set_unreadable_events(static_cast<int64_t>(rank.device.problems.total()));
+}
+
+// Describes the ranks in the order of their numbers.
+void ReportRanks(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
+                 const PytorchNodes& nodes, const RunWorkload& workload,
+                 const WrittenWorkload& written, ChakraLinkReport* report) {
+  std::map<int64_t, int64_t> node_counts;
+  for (NodeIndex node = 0; node < workload.graph.node_count(); ++node) {
+    ++node_counts[workload.graph.rank(node)];
+  }
+  std::map<int64_t, size_t> by_rank;
+  for (size_t i = 0; i < ranks.size(); ++i) by_rank[communication.ranks[i].rank] = i;
+  for (const auto& [rank, i] : by_rank) {
+    ChakraLinkRankReport* rank_report = report->add_ranks();
+    rank_report->set_rank(rank);
+    rank_report->set_nodes(node_counts[rank]);
+    rank_report->set_comm_nodes(nodes.communication_nodes[i]);
+    for (const EtFile& file : written.files) {
+      if (file.rank == rank) rank_report->set_path(file.path);
+    }
+    rank_report->mutable_lowered_communication()->insert(nodes.lowered[i].begin(),
+                                                         nodes.lowered[i].end());
+    ReportRank(ranks[i], rank_report);
+  }
 }
 
 // True unless the profile shows the threads of other processes only.
@@ -411,11 +408,10 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     if (options.progress != nullptr) options.progress(i);
     ASSIGN_OR_RETURN(RankTraces rank,
                      ReadRank(file_system, host_traces[i], device_traces[i], options.input));
-    ranks.push_back(std::move(rank));
-    const RankTraces& last = ranks.back();
-    collectives.push_back(ReadRankCollectives(last.device, last.device_file->bytes(),
-                                              device_traces[i], last.host, last.timeline,
+    collectives.push_back(ReadRankCollectives(rank.device, rank.device_file->bytes(),
+                                              device_traces[i], rank.host, rank.timeline,
                                               static_cast<int64_t>(host_traces.size())));
+    ranks.push_back(std::move(rank));
   }
   ASSIGN_OR_RETURN(const MatchedCommunication communication,
                    MatchCommunication(std::move(collectives), options.allow_violations));
@@ -428,47 +424,23 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   ASSIGN_OR_RETURN(PytorchNodes nodes, MakePytorchNodes(inputs, options.flavor, communication));
   ASSIGN_OR_RETURN(const RunWorkload workload,
                    MakeRunWorkload(options.flavor, /*has_times=*/true, &nodes.graph));
-  const Decorator decorator(ranks, communication, nodes, workload, options.flavor);
+  const Decorator decorator(ranks, communication, nodes, options.flavor);
   AtomicFileBatch linked_jsons(file_system);
   RETURN_IF_ERROR(
       AddLinkedJsons(file_system, ranks, communication, options.linked_json_prefix, &linked_jsons));
-  ASSIGN_OR_RETURN(
-      const WrittenWorkload written,
-      WriteEtWorkload(file_system, workload.graph, output_prefix, communication.world_size,
-                      [&](NodeIndex node, ChakraProtoMsg::Node* message) {
-                        decorator.Decorate(node, message);
-                      }));
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
+                   WriteRunWorkload(file_system, nodes.graph, workload, output_prefix,
+                                    [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+                                      decorator.Decorate(node, message);
+                                    }));
   RETURN_IF_ERROR(linked_jsons.Commit());
 
   ChakraLinkReport report;
-  report.set_measured_ns(workload.measured_ns);
-  report.set_replayed_ns(workload.replayed_ns);
-  report.set_simulator_ns(workload.simulator_ns);
-  report.set_host_gap_share(workload.host_gap_share);
-  report.set_comm_groups(written.comm_groups);
-  for (const std::string& path : written.removed) report.add_removed(path);
+  DescribeWorkload(workload, written, &report);
   report.set_flavor(std::string(EtFlavorName(options.flavor)));
   report.set_removed_edges(static_cast<int64_t>(workload.removed_edges));
-  CountEdges(workload.graph, &report);
   AddWarnings(ranks, communication, nodes, workload, &report);
-  std::map<int64_t, int64_t> node_counts;
-  for (NodeIndex node = 0; node < workload.graph.node_count(); ++node) {
-    ++node_counts[workload.graph.rank(node)];
-  }
-  std::map<int64_t, size_t> by_rank;
-  for (size_t i = 0; i < ranks.size(); ++i) by_rank[communication.ranks[i].rank] = i;
-  for (const auto& [rank, i] : by_rank) {
-    ChakraLinkRankReport* rank_report = report.add_ranks();
-    rank_report->set_rank(rank);
-    rank_report->set_nodes(node_counts[rank]);
-    rank_report->set_comm_nodes(nodes.communication_nodes[i]);
-    for (const EtFile& file : written.files) {
-      if (file.rank == rank) rank_report->set_path(file.path);
-    }
-    rank_report->mutable_lowered_communication()->insert(nodes.lowered[i].begin(),
-                                                         nodes.lowered[i].end());
-    ReportRank(ranks[i], rank_report);
-  }
+  ReportRanks(ranks, communication, nodes, workload, written, &report);
   return report;
 }
 

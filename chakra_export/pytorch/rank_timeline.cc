@@ -404,7 +404,7 @@ class Builder {
   TrackId first_track_ = 0;
 
   std::vector<Draft> drafts_;
-  // Between drafts.
+  // Edges between positions in drafts_.
   std::vector<DependencyEdge> edges_;
   std::vector<Idle> idles_;
   // The host nodes of each track in the order of its calls.

@@ -61,7 +61,7 @@ struct TimelineNode {
 struct RankTimeline {
   // Every node comes after what it waits for, and those of a thread in the order of their chain.
   std::vector<TimelineNode> nodes;
-  // Between positions in `nodes`.
+  // Edges between positions in `nodes`.
   std::vector<DependencyEdge> edges;
   // The node of each row of the table; kNoTimelineNode for events that are no node.
   std::vector<TimelineIndex> node_of_row;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "chakra_export/pytorch/tensor_dependencies.h"
+#include "chakra_export/pytorch/op_tensors.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

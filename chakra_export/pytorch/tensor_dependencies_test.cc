@@ -1,4 +1,4 @@
-#include "chakra_export/pytorch/tensor_dependencies.h"
+#include "chakra_export/pytorch/op_tensors.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "chakra_export/pytorch/thread_match.h"
+#include "chakra_export/pytorch/host_device_link.h"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "chakra_export/run/communication_order.h"
+#include "chakra_export/run/run_passes.h"
 
 #include <algorithm>
 #include <utility>

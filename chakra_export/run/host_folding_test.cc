@@ -1,10 +1,9 @@
-#include "chakra_export/run/host_folding.h"
+#include "chakra_export/run/run_passes.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "chakra_export/run/communication_order.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"

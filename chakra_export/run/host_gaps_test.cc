@@ -1,4 +1,4 @@
-#include "chakra_export/run/host_gaps.h"
+#include "chakra_export/run/run_passes.h"
 
 #include <vector>
 

@@ -10,14 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/graph/transitive_reduction.h"
-#include "chakra_export/run/communication_order.h"
-#include "chakra_export/run/host_folding.h"
-#include "chakra_export/run/host_gaps.h"
+#include "chakra_export/run/run_passes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -146,6 +144,26 @@ absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, Run
   ASSIGN_OR_RETURN(workload.removed_edges, RemoveTransitiveEdges(&workload.graph));
   RETURN_IF_ERROR(Check(flavor, has_times, *run, &workload));
   return workload;
+}
+
+absl::StatusOr<WrittenWorkload> WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
+                                                 const RunWorkload& workload,
+                                                 const std::string& prefix,
+                                                 const EtNodeDecorator& decorate) {
+  const std::string group_table = ProcessGroupTable(GroupsOf(workload.graph));
+  return WriteEtWorkload(file_system, workload.graph, prefix, run.rank_count,
+                         [&](NodeIndex index, ChakraProtoMsg::Node* message) {
+                           const RunNode& node = run.nodes[workload.run_nodes[index]];
+                           EtAttributes* attributes = message->mutable_attr();
+                           if (!node.op_kind.empty())
+                             SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
+                           if (node.step.has_value())
+                             SetIntAttribute(kStepAttribute, *node.step, attributes);
+                           if (node.type == ChakraProtoMsg::METADATA_NODE) {
+                             message->mutable_inputs()->set_values(group_table);
+                           }
+                           decorate(workload.run_nodes[index], message);
+                         });
 }
 
 std::string FormatRunTimes(int64_t measured_ns, int64_t replayed_ns, int64_t simulator_ns,

@@ -9,13 +9,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/run/run_graph.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 
@@ -45,6 +49,27 @@ struct RunWorkload {
 // their collectives in different orders, do not communicate alike, or would wait for each other for
 // ever.
 absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run);
+
+// Writes the workload in place of what is under the prefix (EtWorkloadWriter::Commit), nodes with what
+// all runs say of them: op_kind, step, the table of groups. `decorate` adds what else is known of a
+// node of the run.
+absl::StatusOr<WrittenWorkload> WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
+                                                 const RunWorkload& workload,
+                                                 const std::string& prefix,
+                                                 const EtNodeDecorator& decorate);
+
+// Sets what the reports of all converters say about a workload.
+template <typename Report>
+void DescribeWorkload(const RunWorkload& workload, const WrittenWorkload& written, Report* report) {
+  const std::map<std::string, int64_t> edges = workload.graph.CountEdgeKinds();
+  report->mutable_edges()->insert(edges.begin(), edges.end());
+  report->set_measured_ns(workload.measured_ns);
+  report->set_replayed_ns(workload.replayed_ns);
+  report->set_simulator_ns(workload.simulator_ns);
+  report->set_host_gap_share(workload.host_gap_share);
+  report->set_comm_groups(written.comm_groups);
+  report->mutable_removed()->Add(written.removed.begin(), written.removed.end());
+}
 
 // Returns the line of a report about the times: "measured 310.567 ms, replayed 310.567 ms, ...";
 // simulator_ns is 0 for a workload that simulators could not run.

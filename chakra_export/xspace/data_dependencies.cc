@@ -140,7 +140,7 @@ void SortByLaunch(const RunGraph& graph, std::vector<NodeIndex>* nodes) {
 struct CommandBuffer {
   int64_t after = kNoPlace;
   int64_t before = std::numeric_limits<int64_t>::max();
-  // In the order of starts.
+  // The nodes that it ran as, in the order of their starts.
   std::vector<NodeIndex> nodes;
 
   bool Covers(int64_t place) const { return place != kNoPlace && place > after && place < before; }
@@ -270,7 +270,7 @@ class Execution {
 
   RunGraph* graph_;
   Program* program_;
-  // In the order of starts.
+  // The nodes of the execution, in the order of their starts.
   std::vector<NodeIndex> nodes_;
   std::vector<CommandBuffer> buffers_;
   absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> by_instruction_;

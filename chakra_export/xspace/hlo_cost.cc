@@ -1,9 +1,11 @@
 #include "chakra_export/xspace/hlo_cost.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/wire/wire_reader.h"
@@ -83,32 +85,12 @@ std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
 
 // True for opcodes that only move or arrange values.
 bool IsFree(absl::string_view opcode) {
-  static constexpr absl::string_view kOpcodes[] = {"parameter",
-                                                   "constant",
-                                                   "tuple",
-                                                   "get-tuple-element",
-                                                   "bitcast",
-                                                   "copy",
-                                                   "broadcast",
-                                                   "reshape",
-                                                   "transpose",
-                                                   "slice",
-                                                   "pad",
-                                                   "concatenate",
-                                                   "dynamic-slice",
-                                                   "dynamic-update-slice",
-                                                   "gather",
-                                                   "scatter",
-                                                   "iota",
-                                                   "reverse",
-                                                   "bitcast-convert",
-                                                   "partition-id",
-                                                   "replica-id",
-                                                   "after-all",
-                                                   "opt-barrier",
-                                                   "copy-start",
-                                                   "copy-done"};
-  return absl::c_linear_search(kOpcodes, opcode);
+  static const auto& opcodes = *new absl::flat_hash_set<absl::string_view>(absl::StrSplit(
+      "parameter constant tuple get-tuple-element bitcast copy broadcast reshape transpose slice "
+      "pad concatenate dynamic-slice dynamic-update-slice gather scatter iota reverse partition-id "
+      "bitcast-convert replica-id after-all opt-barrier copy-start copy-done",
+      ' '));
+  return opcodes.contains(opcode);
 }
 
 // True for opcodes whose operations the shapes do not tell.

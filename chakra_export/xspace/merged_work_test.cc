@@ -1,4 +1,4 @@
-#include "chakra_export/xspace/merged_work.h"
+#include "chakra_export/xspace/work_nodes.h"
 
 #include <deque>
 #include <limits>

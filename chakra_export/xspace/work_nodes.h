@@ -7,6 +7,7 @@
 //   communication that a simulator could not run: COMP, with the reason as its op_kind
 //
 // What a collective takes is its transfer: from when the last member had started to its own end.
+// Nodes that follow each other may be made one (MergeWork).
 #ifndef CHAKRA_EXPORT_XSPACE_WORK_NODES_H_
 #define CHAKRA_EXPORT_XSPACE_WORK_NODES_H_
 
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/xspace/device_work.h"
 #include "trace_alignment/collectives/collective_run.h"
@@ -63,6 +65,25 @@ struct WorkNodes {
 absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
                                         const CollectiveRun& run,
                                         const WorkNodesOptions& options = {});
+
+// How many pieces of work make a node.
+enum class WorkGranularity : uint8_t {
+  // Every kernel is a node.
+  kKernel,
+  // Kernels of one instruction, or of one command buffer, that follow each other are one.
+  kHlo,
+  // So is all computation of a step between two communications of its rank.
+  kStep,
+};
+
+// Op kind of the nodes that kStep makes.
+inline constexpr absl::string_view kStepOpKind = "step";
+
+// Joins nodes that follow each other in the order of their starts, so that edges still lead
+// forward; a joint node lasts from the first start to the last end, and costs what all of them do.
+// Edges between what was joined go. Communication is never joined, and no computation across the
+// end of one.
+void MergeWork(WorkGranularity granularity, RunGraph* graph);
 
 }  // namespace meridian
 

@@ -8,9 +8,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "chakra_export/et/comm_groups.h"
+#include "absl/strings/str_join.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/run/run_workload.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
@@ -56,10 +55,10 @@ class Exporter {
   absl::StatusOr<ChakraExportReport> Export(FileSystem& files, const std::string& prefix) {
     RETURN_IF_ERROR(Build());
     ASSIGN_OR_RETURN(written_,
-                     WriteEtWorkload(files, workload_.graph, prefix, nodes_.graph.rank_count,
-                                     [this](NodeIndex node, ChakraProtoMsg::Node* message) {
-                                       Decorate(node, message);
-                                     }));
+                     WriteRunWorkload(files, nodes_.graph, workload_, prefix,
+                                      [this](NodeIndex node, ChakraProtoMsg::Node* message) {
+                                        Decorate(nodes_.graph.nodes[node], message);
+                                      }));
     Describe();
     return std::move(report_);
   }
@@ -76,7 +75,6 @@ class Exporter {
       SetCosts();
     }
     ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled, &nodes_.graph));
-    group_table_ = ProcessGroupTable(GroupsOf(workload_.graph));
     return absl::OkStatus();
   }
 
@@ -121,14 +119,8 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) {
-    const RunNode& node = nodes_.graph.nodes[workload_.run_nodes[index]];
+  void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) {
     EtAttributes* attributes = message->mutable_attr();
-    if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
-    if (node.step.has_value()) SetIntAttribute(kStepAttribute, *node.step, attributes);
-    if (node.type == ChakraProtoMsg::METADATA_NODE) {
-      message->mutable_inputs()->set_values(group_table_);
-    }
     AddCost(node, message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationNsAttribute, node.end_ns - node.start_ns, attributes);
@@ -205,6 +197,7 @@ class Exporter {
 
   void Describe() {
     static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
+    DescribeWorkload(workload_, written_, &report_);
     report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
     report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
@@ -217,14 +210,7 @@ class Exporter {
     for (const std::string& note : nodes_.notes) report_.add_notes(note);
     for (const std::string& note : workload_.notes) report_.add_notes(note);
     report_.set_transitive_edges_removed(static_cast<int64_t>(workload_.removed_edges));
-    report_.set_measured_ns(workload_.measured_ns);
-    report_.set_replayed_ns(workload_.replayed_ns);
-    report_.set_simulator_ns(workload_.simulator_ns);
-    report_.set_host_gap_share(workload_.host_gap_share);
-    report_.set_comm_groups(written_.comm_groups);
-    for (const std::string& path : written_.removed) report_.add_removed(path);
     DescribeRanks();
-    DescribeEdges();
     DescribeCommunication();
   }
 
@@ -252,20 +238,6 @@ class Exporter {
     }
   }
 
-  void DescribeEdges() {
-    const ExecutionGraph& graph = workload_.graph;
-    const auto counts = graph.CountEdgeKinds();
-    const auto count = [&](EdgeKind kind) { return counts[static_cast<size_t>(kind)]; };
-    ExportedEdges* edges = report_.mutable_edges();
-    edges->set_data(count(EdgeKind::kData));
-    edges->set_control(count(EdgeKind::kControl));
-    edges->set_stream(count(EdgeKind::kStream));
-    edges->set_launch(count(EdgeKind::kLaunch));
-    edges->set_program(count(EdgeKind::kProgram));
-    edges->set_sync(count(EdgeKind::kSync));
-    edges->set_inferred(count(EdgeKind::kInferred));
-  }
-
   void DescribeCommunication() {
     const ExecutionGraph& graph = workload_.graph;
     std::map<std::tuple<std::string, int64_t, std::string>, int64_t> counts;
@@ -291,7 +263,6 @@ class Exporter {
   WorkNodes nodes_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   RunWorkload workload_;
-  std::string group_table_;
   WrittenWorkload written_;
   ChakraExportReport report_;
 };
@@ -326,12 +297,11 @@ std::string FormatExportReport(const ChakraExportReport& report) {
   }
   std::string out = ranks.ToString();
   if (!report.comm_groups().empty()) absl::StrAppend(&out, "groups: ", report.comm_groups(), "\n");
-  const ExportedEdges& edges = report.edges();
-  absl::StrAppend(&out, "edges: ", WithThousands(edges.data()), " data, ",
-                  WithThousands(edges.control()), " control, ", WithThousands(edges.stream()),
-                  " stream, ", WithThousands(edges.launch()), " launch, ",
-                  WithThousands(edges.program()), " program, ", WithThousands(edges.sync()),
-                  " sync, ", WithThousands(edges.inferred()), " inferred; ",
+  const auto append_kind = [&](std::string* text, EdgeKind kind) {
+    const std::string name(EdgeKindName(kind));
+    absl::StrAppend(text, WithThousands(report.edges().at(name)), " ", name);
+  };
+  absl::StrAppend(&out, "edges: ", absl::StrJoin(kEdgeKinds, ", ", append_kind), "; ",
                   WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
   if (report.measured_ns() > 0) {
     absl::StrAppend(&out, FormatRunTimes(report.measured_ns(), report.replayed_ns(),

@@ -17,7 +17,6 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/xspace/device_work.h"
-#include "chakra_export/xspace/merged_work.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "xla_profiler/base/files/file_system.h"
 

@@ -13,11 +13,11 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/et_tools/chakra_report.pb.h"
+#include "chakra_export/et_tools/et_check.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/inspect/chakra_report.pb.h"
-#include "chakra_export/inspect/et_check.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
@@ -401,8 +401,8 @@ TEST(XSpaceExporterTest, TpuOpsAreNodesAndAsynchronousCollectivesRunBesideThem) 
   EXPECT_EQ(report.communication(0).kind(), "ALL_REDUCE");
   EXPECT_EQ(report.communication(0).bytes(), 256);
   EXPECT_EQ(report.communication(0).nodes(), 2);
-  EXPECT_GT(report.edges().data(), 0);
-  EXPECT_GT(report.edges().stream(), 0);
+  EXPECT_GT(report.edges().at("data"), 0);
+  EXPECT_GT(report.edges().at("stream"), 0);
   EXPECT_NEAR(static_cast<double>(report.replayed_ns()), static_cast<double>(report.measured_ns()),
               0.05 * static_cast<double>(report.measured_ns()));
   const ExecutionGraph graph = ReadGraph(prefix, "");
@@ -495,9 +495,9 @@ TEST_P(ExampleTest, EveryDeviceEventIsAccountedForAndEveryKindOfEdgeIsThere) {
     EXPECT_EQ(rank.events_in_nodes(), rank.device_events());
     EXPECT_THAT(rank.dropped(), IsEmpty());
   }
-  EXPECT_GT(report.edges().data(), 0);
-  EXPECT_GT(report.edges().stream(), 0);
-  EXPECT_GT(report.edges().launch(), 0);
+  EXPECT_GT(report.edges().at("data"), 0);
+  EXPECT_GT(report.edges().at("stream"), 0);
+  EXPECT_GT(report.edges().at("launch"), 0);
   EXPECT_THAT(report.notes(), IsEmpty());
 }
 

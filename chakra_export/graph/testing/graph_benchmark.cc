@@ -27,7 +27,6 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"

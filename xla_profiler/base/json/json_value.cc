@@ -90,6 +90,14 @@ JsonValue JsonValue::Find(absl::string_view key) const {
   return cutter.status().ok() ? found : JsonValue();
 }
 
+std::vector<JsonValue> JsonValue::Elements(size_t most) const {
+  std::vector<JsonValue> elements;
+  JsonCutter cutter(text_);
+  cutter.Enter('[');
+  while (elements.size() < most && cutter.NextElement()) elements.emplace_back(cutter.CutValue());
+  return elements;
+}
+
 std::optional<int64_t> JsonValue::AsInt64() const {
   int64_t value = 0;
   return absl::SimpleAtoi(NumberText(text_), &value) ? std::optional<int64_t>(value) : std::nullopt;

@@ -9,7 +9,9 @@
 #ifndef XLA_PROFILER_BASE_JSON_JSON_VALUE_H_
 #define XLA_PROFILER_BASE_JSON_JSON_VALUE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +34,9 @@ class JsonValue {
   // One that does not exist when there is none, or when this is no whole object. Keys are compared
   // as written, escapes unresolved.
   JsonValue Find(absl::string_view key) const;
+
+  // Returns the elements of an array, `most` of them at most; of damaged text those before the damage.
+  std::vector<JsonValue> Elements(size_t most = std::numeric_limits<size_t>::max()) const;
 
   // Numbers may also be given as strings, "7" for 7. An integer has no fraction and no exponent.
   std::optional<int64_t> AsInt64() const;

@@ -71,5 +71,19 @@ TEST(JsonValueTest, DamagedObjectsHaveNoMembers) {
   }
 }
 
+TEST(JsonValueTest, ElementsOfAnArray) {
+  const auto texts = [](absl::string_view json, size_t most) {
+    std::vector<std::string> texts;
+    for (const JsonValue value : JsonValue(json).Elements(most)) texts.emplace_back(value.text());
+    return texts;
+  };
+  EXPECT_EQ(texts(R"([1, [2, 3], "a]"])", 9), (std::vector<std::string>{"1", "[2, 3]", "\"a]\""}));
+  EXPECT_EQ(texts("[1, 2, 3]", 2), (std::vector<std::string>{"1", "2"}));
+  EXPECT_EQ(texts("[1, 2", 9), (std::vector<std::string>{"1", "2"}));
+  EXPECT_TRUE(texts("[]", 9).empty());
+  EXPECT_TRUE(texts("{}", 9).empty());
+  EXPECT_TRUE(texts("", 9).empty());
+}
+
 }  // namespace
 }  // namespace meridian

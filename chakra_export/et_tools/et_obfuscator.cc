@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/et_tools/chakra_report.pb.h"
+#include "chakra_export/et_tools/et_rewrite.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::AttributeProto;
+using ::ChakraProtoMsg::Node;
+
+constexpr int64_t kMax64 = std::numeric_limits<int64_t>::max();
+
+// Numbers that simulations depend on.
+constexpr absl::string_view kKeptNumbers[] = {
+    kCommTypeAttribute, kCommSizeAttribute,   kCommPriorityAttribute,
+    kCommSrcAttribute,  kCommDstAttribute,    kCommTagAttribute,
+    kNumOpsAttribute,   kTensorSizeAttribute, kStreamAttribute};
+
+bool IsGroupNumber(absl::string_view name) {
+  uint64_t number = 0;
+  return name.empty() || (absl::SimpleAtoi(name, &number) && absl::StrCat(number) == name);
+}
+
+// Replaces texts by others, the same ones by the same ones. Replacements count up in the order of
+// first use and leave out what occurs in the originals, so every text must be announced before the
+// first is replaced.
+class TextDisguise {
+ public:
+  // Announces a text that Replace will be given.
+  void Announce(absl::string_view text) { originals_.emplace(text); }
+
+  // Returns the replacement of a text: "op1", "op2", ... An empty text stays empty.
+  std::string Replace(absl::string_view text) {
+    if (text.empty()) return "";
+    std::string& replacement = replacements_[std::string(text)];
+    while (replacement.empty() || originals_.contains(replacement)) {
+      replacement = absl::StrCat("op", ++count_);
+    }
+    return replacement;
+  }
+
+ private:
+  absl::flat_hash_set<std::string> originals_;
+  absl::flat_hash_map<std::string, std::string> replacements_;
+  uint64_t count_ = 0;
+};
+
+class Obfuscator {
+ public:
+  explicit Obfuscator(const EtObfuscatorOptions& options) : options_(options) {}
+
+  // Takes down the texts and the start of a node; for all nodes before the first Disguise.
+  absl::Status Announce(const Node& node) {
+    disguise_.Announce(node.name());
+    ASSIGN_OR_RETURN(const std::optional<std::string> group,
+                     GetStringAttribute(node.attr(), kPgNameAttribute));
+    if (group.has_value()) disguise_.Announce(*group);
+    ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
+    if (start_ns != kNoTimeNs && start_ns < first_start_ns_) first_start_ns_ = start_ns;
+    return absl::OkStatus();
+  }
+
+  void Announce(const CommGroups& groups) {
+    for (const auto& [name, ranks] : groups) disguise_.Announce(name);
+  }
+
+  absl::StatusOr<Node> Disguise(const Node& node, int64_t rank) {
+    Node disguised;
+    disguised.set_id(node.id());
+    // What gaps are called gives nothing away, and says that they are none of the computation.
+    const bool is_gap = node.name() == kHostGapOpKind;
+    disguised.set_name(is_gap ? node.name() : disguise_.Replace(node.name()));
+    disguised.set_type(node.type());
+    *disguised.mutable_ctrl_deps() = node.ctrl_deps();
+    *disguised.mutable_data_deps() = node.data_deps();
+    RETURN_IF_ERROR(CopyAttributes(node, rank, &disguised));
+    RETURN_IF_ERROR(CopyTimes(node, rank, &disguised));
+    if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(CopyGroups(node, &disguised));
+    return disguised;
+  }
+
+  CommGroups Disguise(const CommGroups& groups) {
+    CommGroups renamed;
+    for (const auto& [name, ranks] : groups) renamed.emplace(GroupName(name), ranks);
+    return renamed;
+  }
+
+ private:
+  absl::Status CopyAttributes(const Node& node, int64_t rank, Node* disguised) {
+    EtAttributes* kept = disguised->mutable_attr();
+    ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
+                     GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
+    if (is_cpu_op.has_value()) SetBoolAttribute(kIsCpuOpAttribute, *is_cpu_op, kept);
+    for (const absl::string_view name : kKeptNumbers) RETURN_IF_ERROR(CopyNumber(node, name, kept));
+    ASSIGN_OR_RETURN(const std::optional<int64_t> thread,
+                     GetIntAttribute(node.attr(), kThreadAttribute));
+    if (thread.has_value()) SetIntAttribute(kThreadAttribute, ThreadNumber(rank, *thread), kept);
+    ASSIGN_OR_RETURN(const std::optional<std::string> group,
+                     GetStringAttribute(node.attr(), kPgNameAttribute));
+    if (group.has_value()) SetStringAttribute(kPgNameAttribute, GroupName(*group), kept);
+    ASSIGN_OR_RETURN(const std::optional<std::vector<bool>> dimensions,
+                     GetBoolListAttribute(node.attr(), kInvolvedDimAttribute));
+    if (dimensions.has_value()) SetBoolListAttribute(kInvolvedDimAttribute, *dimensions, kept);
+    // Simulators ask whether there are lists of tensors, whose names would tell much.
+    for (const absl::string_view name : {kInputsAttribute, kOutputsAttribute}) {
+      if (FindAttribute(node.attr(), name) != nullptr) AddEmptyList(name, kept);
+    }
+    ASSIGN_OR_RETURN(const std::optional<std::string> kinds,
+                     GetStringAttribute(node.attr(), kDependencyKindsAttribute));
+    if (kinds.has_value() && ParseEdgeKinds(*kinds).has_value()) {
+      SetStringAttribute(kDependencyKindsAttribute, *kinds, kept);
+    }
+    return absl::OkStatus();
+  }
+
+  // Refuses what the kind of the attribute cannot hold.
+  static absl::Status CopyNumber(const Node& node, absl::string_view name, EtAttributes* kept) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
+    if (!value.has_value()) return absl::OkStatus();
+    const EtAttributeKind kind = ExpectedAttributeKind(name);
+    const bool is_32_bits = kind == AttributeProto::kInt32Val;
+    const int64_t most = is_32_bits ? std::numeric_limits<int32_t>::max() : kMax64;
+    const int64_t least = kind == AttributeProto::kUint64Val ? 0 : -most - 1;
+    if (*value < least || *value > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute ", name, " is ", *value, "; expected ", least, " to ", most));
+    }
+    SetIntAttribute(name, *value, kept);
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyTimes(const Node& node, int64_t rank, Node* disguised) {
+    const double factor = JitterOf(rank, node.id());
+    ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
+    ASSIGN_OR_RETURN(const int64_t duration_ns, DurationNsOf(node));
+    disguised->set_duration_micros(Scale(node.duration_micros(), factor));
+    if (FindAttribute(node.attr(), kDurationNsAttribute) != nullptr) {
+      SetIntAttribute(kDurationNsAttribute, static_cast<int64_t>(Scale(duration_ns, factor)),
+                      disguised->mutable_attr());
+    }
+    if (start_ns == kNoTimeNs || options_.jitter > 0) return absl::OkStatus();
+    const int64_t shifted_ns = start_ns - first_start_ns_ + kFirstStartNs;
+    disguised->set_start_time_micros((shifted_ns + kNsPerMicro / 2) / kNsPerMicro);
+    if (FindAttribute(node.attr(), kStartNsAttribute) != nullptr) {
+      SetIntAttribute(kStartNsAttribute, shifted_ns, disguised->mutable_attr());
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the factor of a node's duration, which depends on nothing but seed, rank and id.
+  double JitterOf(int64_t rank, uint64_t id) const {
+    if (options_.jitter == 0) return 1;
+    // Stirred like FNV-1a, eight bytes at a time; a seed gives the same times in every release.
+    uint64_t hash = 0xCBF29CE484222325;
+    for (const uint64_t number : {options_.seed, static_cast<uint64_t>(rank), id}) {
+      hash = (hash ^ number) * 0x9E3779B97F4A7C15;
+      hash ^= hash >> 32;
+    }
+    // 0 to 1 in steps of 2^-53.
+    const double even = static_cast<double>(Mixed(hash) >> 11) * 0x1p-53;
+    return 1 + options_.jitter * (2 * even - 1);
+  }
+
+  // FNV leaves the high bits of close numbers close.
+  static uint64_t Mixed(uint64_t value) {
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
+    value = (value ^ value >> 27) * 0x94D049BB133111EB;
+    return value ^ value >> 31;
+  }
+
+  static uint64_t Scale(uint64_t value, double factor) {
+    if (factor == 1) return value;
+    return static_cast<uint64_t>(std::llround(std::min(value * factor, 0x1p62)));
+  }
+
+  // Copies the table of groups, the one value of inputs that simulators read.
+  absl::Status CopyGroups(const Node& node, Node* disguised) {
+    ASSIGN_OR_RETURN(const CommGroups groups, ProcessGroupsOf(node));
+    if (groups.empty()) return absl::OkStatus();
+    disguised->mutable_inputs()->set_values(ProcessGroupTable(Disguise(groups)));
+    return absl::OkStatus();
+  }
+
+  std::string GroupName(const std::string& name) {
+    const std::string plain = PlainGroupName(name);
+    return IsGroupNumber(plain) ? plain : disguise_.Replace(name);
+  }
+
+  int64_t ThreadNumber(int64_t rank, int64_t thread) {
+    std::map<int64_t, int64_t>& numbers = threads_[rank];
+    const auto next = static_cast<int64_t>(numbers.size()) + 1;
+    return numbers.emplace(thread, next).first->second;
+  }
+
+  const EtObfuscatorOptions& options_;
+  TextDisguise disguise_;
+  int64_t first_start_ns_ = kMax64;
+  // Replacements of each rank's threads, by the thread's number.
+  std::map<int64_t, std::map<int64_t, int64_t>> threads_;
+};
+
+}  // namespace
+
+absl::StatusOr<ChakraRewriteReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                     const EtObfuscatorOptions& options,
+                                                     const std::string& output_prefix) {
+  if (!(options.jitter >= 0 && options.jitter <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a jitter of ", options.jitter, "; expected 0 to 1, e.g. 0.05"));
+  }
+  Obfuscator obfuscator(options);
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
+    RETURN_IF_ERROR(
+        reader.ForEachNode([&](const Node& node) { return obfuscator.Announce(node); }));
+  }
+  obfuscator.Announce(options.groups);
+  ChakraRewriteReport report;
+  EtWorkloadWriter writer(file_system, output_prefix);
+  ChakraProtoMsg::GlobalMetadata metadata;
+  metadata.set_version(kEtSchemaVersion);
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
+    RETURN_IF_ERROR(writer.BeginTrace(file.rank, metadata));
+    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
+      ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
+      report.set_nodes(report.nodes() + 1);
+      report.set_removed_attributes(report.removed_attributes() + node.attr_size() -
+                                    disguised.attr_size());
+      return writer.Add(disguised);
+    }));
+  }
+  writer.AddGroups(obfuscator.Disguise(options.groups));
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
+                   writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
+  report.set_comm_groups(written.comm_groups);
+  report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
+  return report;
+}
+
+}  // namespace meridian

@@ -1,0 +1,325 @@
+#include "chakra_export/et_tools/et_summary.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "chakra_export/et_tools/chakra_report.pb.h"
+#include "chakra_export/et_tools/graph_view.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/graph/rank_activity.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr int kMaxCriticalNames = 10;
+constexpr size_t kNameWidth = 60;
+constexpr int kMaxShownPerRule = 5;
+
+// Reports by rank.
+using RankReports = std::map<int64_t, ChakraRankReport*>;
+
+// Traces may say anything, so sums stop at the largest number.
+int64_t SaturatingAdd(int64_t a, int64_t b) { return SaturateToInt64(absl::int128(a) + b); }
+
+// Counts nodes and edges, and finds when each rank began and ended.
+void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
+  report->set_nodes(static_cast<int64_t>(graph.node_count()));
+  report->set_edges(static_cast<int64_t>(graph.dependency_count()));
+  std::map<ChakraProtoMsg::NodeType, int64_t> types;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    ++types[graph.type(node)];
+    ChakraRankReport* rank = ranks.at(graph.rank(node));
+    const auto edges = static_cast<int64_t>(graph.dependencies(node).size());
+    rank->set_nodes(rank->nodes() + 1);
+    rank->set_edges(rank->edges() + edges);
+    if (edges == 0) rank->set_roots(rank->roots() + 1);
+    const int64_t start_ns = graph.start_ns(node);
+    if (start_ns == kNoTimeNs) continue;
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    if (!rank->has_first_start_ns() || start_ns < rank->first_start_ns()) {
+      rank->set_first_start_ns(start_ns);
+    }
+    if (!rank->has_last_end_ns() || end_ns > rank->last_end_ns()) rank->set_last_end_ns(end_ns);
+  }
+  for (const auto& [type, count] : types) {
+    (*report->mutable_nodes_by_type())[ChakraProtoMsg::NodeType_Name(type)] = count;
+  }
+  const std::map<std::string, int64_t> kinds = graph.CountEdgeKinds();
+  report->mutable_edges_by_kind()->insert(kinds.begin(), kinds.end());
+  for (const auto& [number, rank] : ranks) report->set_roots(report->roots() + rank->roots());
+}
+
+// Counts communication of one type and group together; messages have no group.
+void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
+  std::map<std::pair<std::string, GroupIndex>, ChakraCommunicationReport> totals;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr) continue;
+    const std::string type = graph.CommunicationKind(node);
+    const bool collective = graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
+    ChakraCommunicationReport& total = totals[{type, collective ? communication->group : 0}];
+    if (total.nodes() == 0 && collective) {
+      const ProcessGroup& group = graph.groups()[communication->group];
+      total.set_group(group.name);
+      for (const int64_t rank : group.ranks) total.add_ranks(rank);
+    }
+    total.set_type(type);
+    total.set_nodes(total.nodes() + 1);
+    total.set_bytes(SaturatingAdd(total.bytes(), communication->bytes));
+    total.set_duration_ns(SaturatingAdd(total.duration_ns(), graph.duration_ns(node)));
+  }
+  for (auto& [key, total] : totals) *report->add_communication() = std::move(total);
+  absl::c_stable_sort(*report->mutable_communication(),
+                      [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
+}
+
+// Adds how long something communicates, something computes, and both, and how long there are gaps.
+void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
+  std::map<int64_t, std::vector<ActivityInterval>> work, gaps;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const bool communicates = IsCommunication(graph.type(node));
+    const bool is_work = communicates || graph.type(node) == ChakraProtoMsg::COMP_NODE;
+    if (!is_work || graph.resource(node).kind == ResourceKind::kHostThread) continue;
+    if (times.starts_ns[node] == kNoTimeNs) continue;
+    auto& intervals = !communicates && graph.is_host_gap(node) ? gaps : work;
+    intervals[graph.rank(node)].push_back(
+        {times.starts_ns[node], times.ends_ns[node], communicates});
+  }
+  for (const auto& [number, rank] : ranks) {
+    const RankActivity activity = SumActivity(std::move(work[number]), 0);
+    rank->set_compute_ns(activity.computing_ns);
+    rank->set_communication_ns(activity.communicating_ns);
+    rank->set_overlap_ns(activity.communicating_ns - activity.exposed_ns);
+    rank->set_host_gap_ns(SumActivity(std::move(gaps[number]), 0).computing_ns);
+  }
+}
+
+void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<CriticalStep>& steps,
+                          ChakraRunReport* run) {
+  std::map<absl::string_view, ChakraCriticalName> names;
+  for (const CriticalStep& step : steps) {
+    const int64_t duration_ns = step.end_ns - step.start_ns;
+    if (IsCommunication(graph.type(step.node))) {
+      run->set_critical_communication_ns(run->critical_communication_ns() + duration_ns);
+    } else if (graph.is_host_gap(step.node)) {
+      run->set_critical_host_gap_ns(run->critical_host_gap_ns() + duration_ns);
+    } else {
+      run->set_critical_compute_ns(run->critical_compute_ns() + duration_ns);
+    }
+    ChakraCriticalName& name = names[graph.name(step.node)];
+    name.set_name(std::string(graph.name(step.node)));
+    name.set_nodes(name.nodes() + 1);
+    name.set_duration_ns(name.duration_ns() + duration_ns);
+  }
+  for (auto& [text, name] : names) *run->add_critical_names() = std::move(name);
+  absl::c_stable_sort(*run->mutable_critical_names(), [](const auto& a, const auto& b) {
+    return a.duration_ns() > b.duration_ns();
+  });
+  while (run->critical_names_size() > kMaxCriticalNames) {
+    run->mutable_critical_names()->RemoveLast();
+  }
+}
+
+// Fills in `run` and the ranks' busy times, as far as they are known.
+void DescribeRun(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
+  const CommunicationMatch match(graph);
+  const absl::StatusOr<GraphReplay> simulated =
+      ReplayAsSimulator(graph, match, SendMode::kRendezvousIfPossible);
+  std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (!times.has_value() && simulated.ok()) {
+    times = NodeTimes{false, simulated->starts_ns, simulated->ends_ns};
+  }
+  if (times.has_value()) MeasureOverlap(graph, *times, ranks);
+  ReplayOptions options;
+  options.resources = ReplayResources::kUnlimited;
+  options.send_mode = SendMode::kRendezvousIfPossible;
+  const absl::StatusOr<GraphReplay> unlimited = ReplayGraph(graph, match, options);
+  if (!unlimited.ok()) return;
+  ChakraRunReport* run = report->mutable_run();
+  run->set_critical_ns(unlimited->makespan_ns);
+  DescribeCriticalPath(graph, ReplayCriticalPath(graph, match, *unlimited), run);
+  if (simulated.ok()) run->set_simulator_ns(simulated->makespan_ns);
+  run->set_times(times.has_value() && times->measured ? "measured" : "replayed");
+}
+
+void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
+  RankReports ranks;
+  for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
+  CountNodes(graph, ranks, report);
+  CountCommunication(graph, report);
+  DescribeRun(graph, ranks, report);
+}
+
+std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }
+
+std::string Share(int64_t part, int64_t whole) {
+  return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100.0 * part / whole);
+}
+
+std::string FormatRanks(const ChakraReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"rank", Align::kRight},
+                   {"nodes", Align::kRight},
+                   {"edges", Align::kRight},
+                   {"roots", Align::kRight},
+                   {"span ms", Align::kRight},
+                   {"compute ms", Align::kRight},
+                   {"comm ms", Align::kRight},
+                   {"overlap ms", Align::kRight},
+                   {"of comm", Align::kRight},
+                   {"host gaps ms", Align::kRight}});
+  for (const ChakraRankReport& rank : report.ranks()) {
+    const bool timed = rank.has_first_start_ns();
+    const bool busy = rank.has_compute_ns();
+    table.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),
+                  WithThousands(rank.edges()), WithThousands(rank.roots()),
+                  timed ? Millis(rank.last_end_ns() - rank.first_start_ns()) : "-",
+                  busy ? Millis(rank.compute_ns()) : "-",
+                  busy ? Millis(rank.communication_ns()) : "-",
+                  busy ? Millis(rank.overlap_ns()) : "-",
+                  busy ? Share(rank.overlap_ns(), rank.communication_ns()) : "-",
+                  busy ? Millis(rank.host_gap_ns()) : "-"});
+  }
+  return table.ToString();
+}
+
+std::string FormatTypes(const ChakraReport& report) {
+  TextTable table({{"type"}, {"nodes", TextTable::Align::kRight}});
+  for (const auto& [type, count] : std::map<std::string, int64_t>(report.nodes_by_type().begin(),
+                                                                  report.nodes_by_type().end())) {
+    table.AddRow({type, WithThousands(count)});
+  }
+  return table.ToString();
+}
+
+std::string FormatKinds(const ChakraReport& report) {
+  TextTable table({{"edge"}, {"edges", TextTable::Align::kRight}});
+  for (const EdgeKind kind : kEdgeKinds) {
+    const std::string name(EdgeKindName(kind));
+    const auto it = report.edges_by_kind().find(name);
+    if (it != report.edges_by_kind().end()) table.AddRow({name, WithThousands(it->second)});
+  }
+  return table.ToString();
+}
+
+std::string FormatCommunication(const ChakraReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"communication"},
+                   {"group"},
+                   {"ranks"},
+                   {"nodes", Align::kRight},
+                   {"bytes", Align::kRight},
+                   {"ms", Align::kRight}});
+  for (const ChakraCommunicationReport& entry : report.communication()) {
+    const bool message = entry.type() == "SEND" || entry.type() == "RECV";
+    table.AddRow({entry.type(),
+                  message                 ? "-"
+                  : entry.group().empty() ? "all"
+                                          : entry.group(),
+                  message ? "-" : FirstCharacters(absl::StrJoin(entry.ranks(), ","), 24),
+                  WithThousands(entry.nodes()), WithThousands(entry.bytes()),
+                  Millis(entry.duration_ns())});
+  }
+  return table.ToString();
+}
+
+std::string FormatRun(const ChakraRunReport& run) {
+  std::string text = absl::StrCat("critical length  ", Millis(run.critical_ns()), " ms (",
+                                  Millis(run.critical_compute_ns()), " compute, ",
+                                  Millis(run.critical_communication_ns()), " communication, ",
+                                  Millis(run.critical_host_gap_ns()), " host gaps)\n");
+  absl::StrAppend(&text, "simulator's      ",
+                  run.has_simulator_ns() ? absl::StrCat(Millis(run.simulator_ns()), " ms")
+                                         : std::string("deadlock"),
+                  " (one computation and one communication at a time)\n", "busy times are   ",
+                  run.times(), "\n\n");
+  TextTable table({{"on the critical path"},
+                   {"nodes", TextTable::Align::kRight},
+                   {"ms", TextTable::Align::kRight}});
+  for (const ChakraCriticalName& name : run.critical_names()) {
+    table.AddRow({FirstCharacters(name.name(), kNameWidth), WithThousands(name.nodes()),
+                  Millis(name.duration_ns())});
+  }
+  return absl::StrCat(text, table.ToString());
+}
+
+// Appends a rule with how often it is broken, and the first few cases.
+void AppendProblems(const ChakraReport& report, const EtRule& rule, std::string* text) {
+  const auto count = report.problem_counts().find(std::string(rule.name));
+  if (count == report.problem_counts().end()) return;
+  absl::StrAppend(text, rule.severity, " ", rule.name, ": ", WithThousands(count->second), "\n");
+  int shown = 0;
+  for (const ChakraProblemReport& problem : report.problems()) {
+    if (problem.rule() != rule.name) continue;
+    if (++shown > kMaxShownPerRule) {
+      absl::StrAppend(text, "  ...\n");
+      return;
+    }
+    absl::StrAppend(text, "  ");
+    // What concerns the whole graph names ranks itself.
+    const bool names_rank = problem.has_node() && !problem.has_offset();
+    if (problem.has_rank() && !names_rank) absl::StrAppend(text, "rank ", problem.rank(), ": ");
+    if (problem.has_offset()) absl::StrAppend(text, "offset ", problem.offset(), ": ");
+    absl::StrAppend(text, Printable(problem.message()), "\n");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ChakraReport> SummarizeEtFiles(FileSystem& file_system, const EtFiles& files,
+                                              const EtSummaryOptions& options) {
+  EtProblems problems(options.ignored_rules);
+  RETURN_IF_ERROR(CheckEtFiles(file_system, files, options, &problems));
+
+  EtGraphReaderOptions graph_options;
+  static_cast<EtReaderOptions&>(graph_options) = options;
+  graph_options.groups = options.groups;
+  graph_options.ignore_dangling = true;
+  const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
+  if (graph.ok()) {
+    CheckEtGraph(*graph, &problems);
+    Summarize(*graph, &problems.report());
+  } else if (absl::IsInvalidArgument(graph.status()) && !options.needs_graph) {
+    problems.Add("no_graph", {}, {}, {}, graph.status().message());
+  } else {
+    return graph.status();
+  }
+  return std::move(problems.report());
+}
+
+std::string FormatChakraStats(const ChakraReport& report) {
+  std::string text =
+      absl::StrCat(FormatRanks(report), "\n", FormatTypes(report), "\n", FormatKinds(report));
+  if (report.communication_size() > 0) absl::StrAppend(&text, "\n", FormatCommunication(report));
+  if (report.has_run()) absl::StrAppend(&text, "\n", FormatRun(report.run()));
+  return text;
+}
+
+std::string FormatChakraProblems(const ChakraReport& report) {
+  if (report.problem_counts().empty()) return "no problems\n";
+  std::string text;
+  for (const absl::string_view severity : {"error", "warning"}) {
+    for (const EtRule& rule : kEtRules) {
+      if (rule.severity == severity) AppendProblems(report, rule, &text);
+    }
+  }
+  return absl::StrCat(text, WithThousands(report.errors()), " errors, ",
+                      WithThousands(report.warnings()), " warnings\n");
+}
+
+}  // namespace meridian

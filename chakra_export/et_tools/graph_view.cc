@@ -1,0 +1,304 @@
+#include "chakra_export/et_tools/graph_view.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/trace_json/trace_json_writer.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kLabelWidth = 40;
+
+absl::string_view Color(ChakraProtoMsg::NodeType type) {
+  switch (type) {
+    case ChakraProtoMsg::COMM_COLL_NODE:
+      return "lightsalmon";
+    case ChakraProtoMsg::COMM_SEND_NODE:
+    case ChakraProtoMsg::COMM_RECV_NODE:
+      return "khaki";
+    case ChakraProtoMsg::COMP_NODE:
+      return "lightblue";
+    default:
+      return "lightgray";
+  }
+}
+
+// Returns the text as it stands between quotes.
+std::string Escaped(absl::string_view text) {
+  return absl::StrReplaceAll(Printable(FirstCharacters(text, kLabelWidth)),
+                             {{"\\", "\\\\"}, {"\"", "\\\""}});
+}
+
+bool IsReceive(const ExecutionGraph& graph, NodeIndex node) {
+  return graph.type(node) == ChakraProtoMsg::COMM_RECV_NODE;
+}
+
+// Returns the nodes of a node's communication, itself too; none when it does not communicate.
+absl::Span<const NodeIndex> Peers(const CommunicationMatch& match, NodeIndex node) {
+  const CommunicationMatch::Instance instance = match.instance_of(node);
+  if (instance == CommunicationMatch::kNoInstance) return {};
+  return match.members(instance);
+}
+
+// Calls fn with every neighbour.
+template <typename Fn>
+void ForEachNeighbour(const ExecutionGraph& graph, const SuccessorIndex& successors,
+                      const CommunicationMatch& match, NodeIndex node, Fn fn) {
+  for (const NodeIndex source : graph.dependencies(node)) fn(source);
+  for (const NodeIndex target : successors.Of(node)) fn(target);
+  for (const NodeIndex peer : Peers(match, node)) fn(peer);
+}
+
+void AppendNode(const ExecutionGraph& graph, NodeIndex node, bool has_hidden_neighbour,
+                std::string* text) {
+  absl::StrAppend(text, "    n", node, " [label=\"", Escaped(graph.name(node)), "\\n",
+                  graph.id(node), ", ", graph.duration_ns(node),
+                  " ns\", fillcolor=", Color(graph.type(node)),
+                  has_hidden_neighbour ? ", style=\"filled,dashed\"" : "", "];\n");
+}
+
+// Appends the edges to a node from those that are shown.
+void AppendEdges(const ExecutionGraph& graph, const CommunicationMatch& match, NodeIndex node,
+                 const std::vector<bool>& shown, std::string* text) {
+  const absl::Span<const NodeIndex> sources = graph.dependencies(node);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!shown[sources[i]]) continue;
+    absl::StrAppend(text, "  n", sources[i], " -> n", node, " [label=\"",
+                    graph.dependency_kinds(node)[i].Letters(), "\"];\n");
+  }
+  // Each member is joined with the one before it.
+  NodeIndex before = kNoNodeIndex;
+  for (const NodeIndex peer : Peers(match, node)) {
+    if (!shown[peer]) continue;
+    if (peer == node && before != kNoNodeIndex) {
+      absl::StrAppend(text, "  n", before, " -> n", node,
+                      " [style=dotted, dir=", IsReceive(graph, node) ? "forward" : "none",
+                      ", constraint=false];\n");
+    }
+    before = peer;
+  }
+}
+
+constexpr int64_t kMaxNs = std::numeric_limits<int64_t>::max() / kPsPerNs;
+
+// Rank 0 is process 1: viewers hide process 0.
+int64_t Pid(int64_t rank) { return rank + 1; }
+
+class TimelineWriter {
+ public:
+  TimelineWriter(const ExecutionGraph& graph, const NodeTimes& times, ByteSink* sink)
+      : graph_(graph), times_(times), writer_(sink) {}
+
+  absl::Status Write() {
+    RETURN_IF_ERROR(WriteNames());
+    int64_t base_ns = std::numeric_limits<int64_t>::max();
+    for (const int64_t start_ns : times_.starts_ns) {
+      if (start_ns != kNoTimeNs) base_ns = std::min(base_ns, start_ns);
+    }
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      if (times_.starts_ns[node] == kNoTimeNs) continue;
+      if (times_.ends_ns[node] - base_ns > kMaxNs) {
+        return absl::OutOfRangeError(
+            absl::StrCat(graph_.Describe(node),
+                         " ends over 106 days after the first start; a timeline has no "
+                         "room for that"));
+      }
+      RETURN_IF_ERROR(WriteNode(node, times_.starts_ns[node] - base_ns));
+    }
+    return writer_.Finish();
+  }
+
+ private:
+  // Threads are numbered from 1, two for each resource: the second is for receives.
+  int64_t Tid(NodeIndex node) const {
+    return 2 * static_cast<int64_t>(graph_.resource_index(node)) +
+           (IsReceive(graph_, node) ? 2 : 1);
+  }
+
+  absl::Status WriteNames() {
+    for (const int64_t rank : graph_.Ranks()) {
+      RETURN_IF_ERROR(writer_.WriteProcessName(Pid(rank), absl::StrCat("rank ", rank)));
+      RETURN_IF_ERROR(writer_.WriteProcessSortIndex(Pid(rank), rank));
+    }
+    std::set<int64_t> named;
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      if (!named.insert(Tid(node)).second) continue;
+      const std::string name = absl::StrCat(ResourceName(graph_.resource(node)),
+                                            IsReceive(graph_, node) ? " (receive)" : "");
+      RETURN_IF_ERROR(writer_.WriteThreadName(Pid(graph_.rank(node)), Tid(node), name));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteNode(NodeIndex node, int64_t start_ns) {
+    args_.Clear();
+    args_.AddUint64("id", graph_.id(node));
+    if (const Communication* communication = graph_.communication(node)) {
+      args_.AddInt64("bytes", communication->bytes);
+      if (graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+        args_.AddString("group", graph_.groups()[communication->group].name);
+      } else {
+        args_.AddInt64("source", communication->source);
+        args_.AddInt64("target", communication->target);
+      }
+    }
+    const std::string waits_for = absl::StrJoin(
+        graph_.dependencies(node), ",",
+        [this](std::string* out, NodeIndex source) { absl::StrAppend(out, graph_.id(source)); });
+    args_.AddJson("waits_for", absl::StrCat("[", waits_for, "]"));
+    TraceJsonFields fields;
+    fields.pid = Pid(graph_.rank(node));
+    fields.tid = Tid(node);
+    fields.name = graph_.name(node);
+    const std::string category = ChakraProtoMsg::NodeType_Name(graph_.type(node));
+    fields.category = category;
+    fields.ts_ps = start_ns * kPsPerNs;
+    fields.args = &args_;
+    return writer_.WriteComplete(fields,
+                                 (times_.ends_ns[node] - times_.starts_ns[node]) * kPsPerNs);
+  }
+
+  const ExecutionGraph& graph_;
+  const NodeTimes& times_;
+  TraceJsonWriter writer_;
+  TraceJsonArgs args_;
+};
+
+}  // namespace
+
+std::vector<NodeIndex> Neighbourhood(const ExecutionGraph& graph, const CommunicationMatch& match,
+                                     NodeIndex center, size_t max_nodes) {
+  const SuccessorIndex successors(graph);
+  std::vector<bool> seen(graph.node_count(), false);
+  std::vector<NodeIndex> nodes = {center};
+  seen[center] = true;
+  for (size_t next = 0; next < nodes.size() && nodes.size() < max_nodes; ++next) {
+    ForEachNeighbour(graph, successors, match, nodes[next], [&](NodeIndex other) {
+      if (seen[other] || nodes.size() >= max_nodes) return;
+      seen[other] = true;
+      nodes.push_back(other);
+    });
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+std::string GraphDot(const ExecutionGraph& graph, const CommunicationMatch& match,
+                     const std::vector<NodeIndex>& nodes) {
+  const SuccessorIndex successors(graph);
+  std::vector<bool> shown(graph.node_count(), false);
+  std::map<int64_t, std::vector<NodeIndex>> ranks;
+  for (const NodeIndex node : nodes) {
+    shown[node] = true;
+    ranks[graph.rank(node)].push_back(node);
+  }
+  std::string text = "digraph chakra {\n  node [shape=box, style=filled];\n";
+  for (const auto& [rank, members] : ranks) {
+    absl::StrAppend(&text, "  subgraph cluster_rank", rank, " {\n    label=\"rank ", rank, "\";\n");
+    for (const NodeIndex node : members) {
+      bool has_hidden = false;
+      ForEachNeighbour(graph, successors, match, node,
+                       [&](NodeIndex other) { has_hidden |= !shown[other]; });
+      AppendNode(graph, node, has_hidden, &text);
+    }
+    absl::StrAppend(&text, "  }\n");
+  }
+  for (const auto& [rank, members] : ranks) {
+    for (const NodeIndex node : members) AppendEdges(graph, match, node, shown, &text);
+  }
+  return absl::StrCat(text, "}\n");
+}
+
+absl::StatusOr<NodeIndex> FindGraphNode(const ExecutionGraph& graph, absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  std::optional<int64_t> rank;
+  uint64_t id = 0;
+  bool valid = parts.size() <= 2 && absl::SimpleAtoi(parts.back(), &id);
+  if (parts.size() == 2) valid &= absl::SimpleAtoi(parts[0], &rank.emplace());
+  if (!valid) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' names no node; expected an id, 17, or rank and id, 3:17"));
+  }
+  NodeIndex found = kNoNodeIndex;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.id(node) != id || (rank.has_value() && graph.rank(node) != *rank)) continue;
+    if (found == kNoNodeIndex || graph.rank(node) < graph.rank(found)) found = node;
+  }
+  if (found == kNoNodeIndex) return absl::NotFoundError(absl::StrCat("there is no node ", text));
+  return found;
+}
+
+NodeIndex LongestNode(const ExecutionGraph& graph) {
+  NodeIndex longest = 0;
+  for (NodeIndex node = 1; node < graph.node_count(); ++node) {
+    if (graph.duration_ns(node) > graph.duration_ns(longest)) longest = node;
+  }
+  return longest;
+}
+
+absl::StatusOr<GraphPicture> DrawGraph(const ExecutionGraph& graph, absl::string_view center,
+                                       size_t max_nodes) {
+  const CommunicationMatch match(graph);
+  GraphPicture picture;
+  std::vector<NodeIndex> nodes;
+  if (graph.node_count() > 0) {
+    picture.center = LongestNode(graph);
+    if (!center.empty()) {
+      const absl::StatusOr<NodeIndex> found = FindGraphNode(graph, center);
+      if (!found.ok()) return Annotate(found.status(), "--center");
+      picture.center = *found;
+    }
+    if (center.empty() && graph.node_count() <= max_nodes) {
+      nodes.resize(graph.node_count());
+      std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
+    } else {
+      nodes = Neighbourhood(graph, match, picture.center, max_nodes);
+    }
+  }
+  picture.shown = nodes.size();
+  picture.dot = GraphDot(graph, match, nodes);
+  return picture;
+}
+
+std::optional<NodeTimes> MeasuredTimes(const ExecutionGraph& graph) {
+  NodeTimes times;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const int64_t start_ns = graph.start_ns(node);
+    const int64_t duration_ns = graph.duration_ns(node);
+    const bool is_known = start_ns != kNoTimeNs;
+    if (!is_known && duration_ns > 0) return std::nullopt;
+    times.measured |= is_known;
+    times.starts_ns.push_back(start_ns);
+    times.ends_ns.push_back(is_known ? start_ns + duration_ns : kNoTimeNs);
+  }
+  return times.measured ? std::make_optional(std::move(times)) : std::nullopt;
+}
+
+absl::StatusOr<NodeTimes> MeasuredOrReplayedTimes(const ExecutionGraph& graph) {
+  if (std::optional<NodeTimes> measured = MeasuredTimes(graph)) return *std::move(measured);
+  absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
+  if (!replay.ok()) return Annotate(replay.status(), "without start times it must be replayed");
+  return NodeTimes{false, std::move(replay->starts_ns), std::move(replay->ends_ns)};
+}
+
+absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,
+                                ByteSink* sink) {
+  return TimelineWriter(graph, times, sink).Write();
+}
+
+}  // namespace meridian
