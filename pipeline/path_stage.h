@@ -45,12 +45,6 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report);
 
-// What the answer to "what if communication took half the time" is called in what_if.
-inline constexpr char kHalfTheCommunication[] = "communication takes half the time";
-
-// What the answer to "what if a rank's link were as fast as the others'" is called in what_if.
-std::string SlowLinkWhatIf(int64_t rank);
-
 // Pages stay usable with so many events; those of the longest steps come first.
 inline constexpr size_t kMaxTimelineEvents = 100000;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to a measured schedule, as people write them: one edit per line, or several with ';'
-// between, and comments from '#' to the end of the line.
+// Changes to a measured run, and the language in which people write them: one edit per line, or
+// several with ';' between, and comments from '#' to the end of the line.
 //
 //   scale   name=~"AllReduce" 0.5                  own time times 0.5
 //   set     category=launch 0us                    own time, or delay, of each
@@ -32,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,10 +76,11 @@ struct Condition {
 struct Selector {
   // All of them must hold. Empty for `all`.
   std::vector<Condition> conditions;
-  // The conditions as written.
+  // The conditions as written, for messages; empty for what nobody wrote.
   std::string text;
 };
 
+// An edit. The command's are parsed from text; the program's own are made as they are.
 struct WhatIfEdit {
   enum class Kind : uint8_t {
     kScale,
@@ -93,14 +95,10 @@ struct WhatIfEdit {
     kLevel,
   };
   Kind kind = Kind::kScale;
-  // The edit as written, without comment, and where it begins; lines and columns count from 1.
-  std::string text;
-  int line = 0;
-  int column = 0;
-
+  // Of level a single condition on the rank.
   Selector subject;
-  // What `to`, `before`, `after` or `until` names; its text is empty when nothing is named.
-  Selector object;
+  // What `to`, `before`, `after` or `until` names; absent when nothing is named.
+  std::optional<Selector> object;
 
   // Only for scale, in millionths.
   int64_t factor = kFactorOne;
@@ -108,9 +106,15 @@ struct WhatIfEdit {
   int64_t duration_ps = 0;
   // Only for add: the new event's name.
   std::string name;
+
+  // The edit as written, without comment, and where it begins; lines and columns count from 1. Empty
+  // and 0 for what nobody wrote.
+  std::string text;
+  int line = 0;
+  int column = 0;
 };
 
-// Returns the edits in order, at least one. Errors are InvalidArgument: "line:column: reason; what
+// Returns the edits of a text in order, at least one. Errors are InvalidArgument: "line:column: reason; what
 // was expected".
 absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text);
 
