@@ -7,8 +7,8 @@
 //     messages of one source, target and tag, which all members must begin in the order of ids.
 //
 // Of nodes that are ready for one resource the smallest id goes first. Knows nothing of time.
-#ifndef CLUSTER_REPLAY_RANK_SCHEDULE_H_
-#define CLUSTER_REPLAY_RANK_SCHEDULE_H_
+#ifndef CLUSTER_REPLAY_ISSUE_ORDER_H_
+#define CLUSTER_REPLAY_ISSUE_ORDER_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,11 +20,11 @@
 
 namespace meridian {
 
-class RankSchedule {
+class IssueOrder {
  public:
-  // The graph, which must outlive the schedule, holds the nodes of a rank one behind the other, as
+  // The graph, which must outlive the order, holds the nodes of a rank one behind the other, as
   // ReadEtGraph does.
-  RankSchedule(const ExecutionGraph& graph, int64_t rank);
+  IssueOrder(const ExecutionGraph& graph, int64_t rank);
 
   // The nodes of the rank are those from first_node() on.
   NodeIndex first_node() const { return first_node_; }
@@ -79,4 +79,4 @@ class RankSchedule {
 
 }  // namespace meridian
 
-#endif  // CLUSTER_REPLAY_RANK_SCHEDULE_H_
+#endif  // CLUSTER_REPLAY_ISSUE_ORDER_H_

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "cluster/replay/rank_schedule.h"
+#include "cluster/replay/issue_order.h"
 #include "cluster/replay/stall.h"
 #include "cluster/replay/transport.h"
 
@@ -81,7 +81,7 @@ class RankReplayer {
   const CommunicationMatch& match_;
   const ReplayerOptions options_;
   Transport& transport_;
-  RankSchedule schedule_;
+  IssueOrder issue_order_;
   // Steps of the busy loop that take a microsecond.
   double turns_per_us_ = 1;
   std::vector<Computation> computations_;
