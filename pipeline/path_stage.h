@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a run went: the critical path across its ranks, who kept others waiting and why,
-// what would help, and a timeline to see it on.
+// Where the time of a run went: the critical path across its ranks, who kept others waiting and
+// why, what would help, and a timeline to see it on.
 #ifndef PIPELINE_PATH_STAGE_H_
 #define PIPELINE_PATH_STAGE_H_
 
@@ -41,7 +41,7 @@ struct PathStageOptions {
 absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
                           const PathStageOptions& options, RunReport* report);
 
-// The same for a graph at hand.
+// Describes a graph at hand in the same way.
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report);
 

@@ -40,7 +40,7 @@ class IssueOrder {
   void Finish(NodeIndex node);
 
   bool done() const { return finished_count_ == node_count_; }
-  // By position of the node among those of the rank.
+  // Whether each node was issued, and whether it is over, by position among the rank's nodes.
   const std::vector<bool>& issued() const { return issued_; }
   const std::vector<bool>& finished() const { return finished_; }
 
@@ -71,7 +71,7 @@ class IssueOrder {
   std::vector<bool> issued_;
   std::vector<bool> finished_;
   size_t finished_count_ = 0;
-  // By resource of the graph.
+  // What queues for each resource of the graph.
   std::vector<Slot> slots_;
   std::vector<ResourceIndex> touched_slots_;
   std::vector<NodeIndex> issuable_;

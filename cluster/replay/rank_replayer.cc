@@ -11,7 +11,7 @@
 namespace meridian {
 namespace {
 
-// Between two looks at the transfers under way.
+// How long a rank computes between two looks at the transfers under way.
 constexpr int64_t kSliceNs = 5'000;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 

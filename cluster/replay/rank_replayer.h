@@ -43,7 +43,7 @@ struct NodeTimes {
 struct ReplayedStep {
   // From when all ranks had come to the barrier before it, to the end of the rank's last node.
   NodeTimes span;
-  // By position of the node among those of the rank.
+  // When each node ran, by position among the rank's nodes.
   std::vector<NodeTimes> nodes;
 };
 

@@ -150,9 +150,9 @@ class ModuleWriter {
   const ExecutionGraph& graph_;
   const CommunicationMatch& match_;
   const int64_t rank_;
-  // By node: its instruction.
+  // The id of each node's instruction, by node; 0 until it has one.
   std::vector<int64_t> ids_;
-  // By bytes: the instruction.
+  // The id of the operand of so many bytes, by bytes.
   std::map<int64_t, int64_t> operands_;
   xla::HloProto proto_;
   xla::HloModuleProto* module_ = nullptr;

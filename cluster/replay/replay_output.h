@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay measured, as Chakra traces and as the profile of one rank in the form that XLA writes
-// on processors:
+// What a replay measured, as Chakra traces and as the profile of one rank in the form that XLA
+// writes on processors:
 //
 //   /host:metadata     module chakra_replay with its HLO, an instruction for each node
 //   /host:CPU          a line of steps (step_num), and of each thread or stream its nodes (hlo_op,

@@ -40,7 +40,7 @@ Repetition FindRepetition(const std::vector<NameId>& names) {
 
 // A stream's work that repeats.
 struct RepeatingWork {
-  // In order of the starts.
+  // The work that repeats, in order of the starts.
   std::vector<GraphEventId> events;
   size_t period = 0;
   // Whether the stream's last work is the last of it.

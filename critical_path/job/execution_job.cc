@@ -211,7 +211,7 @@ class RankBuilder {
   WindowRows chosen_;
   EventTable table_;
   DeviceDependencies dependencies_;
-  // By row.
+  // What RankEvents has to say of each row.
   std::vector<uint32_t> positions_;
   std::vector<BoundBy> bound_by_;
   std::vector<int64_t> steps_;

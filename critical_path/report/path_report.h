@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A critical path as a report: JSON, text and comma-separated values; and a measured and an edited run
-// side by side.
+// A critical path as a report: JSON, text and comma-separated values; and a measured and an edited
+// run side by side.
 #ifndef CRITICAL_PATH_REPORT_PATH_REPORT_H_
 #define CRITICAL_PATH_REPORT_PATH_REPORT_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other times for the events and delays of a what-if graph. An event's own time is that which is booked
-// on it: not that of the events within it, nor the delay before it.
+// Other times for the events and delays of a what-if graph. An event's own time is that which is
+// booked on it: not that of the events within it, nor the delay before it.
 #ifndef CRITICAL_PATH_WHAT_IF_DURATION_EDITS_H_
 #define CRITICAL_PATH_WHAT_IF_DURATION_EDITS_H_
 

@@ -22,7 +22,7 @@ using Field = Condition::Field;
 constexpr size_t kListedNames = 8;
 constexpr size_t kListedCharacters = 60;
 
-// In the order of Delay.
+// The names of delays, in the order of Delay.
 constexpr absl::string_view kDelays[] = {"launch", "kernel_gap", "host_gap"};
 constexpr absl::string_view kGroups[] = {"host", "device", "communication", "compute"};
 

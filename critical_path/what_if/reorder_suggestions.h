@@ -42,8 +42,8 @@ struct ReorderSuggestions {
   int64_t tried = 0;
 };
 
-// The graph must keep its lanes' order and have its times (PutTimes). Large graphs are replayed less
-// often than max_replays.
+// The graph must keep its lanes' order and have its times (PutTimes). Large graphs are replayed
+// less often than max_replays.
 absl::StatusOr<ReorderSuggestions> SuggestReorderings(const WhatIfGraph& edited,
                                                       const CriticalPath& path,
                                                       int64_t max_replays = 300);

@@ -147,7 +147,7 @@ class Lexer {
   size_t line_begin_ = 0;
 };
 
-// In the order of Condition::Field.
+// The names of fields, in the order of Condition::Field.
 constexpr absl::string_view kFieldNames[] = {"name", "within",  "category", "rank",   "link",
                                              "with", "process", "thread",   "stream", "event"};
 

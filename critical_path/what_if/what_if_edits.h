@@ -69,7 +69,7 @@ struct Condition {
   std::shared_ptr<const re2::RE2> pattern;
   // The number of a rank or an event; for a link the rank that is waited for.
   int64_t number = 0;
-  // Only for a link: the rank that waits.
+  // The rank that waits; only for a link.
   int64_t waiting_rank = 0;
 };
 
@@ -95,27 +95,27 @@ struct WhatIfEdit {
     kLevel,
   };
   Kind kind = Kind::kScale;
-  // Of level a single condition on the rank.
+  // What is edited; for level a single condition on the rank.
   Selector subject;
   // What `to`, `before`, `after` or `until` names; absent when nothing is named.
   std::optional<Selector> object;
 
-  // Only for scale, in millionths.
+  // The factor of scale, in millionths.
   int64_t factor = kFactorOne;
-  // Only for set, add and link.
+  // The duration of set and add, or the delay of link.
   int64_t duration_ps = 0;
-  // Only for add: the new event's name.
+  // The name of the event that add makes.
   std::string name;
 
-  // The edit as written, without comment, and where it begins; lines and columns count from 1. Empty
-  // and 0 for what nobody wrote.
+  // The edit as written, without comment, and where it begins; lines and columns count from 1.
+  // Empty and 0 for what nobody wrote.
   std::string text;
   int line = 0;
   int column = 0;
 };
 
-// Returns the edits of a text in order, at least one. Errors are InvalidArgument: "line:column: reason; what
-// was expected".
+// Returns the edits of a text in order, at least one. Errors are InvalidArgument: "line:column:
+// reason; what was expected".
 absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text);
 
 }  // namespace meridian

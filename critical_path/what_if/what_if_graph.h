@@ -75,8 +75,8 @@ struct WhatIfGraph {
   }
 };
 
-// Makes the what-if graph of a graph built from a trace (trace_graph.h) and its path. A hidden delay
-// is
+// Makes the what-if graph of a graph built from a trace (trace_graph.h) and its path. A hidden
+// delay is
 //
 // - into the start of device work: the median of the delays of its type (launch, kernel-kernel,
 //   sync) that show on the same stream, else in the whole graph, else none;
