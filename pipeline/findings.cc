@@ -12,8 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "pipeline/path_stage.h"
-#include "pipeline/simulation_stage.h"
 #include "report/quantities.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -42,7 +40,6 @@ constexpr double kHardlyBound = 0.1;
 // much, of a step, from half of its share.
 constexpr double kSameShare = 1e-6;
 constexpr double kTolerance = 0.05;
-constexpr absl::string_view kCommunicationLabel = "communication";
 
 std::string Time(double ms) { return DurationText(ms * kNsPerMs); }
 
@@ -87,9 +84,9 @@ double Occasions(const RunReport& report) {
       1, report.run().has_step_ms() ? report.run().steps() : report.evidence().collectives()));
 }
 
-const WhatIfPart* FindWhatIf(const RunReport& report, absl::string_view what) {
+const WhatIfPart* FindWhatIf(const RunReport& report, WhatIfPart::Change change) {
   for (const WhatIfPart& part : report.what_if()) {
-    if (part.what() == what) return &part;
+    if (part.change() == change) return &part;
   }
   return nullptr;
 }
@@ -359,9 +356,8 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   std::string detail = absl::StrCat(Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
   // Waiting need not make the run longer.
   bool costs_nothing = false;
-  const WhatIfPart* level =
-      FindWhatIf(report, absl::StrCat("rank ", late->first, " is as fast as the others"));
-  if (level != nullptr) {
+  const WhatIfPart* level = FindWhatIf(report, WhatIfPart::RANK_AS_FAST_AS_OTHERS);
+  if (level != nullptr && level->rank() == late->first) {
     costs_nothing = level->saved_ms() <= kNotableSaving * (level->step_ms() + level->saved_ms());
     const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
     absl::StrAppend(&detail, " If it were as fast as the others, ",
@@ -529,9 +525,7 @@ struct PathShares {
   double most_share = 0;
 };
 std::optional<PathShares> SharesOf(const RunReport& report) {
-  std::map<std::string, double> by_label;
-  std::map<std::string, std::string> labels;
-  for (const PathKind& kind : report.path_kinds()) labels[kind.kind()] = kind.label();
+  std::map<std::string, double> by_kind;
   double all = 0;
   // Where there are steps, those are what counts that can be run again.
   const bool has_steps = report.run().has_step_ms();
@@ -540,16 +534,17 @@ std::optional<PathShares> SharesOf(const RunReport& report) {
     if (has_steps && !part.has_step()) continue;
     if (is_cut && part.step() == report.steps(0).step()) continue;
     all += part.ms();
-    by_label[labels[part.kind()]] += part.ms();
+    by_kind[part.kind()] += part.ms();
   }
   if (!(all > 0)) return std::nullopt;
   PathShares shares;
-  for (const auto& [label, ms] : by_label) {
-    if (label == kCommunicationLabel) {
-      shares.communication = ms / all;
-    } else if (ms / all > shares.most_share) {
-      shares.most = label;
-      shares.most_share = ms / all;
+  for (const PathKind& kind : report.path_kinds()) {
+    const double share = by_kind[kind.kind()] / all;
+    if (kind.is_communication()) {
+      shares.communication = share;
+    } else if (share > shares.most_share) {
+      shares.most = kind.label();
+      shares.most_share = share;
     }
   }
   return shares;
@@ -595,7 +590,7 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   const std::string communicates =
       absl::StrCat(Percent(share), " of the critical path is exposed communication");
   // What halving it would save says whether it bounds the run.
-  const WhatIfPart* half = FindWhatIf(report, kHalfTheCommunication);
+  const WhatIfPart* half = FindWhatIf(report, WhatIfPart::HALF_THE_COMMUNICATION);
   double bound = share;
   std::string detail;
   if (half != nullptr && half->step_ms() + half->saved_ms() > 0) {
@@ -632,7 +627,7 @@ std::optional<Finding> WhatIfFinding(const RunReport& report) {
   const WhatIfPart* best = nullptr;
   for (const WhatIfPart& part : report.what_if()) {
     // What is simulated has a finding of its own.
-    if (part.what() == kTwiceTheBandwidth) continue;
+    if (part.change() == WhatIfPart::TWICE_THE_BANDWIDTH) continue;
     if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
   }
   if (best == nullptr ||
@@ -711,7 +706,7 @@ std::vector<std::string> FindContradictions(const RunReport& report) {
   // What halving communication saves is no more than half of it, and what it bounds saves
   // something.
   const std::optional<PathShares> shares = SharesOf(report);
-  const WhatIfPart* half = FindWhatIf(report, kHalfTheCommunication);
+  const WhatIfPart* half = FindWhatIf(report, WhatIfPart::HALF_THE_COMMUNICATION);
   std::map<std::string, const Finding*> findings;
   for (const Finding& finding : report.findings()) findings[finding.topic()] = &finding;
   if (shares.has_value() && half != nullptr && now_ms > 0) {

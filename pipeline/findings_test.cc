@@ -6,8 +6,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipeline/path_stage.h"
-#include "pipeline/simulation_stage.h"
 
 namespace meridian {
 namespace {
@@ -62,6 +60,7 @@ RunReport TwoHosts() {
     PathKind& named = *report.add_path_kinds();
     named.set_kind(kind);
     named.set_label(label);
+    named.set_is_communication(named.kind() == "communication");
   }
   return report;
 }
@@ -75,8 +74,12 @@ void AddBlame(int64_t step, int64_t rank, double ms, RunReport* report) {
   part.set_reason("its host sleeps");
 }
 
-void AddWhatIf(const std::string& what, double saved_ms, RunReport* report) {
+// Changes of one rank are those of rank 2.
+void AddWhatIf(WhatIfPart::Change change, const std::string& what, double saved_ms,
+               RunReport* report) {
   WhatIfPart& part = *report->add_what_if();
+  part.set_change(change);
+  if (change == WhatIfPart::RANK_AS_FAST_AS_OTHERS) part.set_rank(2);
   part.set_what(what);
   part.set_step_ms(20 - saved_ms);
   part.set_saved_ms(saved_ms);
@@ -113,7 +116,7 @@ TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
                 "collectives, 2 of 2 steps that all ranks have, clocks known "
                 "within 150"));
   // Levelled, it would not help much; and another one was later once.
-  AddWhatIf("rank 2 is as fast as the others", 0.5, &report);
+  AddWhatIf(WhatIfPart::RANK_AS_FAST_AS_OTHERS, "rank 2 is as fast as the others", 0.5, &report);
   report.mutable_blame(2)->set_caused_ms(3);
   report.mutable_blame()->SwapElements(0, 2);
   EXPECT_THAT(TextOf(report), HasSubstr("a step would take 500 "));
@@ -127,10 +130,10 @@ TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
 TEST(FindingsTest, WaitingThatCostsNothingIsNoProblem) {
   RunReport report = TwoHosts();
   AddBlame(0, 2, 4, &report);
-  AddWhatIf("rank 2 is as fast as the others", 4, &report);
+  AddWhatIf(WhatIfPart::RANK_AS_FAST_AS_OTHERS, "rank 2 is as fast as the others", 4, &report);
   EXPECT_EQ(VerdictOf(report, "straggler"), "bad");
   report.clear_what_if();
-  AddWhatIf("rank 2 is as fast as the others", 0, &report);
+  AddWhatIf(WhatIfPart::RANK_AS_FAST_AS_OTHERS, "rank 2 is as fast as the others", 0, &report);
   EXPECT_EQ(VerdictOf(report, "straggler"), "info");
   EXPECT_THAT(TextOf(report), HasSubstr("a step would hardly be shorter"));
 }
@@ -262,7 +265,7 @@ TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
 TEST(FindingsTest, NetworkOrComputation) {
   RunReport report = TwoHosts();
   EXPECT_THAT(TextOf(report), HasSubstr("40 % of the critical path is exposed communication."));
-  AddWhatIf(kHalfTheCommunication, 4, &report);
+  AddWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, "communication takes half the time", 4, &report);
   EXPECT_THAT(TextOf(report),
               HasSubstr("If it took half the time, a step would take 16.0 ms in place of 20.0 ms"));
   EXPECT_THAT(TextOf(report),
@@ -295,7 +298,7 @@ TEST(FindingsTest, LogsOfCollectivesAloneSayNothingAboutTheRest) {
 TEST(FindingsTest, PeriodsAreNotCalledSteps) {
   RunReport report = TwoHosts();
   report.mutable_run()->set_step_word("period");
-  AddWhatIf(kHalfTheCommunication, 4, &report);
+  AddWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, "communication takes half the time", 4, &report);
   EXPECT_THAT(TextOf(report), HasSubstr("2 periods of 20.0 ms in the median."));
   EXPECT_THAT(TextOf(report), HasSubstr("The profiles mark no steps"));
   EXPECT_THAT(TextOf(report), Not(HasSubstr("a step")));
@@ -308,7 +311,7 @@ TEST(FindingsTest, WhatIsNotKnownIsNotSaid) {
 
 TEST(ContradictionsTest, ARightReportHasNone) {
   RunReport report = TwoHosts();
-  AddWhatIf(kHalfTheCommunication, 4, &report);
+  AddWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, "communication takes half the time", 4, &report);
   EXPECT_THAT(ContradictionsOf(report), IsEmpty());
 }
 
@@ -321,14 +324,14 @@ TEST(ContradictionsTest, StepLengthsAreEverywhereEqual) {
   report.mutable_path(0)->set_ms(14);
   EXPECT_THAT(ContradictionsOf(report), ElementsAre(HasSubstr("step 0 takes 20 ms, its path 22")));
   report = TwoHosts();
-  AddWhatIf(kHalfTheCommunication, 4, &report);
+  AddWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, "communication takes half the time", 4, &report);
   report.mutable_what_if(0)->set_step_ms(10);
   EXPECT_THAT(ContradictionsOf(report), ElementsAre(HasSubstr("begins with a step of 14 ms")));
 }
 
 TEST(ContradictionsTest, HalvingCommunicationSavesNoMoreThanHalfOfIt) {
   RunReport report = TwoHosts();
-  AddWhatIf(kHalfTheCommunication, 8, &report);
+  AddWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, "communication takes half the time", 8, &report);
   EXPECT_THAT(ContradictionsOf(report), ElementsAre("half of 40 % communication saves 40 %"));
 }
 

@@ -28,6 +28,8 @@
 namespace meridian {
 namespace {
 
+using Field = Condition::Field;
+
 // Replays of larger graphs would take longer than they are worth.
 constexpr size_t kMaxWhatIfEvents = 3000000;
 
@@ -109,7 +111,16 @@ class GraphDescription {
  public:
   GraphDescription(const PathGraph& graph, const GraphSource& source,
                    const PathStageOptions& options, RunReport* report)
-      : graph_(graph), source_(source), options_(options), report_(report) {}
+      : graph_(graph),
+        source_(source),
+        options_(options),
+        report_(report),
+        communicates_(graph.events.size()) {
+    for (const GraphEdge& edge : graph.edges) {
+      const bool communicates = edge.bound_by == BoundBy::kGpuCommunication;
+      if (communicates && edge.event != kNoEvent) communicates_[edge.event] = true;
+    }
+  }
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
@@ -134,15 +145,9 @@ class GraphDescription {
   }
 
   bool HoldsCommunicationOnly() const {
-    std::vector<bool> communicates(graph_.events.size());
-    for (const GraphEdge& edge : graph_.edges) {
-      if (edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent) {
-        communicates[edge.event] = true;
-      }
-    }
     for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
       const bool on_device = graph_.LaneOf(id).kind == TrackKind::kDevice;
-      if (on_device && !communicates[id]) return false;
+      if (on_device && !communicates_[id]) return false;
       // Hosts of logs do nothing but launch.
       if (!on_device && graph_.events[id].category == EventCategory::kCpuOp) return false;
     }
@@ -212,6 +217,7 @@ class GraphDescription {
       PathKind& kind = *report_->add_path_kinds();
       kind.set_kind(std::string(BoundByName(bound_by, source_.without_gpus)));
       kind.set_label(std::string(LabelOf(bound_by)));
+      kind.set_is_communication(bound_by == BoundBy::kGpuCommunication);
     }
   }
 
@@ -264,39 +270,56 @@ class GraphDescription {
     if (most != by_rank.end()) straggler_ = most->first;
   }
 
-  // What the run would take if: its schedule, run again.
+  // What the run would take if: its graph, run again.
   void DescribeWhatIf() {
     if (graph_.events.size() > kMaxWhatIfEvents) {
       report_->add_notes("the run has too many events to ask what would help; choose fewer steps");
       return;
     }
-    std::vector<std::pair<std::string, std::string>> edits = {
-        {kHalfTheCommunication, "scale category=communication 0.5"},
-        {"computation takes half the time", "scale category=compute 0.5"},
-        {"hosts never keep the device waiting", "set category=host_gap 0us"},
-        {"kernels start as soon as they are launched", "set category=launch 0us"}};
+    Ask(WhatIfPart::HALF_THE_COMMUNICATION, std::nullopt, "communication takes half the time",
+        ScaleEdit({{Field::kCategory, "communication"}}, kFactorOne / 2));
+    Ask(WhatIfPart::HALF_THE_COMPUTATION, std::nullopt, "computation takes half the time",
+        ScaleEdit({{Field::kCategory, "compute"}}, kFactorOne / 2));
+    Ask(WhatIfPart::NO_HOST_GAPS, std::nullopt, "hosts never keep the device waiting",
+        ScaleEdit({{Field::kCategory, "host_gap"}}, 0));
+    Ask(WhatIfPart::NO_LAUNCH_DELAYS, std::nullopt, "kernels start as soon as they are launched",
+        ScaleEdit({{Field::kCategory, "launch"}}, 0));
     if (straggler_.has_value()) {
-      edits.push_back({absl::StrCat("rank ", *straggler_, " is as fast as the others"),
-                       absl::StrCat("level rank=", *straggler_)});
+      WhatIfEdit level;
+      level.kind = WhatIfEdit::Kind::kLevel;
+      level.subject.conditions = {{Field::kRank, "", nullptr, *straggler_}};
+      Ask(WhatIfPart::RANK_AS_FAST_AS_OTHERS, straggler_,
+          absl::StrCat("rank ", *straggler_, " is as fast as the others"), level);
     }
     for (const SlowRank& slow : options_.slow_ranks) {
-      edits.push_back(
-          {SlowLinkWhatIf(slow.rank), absl::StrFormat("scale category=communication with=%d %.6f",
-                                                      slow.rank, 1 / slow.times_slower)});
+      Ask(WhatIfPart::LINK_AS_FAST_AS_OTHERS, slow.rank,
+          absl::StrCat("the link of rank ", slow.rank, " is as fast as the others'"),
+          ScaleEdit({{Field::kCategory, "communication"}, {Field::kWith, "", nullptr, slow.rank}},
+                    std::llround(static_cast<double>(kFactorOne) / slow.times_slower)));
     }
-    // Of one step, or of the whole where there are none.
-    const double unit_ms = UnitMs(steps_, path_);
-    for (const auto& [what, text] : edits) {
-      const absl::StatusOr<std::vector<WhatIfEdit>> parsed = ParseWhatIfEdits(text);
-      if (!parsed.ok()) continue;
-      const absl::StatusOr<WhatIfResult> result = RunWhatIf(graph_, path_, false, *parsed);
-      // What matches nothing would not help either.
-      if (!result.ok()) continue;
-      WhatIfPart& part = *report_->add_what_if();
-      part.set_what(what);
-      part.set_step_ms(UnitMs(FindStepTimes(result->schedule.graph), result->path));
-      part.set_saved_ms(unit_ms - part.step_ms());
-    }
+  }
+
+  static WhatIfEdit ScaleEdit(std::vector<Condition> conditions, int64_t factor) {
+    WhatIfEdit edit;
+    edit.kind = WhatIfEdit::Kind::kScale;
+    edit.subject.conditions = std::move(conditions);
+    edit.factor = factor;
+    return edit;
+  }
+
+  // Adds what one step, or the whole run where there are none, would take with the edit.
+  void Ask(WhatIfPart::Change change, std::optional<int64_t> rank, std::string what,
+           const WhatIfEdit& edit) {
+    const absl::StatusOr<WhatIfResult> result =
+        RunWhatIf(graph_, path_, /*hta_compatible=*/false, {edit});
+    // What matches nothing would not help either.
+    if (!result.ok()) return;
+    WhatIfPart& part = *report_->add_what_if();
+    part.set_change(change);
+    if (rank.has_value()) part.set_rank(*rank);
+    part.set_what(std::move(what));
+    part.set_step_ms(UnitMs(FindStepTimes(result->edited.graph), result->path));
+    part.set_saved_ms(UnitMs(steps_, path_) - part.step_ms());
   }
 
   static double UnitMs(const StepTimes& steps, const CriticalPath& path) {
@@ -367,20 +390,11 @@ class GraphDescription {
                : kComputation;
   }
 
-  void DescribeTimeline() {
-    Timeline& timeline = *report_->mutable_timeline();
+  // Returns the lanes that have events to be shown, those of a rank together, devices first, and
+  // says in the timeline whether events are left out.
+  EventsByLane ChooseEvents(Timeline* timeline) const {
     bool truncated = false;
     const std::set<int64_t> shown = ShownSteps(&truncated);
-    timeline.set_truncated(truncated);
-    for (absl::string_view kind : kTimelineKinds) timeline.add_kinds(std::string(kind));
-    const std::map<GraphEventId, InstantId> meetings = MeetingsByEvent();
-    std::set<GraphEventId> communicates;
-    for (const GraphEdge& edge : graph_.edges) {
-      if (edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent) {
-        communicates.insert(edge.event);
-      }
-    }
-    // Lanes with events, those of a rank together, devices first.
     EventsByLane lanes;
     for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
       const GraphEvent& event = graph_.events[id];
@@ -388,7 +402,23 @@ class GraphDescription {
       const Lane& lane = graph_.lanes[event.lane];
       lanes[{lane.rank, lane.kind == TrackKind::kHost, event.lane}].push_back(id);
     }
-    if (LeaveOutShortest(&lanes)) timeline.set_truncated(true);
+    timeline->set_truncated(LeaveOutShortest(&lanes) || truncated);
+    return lanes;
+  }
+
+  // Some traces only number their threads and streams.
+  static std::string LaneName(const Lane& lane) {
+    const bool is_number = absl::c_all_of(lane.thread, absl::ascii_isdigit);
+    return absl::StrCat(!is_number                      ? ""
+                        : lane.kind == TrackKind::kHost ? "thread "
+                                                        : "stream ",
+                        lane.thread);
+  }
+
+  void DescribeTimeline() {
+    Timeline& timeline = *report_->mutable_timeline();
+    for (absl::string_view kind : kTimelineKinds) timeline.add_kinds(std::string(kind));
+    const std::map<GraphEventId, InstantId> meetings = MeetingsByEvent();
     std::map<LaneId, int> lane_numbers;
     std::map<GraphEventId, int> positions;
     std::map<NameId, int> names;
@@ -403,22 +433,18 @@ class GraphDescription {
       events.add_start_us(Nanoseconds(Us(start_ps)));
       events.add_duration_us(Nanoseconds(static_cast<double>(end_ps - start_ps) * kUsPerPs));
     };
-    for (auto& [key, ids] : lanes) {
+    for (const auto& [key, ids] : ChooseEvents(&timeline)) {
       const Lane& lane = graph_.lanes[std::get<2>(key)];
       const int number = timeline.lanes_size();
       lane_numbers[std::get<2>(key)] = number;
       TimelineLane& described = *timeline.add_lanes();
       described.set_rank(lane.rank);
-      // Some traces only number them.
-      const bool is_number = absl::c_all_of(lane.thread, absl::ascii_isdigit);
-      described.set_name(absl::StrCat(!is_number                      ? ""
-                                      : lane.kind == TrackKind::kHost ? "thread "
-                                                                      : "stream ",
-                                      lane.thread));
-      std::stable_sort(ids.begin(), ids.end(), [&](GraphEventId a, GraphEventId b) {
+      described.set_name(LaneName(lane));
+      std::vector<GraphEventId> order = ids;
+      std::stable_sort(order.begin(), order.end(), [&](GraphEventId a, GraphEventId b) {
         return graph_.events[a].start_ps < graph_.events[b].start_ps;
       });
-      for (GraphEventId id : ids) {
+      for (GraphEventId id : order) {
         const GraphEvent& event = graph_.events[id];
         const int64_t end_ps = event.start_ps + event.duration_ps;
         const auto meeting = meetings.find(id);
@@ -429,8 +455,8 @@ class GraphDescription {
           start_ps = met_ps;
         }
         positions[id] = events.lane_size();
-        add(number, id, KindOf(event, meeting != meetings.end() || communicates.count(id) > 0),
-            start_ps, end_ps);
+        add(number, id, KindOf(event, meeting != meetings.end() || communicates_[id]), start_ps,
+            end_ps);
       }
     }
     DescribeTimelinePath(lane_numbers, &timeline);
@@ -478,10 +504,13 @@ class GraphDescription {
   const GraphSource& source_;
   const PathStageOptions& options_;
   RunReport* const report_;
+  // By event: whether time of communication is booked on it.
+  std::vector<bool> communicates_;
   CriticalPath path_;
   StepTimes steps_;
-  // By the steps' numbers.
+  // By the steps' numbers: their lengths.
   absl::flat_hash_map<int64_t, int64_t> lengths_ps_;
+  // The rank that others waited for longest; absent when they waited for none.
   std::optional<int64_t> straggler_;
 };
 
@@ -503,10 +532,6 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report) {
   return GraphDescription(graph, source, options, report).Describe();
-}
-
-std::string SlowLinkWhatIf(int64_t rank) {
-  return absl::StrCat("the link of rank ", rank, " is as fast as the others'");
 }
 
 }  // namespace meridian

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a run went: the critical path across its ranks, who kept others waiting and why,
-// what would help, and a timeline to see it on.
+// Where the time of a run went: the critical path across its ranks, who kept others waiting and
+// why, what would help, and a timeline to see it on.
 #ifndef PIPELINE_PATH_STAGE_H_
 #define PIPELINE_PATH_STAGE_H_
 
@@ -41,15 +41,9 @@ struct PathStageOptions {
 absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
                           const PathStageOptions& options, RunReport* report);
 
-// The same for a graph at hand.
+// Describes a graph at hand in the same way.
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report);
-
-// What the answer to "what if communication took half the time" is called in what_if.
-inline constexpr char kHalfTheCommunication[] = "communication takes half the time";
-
-// What the answer to "what if a rank's link were as fast as the others'" is called in what_if.
-std::string SlowLinkWhatIf(int64_t rank);
 
 // Pages stay usable with so many events; those of the longest steps come first.
 inline constexpr size_t kMaxTimelineEvents = 100000;

@@ -49,10 +49,14 @@ TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
   bool levelled = false;
   for (const WhatIfPart& part : report_.what_if()) {
     EXPECT_NEAR(part.step_ms() + part.saved_ms(), report_.run().wall_ms(), 1e-9) << part.what();
-    if (part.what() == SlowLinkWhatIf(1)) {
+    if (part.change() == WhatIfPart::LINK_AS_FAST_AS_OTHERS) {
+      EXPECT_EQ(part.rank(), 1);
+      EXPECT_EQ(part.what(), "the link of rank 1 is as fast as the others'");
       EXPECT_NEAR(part.saved_ms(), kTransferUs / 2 * 1e-3, 1e-6);
     }
-    if (part.what() != "rank 1 is as fast as the others") continue;
+    if (part.change() != WhatIfPart::RANK_AS_FAST_AS_OTHERS) continue;
+    EXPECT_EQ(part.rank(), 1);
+    EXPECT_EQ(part.what(), "rank 1 is as fast as the others");
     levelled = true;
     EXPECT_NEAR(part.saved_ms(), 0.1, 1e-3);
   }

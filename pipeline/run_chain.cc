@@ -457,7 +457,9 @@ class Chain {
     for (ReportedLink& link : *report.mutable_slow_links()) {
       link.set_hostname(hosts[link.rank()]);
       for (const WhatIfPart& part : report.what_if()) {
-        if (part.what() == SlowLinkWhatIf(link.rank())) link.set_cost_ms(part.saved_ms());
+        const bool is_its_own =
+            part.change() == WhatIfPart::LINK_AS_FAST_AS_OTHERS && part.rank() == link.rank();
+        if (is_its_own) link.set_cost_ms(part.saved_ms());
       }
     }
     // The simulation leaves the first and the last step out: the same share of the step as it is
@@ -465,8 +467,10 @@ class Chain {
     if (!CanCompareRanks(report.evidence())) report.clear_what_if();
     for (WhatIfPart& part : *report.mutable_what_if()) {
       const double now_ms = part.step_ms() + part.saved_ms();
-      if (part.what() != kTwiceTheBandwidth || !(now_ms > 0) || !report.run().has_step_mean_ms())
+      if (part.change() != WhatIfPart::TWICE_THE_BANDWIDTH || !(now_ms > 0) ||
+          !report.run().has_step_mean_ms()) {
         continue;
+      }
       const double scale = report.run().step_mean_ms() / now_ms;
       part.set_step_ms(part.step_ms() * scale);
       part.set_saved_ms(part.saved_ms() * scale);

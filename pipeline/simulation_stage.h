@@ -32,9 +32,6 @@ struct SimulationStageRequest {
 absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRequest& request,
                                 RunReport* report);
 
-// The what-if of the network at twice its bandwidth.
-inline constexpr char kTwiceTheBandwidth[] = "the network has twice the bandwidth (simulated)";
-
 }  // namespace meridian
 
 #endif  // PIPELINE_SIMULATION_STAGE_H_

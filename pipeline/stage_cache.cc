@@ -15,7 +15,7 @@ namespace meridian {
 namespace {
 
 // Goes up whenever stages make something else of the same inputs.
-constexpr absl::string_view kMadeBy = "meridian chain 1";
+constexpr absl::string_view kMadeBy = "meridian chain 2";
 
 }  // namespace
 

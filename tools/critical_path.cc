@@ -203,7 +203,7 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   return ParseEdits(file.bytes());
 }
 
-// Puts the edited schedule and its path in the place of the measured one; without edits all stays
+// Puts the edited graph and its path in the place of the measured one; without edits all stays
 // as measured. Returns the report, with the suggestions if they are wanted.
 absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceAnalysis* analysis,
                                     CriticalPath* path) {
@@ -214,16 +214,16 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
       RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
   if (!result.ok()) return Annotate(result.status(), EditsSource());
   PathReport report =
-      edits.empty() ? measured : ReportPath(analysis->source, result->schedule.graph, result->path);
+      edits.empty() ? measured : ReportPath(analysis->source, result->edited.graph, result->path);
   AddWhatIf(edits, *result, measured, &report);
   if (suggests) {
     absl::StatusOr<ReorderSuggestions> suggestions =
-        SuggestReorderings(result->schedule, result->path);
+        SuggestReorderings(result->edited, result->path);
     if (!suggestions.ok()) return Annotate(suggestions.status(), "--suggest_reorderings");
-    AddSuggestions(result->schedule, *suggestions, &report);
+    AddSuggestions(result->edited, *suggestions, &report);
   }
   if (edits.empty()) return report;
-  analysis->graph = std::move(result->schedule.graph);
+  analysis->graph = std::move(result->edited.graph);
   *path = std::move(result->path);
   return report;
 }

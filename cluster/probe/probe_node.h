@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One host's part of the measurement, as a state machine that knows neither sockets nor clocks: it is
-// told what time it is, what came and when, and says what to send.
+// One host's part of the measurement, as a state machine that knows neither sockets nor clocks: it
+// is told what time it is, what came and when, and says what to send.
 //
 //   asks      pairs of questions to each neighbour in turn, a short time apart
 //   answers   questions of other hosts, at a bounded rate, each once
@@ -11,9 +11,9 @@
 //   -------------|----|--------------------|----|---->   clean. Others are left out, unless a
 //        dst    t2   t2'                  t3   t3'       window has no clean pair.
 //
-// Queued or not, a probe never proves anything false: messages only ever arrive after they were sent.
-// What would is a clock that is set. So every packet says how often its sender's clock was, and what
-// was measured across such a moment is forgotten.
+// Queued or not, a probe never proves anything false: messages only ever arrive after they were
+// sent. What would is a clock that is set. So every packet says how often its sender's clock was,
+// and what was measured across such a moment is forgotten.
 #ifndef CLUSTER_PROBE_PROBE_NODE_H_
 #define CLUSTER_PROBE_PROBE_NODE_H_
 
@@ -42,7 +42,7 @@ struct ProbeNodeOptions {
   uint64_t seed = 0;
   // How many packets the host sends at most, questions and answers together.
   double packets_per_s = 100;
-  // As trace_alignment/probes divides time.
+  // How long a window is, as trace_alignment/probes divides time.
   int64_t window_ns = TwoWayOptions().window_ns;
   int64_t pair_gap_ns = 200000;
   // A pair is clean when its distance changes by no more on the way.
@@ -63,7 +63,7 @@ struct NeighbourWindow {
 struct ProbeWindow {
   // The window is the window_id-th since the Unix epoch, on the node's clock.
   int64_t window_id = 0;
-  // By position among the options' neighbours.
+  // What came of asking each neighbour, in the order of ProbeNodeOptions::neighbours.
   std::vector<NeighbourWindow> neighbours;
 };
 
@@ -76,8 +76,8 @@ struct ProbeCounts {
   // came too late.
   int64_t misdirected = 0;
   int64_t replayed = 0;
-  // Of the latter, questions from another address than the node's newest: somebody sends its packets
-  // again, or two daemons have one id.
+  // Of the latter, questions from another address than the node's newest: somebody sends its
+  // packets again, or two daemons have one id.
   int64_t replayed_elsewhere = 0;
   // Questions that were not answered, to keep to the rate.
   int64_t over_rate = 0;
@@ -123,14 +123,14 @@ class ProbeNode {
     // Position among the neighbours, and the first question's sequence number.
     size_t neighbour = 0;
     uint64_t sequence = 0;
-    // On the second clock.
+    // When the first question was asked, on the second clock.
     int64_t begun_ns = 0;
     bool second_asked = false;
     // Stamps are 0 until they are known.
     TwoWayProbe probes[2];
   };
   struct Neighbour {
-    // As the neighbour says.
+    // How often the neighbour's clock was set, as it says; absent before its first answer.
     std::optional<uint32_t> steps;
     // Pairs begun earlier are not used, on the second clock.
     int64_t quiet_until_ns = 0;
@@ -140,9 +140,9 @@ class ProbeNode {
     uint64_t newest_sequence = 0;
     // Bit i: the sequence number newest_sequence - i was seen.
     uint64_t seen = 0;
-    // On the second clock.
+    // When it asked last, on the second clock.
     int64_t last_ns = 0;
-    // Where the newest came from.
+    // The address that the newest question came from.
     Address address;
     // The last pair's first question, and when the answer to it left by the kernel; 0 when unknown.
     uint64_t pair_sequence = 0;
@@ -174,7 +174,7 @@ class ProbeNode {
   int64_t next_pair_ns_ = 0;
   int64_t next_wake_ns_ = 0;
   size_t next_neighbour_ = 0;
-  // In the order in which they were begun.
+  // The pairs under way, in the order in which they were begun.
   std::deque<Pair> pairs_;
   std::vector<Neighbour> neighbours_;
   std::map<int64_t, ProbeWindow> windows_;

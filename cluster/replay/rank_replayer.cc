@@ -11,7 +11,7 @@
 namespace meridian {
 namespace {
 
-// Between two looks at the transfers under way.
+// How long a rank computes between two looks at the transfers under way.
 constexpr int64_t kSliceNs = 5'000;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
@@ -52,7 +52,7 @@ RankReplayer::RankReplayer(const ExecutionGraph& graph, const CommunicationMatch
       match_(match),
       options_(options),
       transport_(*transport),
-      schedule_(graph, transport->rank()),
+      issue_order_(graph, transport->rank()),
       states_(transport->rank_count()),
       heard_ns_(transport->rank_count(), SteadyNs()) {
   if (options.compute == ComputeMode::kBusy) turns_per_us_ = MeasureTurnsPerUs();
@@ -70,14 +70,14 @@ absl::Status RankReplayer::Meet() {
 
 absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   RETURN_IF_ERROR(Meet());
-  schedule_.Restart();
+  issue_order_.Restart();
   ReplayedStep step;
-  step.nodes.resize(schedule_.node_count());
+  step.nodes.resize(issue_order_.node_count());
   step.span.start_ns = NowNs();
   last_progress_ns_ = SteadyNs();
   std::vector<NodeIndex> finished;
-  while (!schedule_.done()) {
-    for (const NodeIndex node : schedule_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
+  while (!issue_order_.done()) {
+    for (const NodeIndex node : issue_order_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
     finished.clear();
     if (transfers_ > 0) transport_.Poll(&finished);
     transfers_ -= static_cast<int64_t>(finished.size());
@@ -99,7 +99,7 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
 
 absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
   last_progress_ns_ = SteadyNs();
-  step->nodes[node - schedule_.first_node()].start_ns = NowNs();
+  step->nodes[node - issue_order_.first_node()].start_ns = NowNs();
   if (graph_.communication(node) != nullptr) {
     ++transfers_;
     return transport_.Start(node);
@@ -115,8 +115,8 @@ absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
 
 void RankReplayer::Finish(NodeIndex node, ReplayedStep* step) {
   last_progress_ns_ = SteadyNs();
-  step->nodes[node - schedule_.first_node()].end_ns = NowNs();
-  schedule_.Finish(node);
+  step->nodes[node - issue_order_.first_node()].end_ns = NowNs();
+  issue_order_.Finish(node);
 }
 
 void RankReplayer::Compute(ReplayedStep* step) {
@@ -153,8 +153,8 @@ absl::Status RankReplayer::Watch() {
   const bool is_stuck = computations_.empty() && now_ns - last_progress_ns_ >= options_.timeout_ns;
   state.kind = is_stuck ? RankState::Kind::kStuck : RankState::Kind::kMoving;
   if (is_stuck) {
-    state.issued = schedule_.issued();
-    state.finished = schedule_.finished();
+    state.issued = issue_order_.issued();
+    state.finished = issue_order_.finished();
   }
   if (transport_.rank() != 0) {
     transport_.SendToFirst(EncodeState(state));

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "cluster/replay/rank_schedule.h"
+#include "cluster/replay/issue_order.h"
 #include "cluster/replay/stall.h"
 #include "cluster/replay/transport.h"
 
@@ -43,7 +43,7 @@ struct NodeTimes {
 struct ReplayedStep {
   // From when all ranks had come to the barrier before it, to the end of the rank's last node.
   NodeTimes span;
-  // By position of the node among those of the rank.
+  // When each node ran, by position among the rank's nodes.
   std::vector<NodeTimes> nodes;
 };
 
@@ -81,7 +81,7 @@ class RankReplayer {
   const CommunicationMatch& match_;
   const ReplayerOptions options_;
   Transport& transport_;
-  RankSchedule schedule_;
+  IssueOrder issue_order_;
   // Steps of the busy loop that take a microsecond.
   double turns_per_us_ = 1;
   std::vector<Computation> computations_;

@@ -11,10 +11,9 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
-#include "cluster/replay/measured_trace.h"
+#include "cluster/replay/issue_order.h"
 #include "cluster/replay/rank_replayer.h"
-#include "cluster/replay/rank_schedule.h"
-#include "cluster/replay/replay_profile.h"
+#include "cluster/replay/replay_output.h"
 #include "cluster/replay/stall.h"
 #include "cluster/replay/transfer_buffers.h"
 #include "gmock/gmock.h"
@@ -48,54 +47,54 @@ class ReplayTest : public ::testing::Test {
   TemporaryDirectory directory_;
 };
 
-using RankScheduleTest = ReplayTest;
+using IssueOrderTest = ReplayTest;
 
-TEST_F(RankScheduleTest, IssuesWhatIsReadyWhenItsResourceIsFree) {
+TEST_F(IssueOrderTest, IssuesWhatIsReadyWhenItsResourceIsFree) {
   // Nodes 0 to 3; two computations share a resource, the collective has another.
   const ExecutionGraph graph =
       Read({{CompNode(7, 1), CompNode(5, 1), CollectiveNode(9, ChakraProtoMsg::ALL_REDUCE, 8),
              CompNode(11, 1, {5, 9})}});
-  RankSchedule schedule(graph, 0);
+  IssueOrder order(graph, 0);
   for (int repeat = 0; repeat < 2; ++repeat) {
-    EXPECT_THAT(schedule.TakeIssuable(), ElementsAre(1, 2));
-    EXPECT_THAT(schedule.TakeIssuable(), IsEmpty());
-    schedule.Finish(1);
-    EXPECT_THAT(schedule.TakeIssuable(), ElementsAre(0));
-    schedule.Finish(2);
-    EXPECT_THAT(schedule.TakeIssuable(), IsEmpty());
-    schedule.Finish(0);
-    EXPECT_THAT(schedule.TakeIssuable(), ElementsAre(3));
-    EXPECT_FALSE(schedule.done());
-    schedule.Finish(3);
-    EXPECT_TRUE(schedule.done());
-    schedule.Restart();
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(1, 2));
+    EXPECT_THAT(order.TakeIssuable(), IsEmpty());
+    order.Finish(1);
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(0));
+    order.Finish(2);
+    EXPECT_THAT(order.TakeIssuable(), IsEmpty());
+    order.Finish(0);
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(3));
+    EXPECT_FALSE(order.done());
+    order.Finish(3);
+    EXPECT_TRUE(order.done());
+    order.Restart();
   }
 }
 
-TEST_F(RankScheduleTest, CollectivesOfAGroupBeginInTheOrderOfIds) {
+TEST_F(IssueOrderTest, CollectivesOfAGroupBeginInTheOrderOfIds) {
   // Collective 2 is ready at once, but 1, of the same group, is not; 3 is of another group.
   std::vector<Node> nodes = {CompNode(0, 1),
                              CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8, {0}, "1"),
                              CollectiveNode(2, ChakraProtoMsg::ALL_GATHER, 64, {}, "1"),
                              CollectiveNode(3, ChakraProtoMsg::ALL_REDUCE, 8, {}, "2")};
   const ExecutionGraph graph = Read({nodes}, {{"1", {0}}, {"2", {0}}});
-  RankSchedule schedule(graph, 0);
-  EXPECT_THAT(schedule.TakeIssuable(), ElementsAre(0, 3));
-  schedule.Finish(3);
-  EXPECT_THAT(schedule.TakeIssuable(), IsEmpty());
-  schedule.Finish(0);
-  EXPECT_THAT(schedule.TakeIssuable(), ElementsAre(1));
-  schedule.Finish(1);
-  EXPECT_THAT(schedule.TakeIssuable(), ElementsAre(2));
+  IssueOrder order(graph, 0);
+  EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 3));
+  order.Finish(3);
+  EXPECT_THAT(order.TakeIssuable(), IsEmpty());
+  order.Finish(0);
+  EXPECT_THAT(order.TakeIssuable(), ElementsAre(1));
+  order.Finish(1);
+  EXPECT_THAT(order.TakeIssuable(), ElementsAre(2));
 }
 
-TEST_F(RankScheduleTest, ReceivesOccupyNothingAndFollowEachOther) {
+TEST_F(IssueOrderTest, ReceivesOccupyNothingAndFollowEachOther) {
   const ExecutionGraph graph =
       Read({{RecvNode(1, 1, 0, 8), RecvNode(2, 1, 0, 8), SendNode(3, 0, 1, 8)},
             {SendNode(1, 1, 0, 8), SendNode(2, 1, 0, 8), RecvNode(3, 0, 1, 8)}});
-  RankSchedule first(graph, 0);
+  IssueOrder first(graph, 0);
   EXPECT_THAT(first.TakeIssuable(), ElementsAre(0, 2, 1));
-  RankSchedule second(graph, 1);
+  IssueOrder second(graph, 1);
   EXPECT_EQ(second.first_node(), 3u);
   EXPECT_THAT(second.TakeIssuable(), ElementsAre(3, 5));
 }

@@ -47,7 +47,7 @@ class BufferPool {
   absl::StatusOr<Buffer> Take(int64_t bytes);
   void GiveBack(Buffer buffer);
 
-  // Of all buffers that were ever made.
+  // Returns the bytes of all buffers that were ever made.
   int64_t allocated_bytes() const { return allocated_bytes_; }
 
  private:

@@ -2,17 +2,23 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/topological_order.h"
 
 namespace meridian {
 namespace {
+
+// The message about a cycle names this many of its instants at most.
+constexpr size_t kMaxNamedInstants = 12;
 
 // Returns the instants that have edges, in the order in which edges first name them.
 std::vector<InstantId> InstantsInOrder(const PathGraph& graph) {
@@ -36,7 +42,7 @@ std::string DescribeInstant(const PathGraph& graph, InstantId id) {
                       graph.events[instant.event].position, ")");
 }
 
-// Names an instant on a cycle. `missing` says how many edges lead to an instant from others that
+// Names the instants of a cycle. `missing` says how many edges lead to an instant from others that
 // wait for ever.
 absl::Status DescribeCycle(const PathGraph& graph, const std::vector<uint32_t>& missing) {
   const EdgesByInstant incoming(graph, &GraphEdge::to);
@@ -44,20 +50,66 @@ absl::Status DescribeCycle(const PathGraph& graph, const std::vector<uint32_t>& 
   InstantId on_cycle = *std::find_if(instants.begin(), instants.end(),
                                      [&](InstantId id) { return missing[id] > 0; });
   // Whoever waits for ever waits for one that does: going back often enough ends on a cycle.
-  for (size_t step = 0; step < instants.size(); ++step) {
-    for (EdgeId id : incoming.Of(on_cycle)) {
-      if (missing[graph.edges[id].from] == 0) continue;
-      on_cycle = graph.edges[id].from;
-      break;
-    }
+  const auto awaited = [&](InstantId instant) {
+    const absl::Span<const EdgeId> edges = incoming.Of(instant);
+    const auto waits = [&](EdgeId id) { return missing[graph.edges[id].from] > 0; };
+    return graph.edges[*std::find_if(edges.begin(), edges.end(), waits)].from;
+  };
+  for (size_t step = 0; step < instants.size(); ++step) on_cycle = awaited(on_cycle);
+  std::vector<std::string> names = {DescribeInstant(graph, on_cycle)};
+  for (InstantId at = awaited(on_cycle); at != on_cycle && names.size() < kMaxNamedInstants;
+       at = awaited(at)) {
+    names.push_back(DescribeInstant(graph, at));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "events wait for each other in a circle, through ", DescribeInstant(graph, on_cycle),
-      "; the trace's times or correlations contradict themselves"));
+      "events would wait for each other for ever, in a circle: ", absl::StrJoin(names, ", after "),
+      ", after ", names[0],
+      "; the trace's times or correlations, or the edits, contradict themselves"));
 }
 
-// Returns the instants that have edges in topological order.
-absl::StatusOr<std::vector<InstantId>> SortTopologically(const PathGraph& graph) {
+// The longest paths to all instants.
+struct LongestPaths {
+  // By instant: the length of the longest path to it.
+  std::vector<int64_t> lengths_ps;
+  // By instant: the last edge of that path; kNoEdge where no edge leads.
+  std::vector<EdgeId> last_edges;
+  // The instant to which the longest of all leads.
+  InstantId farthest = 0;
+};
+
+absl::StatusOr<LongestPaths> FindLongestPaths(const PathGraph& graph) {
+  ASSIGN_OR_RETURN(const std::vector<InstantId> sorted, TopologicalInstants(graph));
+  const EdgesByInstant incoming(graph, &GraphEdge::to);
+  LongestPaths paths = {std::vector<int64_t>(graph.instants.size()),
+                        std::vector<EdgeId>(graph.instants.size(), kNoEdge),
+                        sorted.empty() ? 0 : sorted.front()};
+  for (InstantId instant : sorted) {
+    int64_t& length_ps = paths.lengths_ps[instant];
+    for (EdgeId id : incoming.Of(instant)) {
+      const GraphEdge& edge = graph.edges[id];
+      int64_t sum_ps = 0;
+      if (__builtin_add_overflow(paths.lengths_ps[edge.from], edge.weight_ps, &sum_ps)) {
+        return absl::OutOfRangeError(
+            absl::StrCat("the path is longer than 106 days at ", DescribeInstant(graph, instant)));
+      }
+      if (paths.last_edges[instant] != kNoEdge && sum_ps <= length_ps) continue;
+      length_ps = sum_ps;
+      paths.last_edges[instant] = id;
+    }
+    if (length_ps > paths.lengths_ps[paths.farthest]) paths.farthest = instant;
+  }
+  return paths;
+}
+
+}  // namespace
+
+std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& path) {
+  std::vector<InstantId> instants = {graph.edges[path.edges.front()].from};
+  for (EdgeId id : path.edges) instants.push_back(graph.edges[id].to);
+  return instants;
+}
+
+absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& graph) {
   const EdgesByInstant outgoing(graph, &GraphEdge::from);
   std::vector<uint32_t> missing(graph.instants.size());
   for (const GraphEdge& edge : graph.edges) ++missing[edge.to];
@@ -71,85 +123,26 @@ absl::StatusOr<std::vector<InstantId>> SortTopologically(const PathGraph& graph)
   return sorted;
 }
 
-// Finds the share of an edge among those of its event, which are few.
-class ShareIndex {
- public:
-  ShareIndex(const PathGraph& graph, std::vector<EventShare>* shares)
-      : graph_(graph), shares_(*shares), last_of_event_(2 * graph.events.size() + 1, kNone) {}
-
-  EventShare& Find(const GraphEdge& edge, BoundBy bound_by) {
-    if (bound_by != edge.bound_by) return FindAt({kNoEvent, edge.type, bound_by, 0, 0, kNoEvent});
-    const bool is_gap = edge.event == kNoEvent && edge.bound_by == BoundBy::kHostGap;
-    const GraphEventId before = is_gap ? graph_.instants[edge.to].event : kNoEvent;
-    return FindAt({edge.event, edge.type, bound_by, 0, 0, before});
-  }
-
- private:
-  EventShare& FindAt(const EventShare& wanted) {
-    // Gaps before events have the places behind the events; what is of no event has the last.
-    size_t place = last_of_event_.size() - 1;
-    if (wanted.event != kNoEvent) place = wanted.event;
-    if (wanted.before != kNoEvent) place = graph_.events.size() + wanted.before;
-    size_t& last = last_of_event_[place];
-    for (size_t i = last; i != kNone; i = before_[i]) {
-      EventShare& share = shares_[i];
-      if (share.type == wanted.type && share.bound_by == wanted.bound_by) return share;
-    }
-    before_.push_back(last);
-    last = shares_.size();
-    shares_.push_back(wanted);
-    return shares_.back();
-  }
-
-  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
-
-  const PathGraph& graph_;
-  std::vector<EventShare>& shares_;
-  // By event: the place of its newest share, or kNone.
-  std::vector<size_t> last_of_event_;
-  // By share: the place of the same event's share before it, or kNone.
-  std::vector<size_t> before_;
-};
-
-}  // namespace
-
-std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& path) {
-  std::vector<InstantId> instants = {graph.edges[path.edges.front()].from};
-  for (EdgeId id : path.edges) instants.push_back(graph.edges[id].to);
-  return instants;
+absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph) {
+  ASSIGN_OR_RETURN(LongestPaths paths, FindLongestPaths(graph));
+  return std::move(paths.lengths_ps);
 }
 
 absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   if (graph.edges.empty()) {
     return absl::FailedPreconditionError("no two events depend on each other: there is no path");
   }
-  ASSIGN_OR_RETURN(const std::vector<InstantId> sorted, SortTopologically(graph));
-  const EdgesByInstant incoming(graph, &GraphEdge::to);
-  std::vector<int64_t> length_ps(graph.instants.size());
-  std::vector<EdgeId> last_edge(graph.instants.size(), kNoEdge);
-  InstantId end = sorted.front();
-  for (InstantId instant : sorted) {
-    for (EdgeId id : incoming.Of(instant)) {
-      const GraphEdge& edge = graph.edges[id];
-      int64_t sum_ps = 0;
-      if (__builtin_add_overflow(length_ps[edge.from], edge.weight_ps, &sum_ps)) {
-        return absl::OutOfRangeError(
-            absl::StrCat("the path is longer than 106 days at ", DescribeInstant(graph, instant)));
-      }
-      if (last_edge[instant] != kNoEdge && sum_ps <= length_ps[instant]) continue;
-      length_ps[instant] = sum_ps;
-      last_edge[instant] = id;
-    }
-    if (length_ps[instant] > length_ps[end]) end = instant;
-  }
+  ASSIGN_OR_RETURN(const LongestPaths paths, FindLongestPaths(graph));
+  InstantId end = paths.farthest;
   // A path without time ends at once; then any edge will do.
-  if (last_edge[end] == kNoEdge) end = graph.edges.front().to;
+  if (paths.last_edges[end] == kNoEdge) end = graph.edges.front().to;
   if (graph.end_instant.has_value()) end = *graph.end_instant;
 
   CriticalPath path;
-  path.length_ps = length_ps[end];
-  for (InstantId at = end; last_edge[at] != kNoEdge; at = graph.edges[last_edge[at]].from) {
-    path.edges.push_back(last_edge[at]);
+  path.length_ps = paths.lengths_ps[end];
+  for (EdgeId last = paths.last_edges[end]; last != kNoEdge;
+       last = paths.last_edges[graph.edges[last].from]) {
+    path.edges.push_back(last);
   }
   std::reverse(path.edges.begin(), path.edges.end());
   if (path.edges.empty()) {
@@ -186,17 +179,25 @@ void VisitPieces(const PathGraph& graph, const CriticalPath& path, const StepTim
 }
 
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
-  return BreakDown(graph, path, FindStepTimes(graph));
-}
-
-PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps) {
   PathBreakdown breakdown;
-  ShareIndex index(graph, &breakdown.shares);
+  // By what tells shares apart: the place of the share.
+  using Key = std::tuple<GraphEventId, GraphEventId, EdgeType, BoundBy>;
+  absl::flat_hash_map<Key, size_t> places;
   // An edge that steps cut is one edge all the same.
   std::pair<EdgeId, BoundBy> last = {kNoEdge, BoundBy::kNothing};
-  VisitPieces(graph, path, steps, [&](const PathPiece& piece) {
+  VisitPieces(graph, path, FindStepTimes(graph), [&](const PathPiece& piece) {
+    const GraphEdge& edge = graph.edges[piece.edge];
     breakdown.time_ps[static_cast<int>(piece.bound_by)] += piece.time_ps;
-    EventShare& share = index.Find(graph.edges[piece.edge], piece.bound_by);
+    EventShare wanted = {kNoEvent, edge.type, piece.bound_by, 0, 0, kNoEvent};
+    if (piece.bound_by == edge.bound_by) {
+      wanted.event = edge.event;
+      const bool is_gap = edge.event == kNoEvent && edge.bound_by == BoundBy::kHostGap;
+      if (is_gap) wanted.before = graph.instants[edge.to].event;
+    }
+    const Key key(wanted.event, wanted.before, wanted.type, wanted.bound_by);
+    const auto [place, is_new] = places.try_emplace(key, breakdown.shares.size());
+    if (is_new) breakdown.shares.push_back(wanted);
+    EventShare& share = breakdown.shares[place->second];
     share.time_ps += piece.time_ps;
     const std::pair<EdgeId, BoundBy> counted = {piece.edge, piece.bound_by};
     if (std::exchange(last, counted) != counted) ++share.count;

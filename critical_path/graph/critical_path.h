@@ -41,6 +41,14 @@ std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& 
 // FailedPrecondition; a sum that no int64 holds is OutOfRange.
 absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph);
 
+// Returns the instants that have edges in the topological order above. Errors are those of a cycle.
+absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& graph);
+
+// Returns by instant when it happens if everything happens as soon as all that it waits for has
+// happened, plus the edge's time: the length of the longest path to it, in ps. Errors are those of
+// FindLongestPath; a graph without edges is none.
+absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph);
+
 // A stretch of the path: all the time of one of its edges, or the part of it that lies in one step.
 struct PathPiece {
   EdgeId edge = kNoEdge;
@@ -82,7 +90,6 @@ struct PathBreakdown {
 
 // Time before the first step, while work that was launched earlier ran, counts as kBeforeStep and
 // is booked on no event.
-PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path, const StepTimes& steps);
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path);
 
 }  // namespace meridian

@@ -98,6 +98,36 @@ TEST(LongestPathTest, ACycleIsNamed) {
                        AllOf(HasSubstr("in a circle"), HasSubstr("'a' (event 0)"))));
 }
 
+TEST(EarliestTimesTest, EverythingHappensAsSoonAsItCan) {
+  // 3 waits 5 for 1 and 2 for 2: max(7 + 5, 10 + 2).
+  ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> times_ps,
+                       EarliestTimes(Graph({{0, 1, 7}, {0, 2, 10}, {1, 3, 5}, {2, 3, 2}})));
+  EXPECT_THAT(std::vector<int64_t>(times_ps.begin(), times_ps.begin() + 4),
+              ElementsAre(0, 7, 10, 12));
+}
+
+TEST(EarliestTimesTest, TheLastIsTheEndOfTheLongestPath) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    const PathGraph graph = RandomGraph(2 + 2 * (i % 12), random);
+    if (graph.edges.empty()) continue;
+    ASSERT_OK_AND_ASSIGN(const CriticalPath path, FindLongestPath(graph));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> times_ps, EarliestTimes(graph));
+    EXPECT_EQ(*std::max_element(times_ps.begin(), times_ps.end()), path.length_ps);
+  }
+}
+
+TEST(EarliestTimesTest, CyclesAndTimesThatDoNotFitAreRefused) {
+  EXPECT_THAT(EarliestTimes(Graph({{0, 1, 1}, {1, 2, 1}, {2, 1, 0}})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("events would wait for each other for ever"),
+                             HasSubstr("the end of 'a' (event 0), after"),
+                             HasSubstr("the start of 'b' (event 10), after"))));
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max() / 2 + 1;
+  EXPECT_THAT(EarliestTimes(Graph({{0, 1, kHuge}, {1, 2, kHuge}})),
+              StatusIs(absl::StatusCode::kOutOfRange));
+}
+
 TEST(LongestPathTest, NothingToFindIsAnError) {
   EXPECT_THAT(FindLongestPath(PathGraph()), StatusIs(absl::StatusCode::kFailedPrecondition));
   PathGraph graph = Graph({{0, 1, 1}, {1, 2, 1}});

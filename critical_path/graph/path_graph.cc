@@ -26,14 +26,14 @@ int Preference(const Cause& cause) {
 }  // namespace
 
 absl::string_view EdgeTypeName(EdgeType type) {
-  // In the order of EdgeType.
+  // The names in the order of EdgeType.
   constexpr absl::string_view kNames[kNumEdgeTypes] = {
       "operator", "dependency", "kernel_launch_delay", "kernel_kernel_delay", "sync_dependency"};
   return kNames[static_cast<int>(type)];
 }
 
 absl::string_view BoundByName(BoundBy bound_by) {
-  // In the order of BoundBy.
+  // The names in the order of BoundBy.
   constexpr absl::string_view kNames[kNumBoundBy] = {"",
                                                      "cpu_bound",
                                                      "data_loading",

@@ -130,7 +130,7 @@ struct GraphMeeting {
   InstantId instant = 0;
   // What they do together, e.g. "all-reduce psum.7".
   NameId name = 0;
-  // Absent when the trace has no steps.
+  // The step in which they meet; absent when the trace has no steps.
   std::optional<int64_t> step;
 };
 
@@ -149,7 +149,7 @@ struct PathGraph {
   std::vector<GraphEvent> events;
   std::vector<Instant> instants;
   std::vector<GraphEdge> edges;
-  // Empty for the graph of one rank.
+  // Where ranks meet; empty for the graph of one rank.
   std::vector<GraphMeeting> meetings;
 
   // Where the path must end; without it, wherever the longest path ends.

@@ -40,7 +40,7 @@ Repetition FindRepetition(const std::vector<NameId>& names) {
 
 // A stream's work that repeats.
 struct RepeatingWork {
-  // In order of the starts.
+  // The work that repeats, in order of the starts.
   std::vector<GraphEventId> events;
   size_t period = 0;
   // Whether the stream's last work is the last of it.
@@ -101,15 +101,14 @@ int64_t PeriodAt(const Bounds& bounds, int64_t time_ps) {
   return std::upper_bound(bounds.begin(), bounds.end(), time_ps) - bounds.begin() - 1;
 }
 
-}  // namespace
-
-bool MarkPeriods(PathGraph* graph) {
+// Returns by rank when its periods begin; nullopt when work does not repeat, or not alike.
+std::optional<std::map<int64_t, Bounds>> FindPeriods(const PathGraph& graph) {
   // By rank and lane: device work in order of the starts.
   std::map<int64_t, std::map<LaneId, std::vector<GraphEventId>>> ranks;
-  for (GraphEventId id = 0; id < graph->events.size(); ++id) {
-    const GraphEvent& event = graph->events[id];
-    if (event.step != kNoStep) return false;
-    const Lane& lane = graph->lanes[event.lane];
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    const GraphEvent& event = graph.events[id];
+    if (event.step != kNoStep) return std::nullopt;
+    const Lane& lane = graph.lanes[event.lane];
     if (lane.kind == TrackKind::kDevice) ranks[lane.rank][event.lane].push_back(id);
   }
   std::map<int64_t, RepeatingWork> repeating;
@@ -120,32 +119,40 @@ bool MarkPeriods(PathGraph* graph) {
           return a.second.size() < b.second.size();
         })->second;
     std::stable_sort(busiest.begin(), busiest.end(), [&](GraphEventId a, GraphEventId b) {
-      return graph->events[a].start_ps < graph->events[b].start_ps;
+      return graph.events[a].start_ps < graph.events[b].start_ps;
     });
-    std::optional<RepeatingWork> found = FindRepeatingWork(*graph, busiest);
-    if (!found.has_value()) return false;
+    std::optional<RepeatingWork> found = FindRepeatingWork(graph, busiest);
+    if (!found.has_value()) return std::nullopt;
     // All ranks do the same.
     if (idle_ps.empty()) idle_ps.resize(found->period);
     if (found->period != idle_ps.size() ||
         (!repeating.empty() && repeating.begin()->second.events.size() != found->events.size())) {
-      return false;
+      return std::nullopt;
     }
-    AddIdleTimes(*graph, *found, &idle_ps);
+    AddIdleTimes(graph, *found, &idle_ps);
     repeating[rank] = *std::move(found);
   }
-  if (repeating.empty()) return false;
+  if (repeating.empty()) return std::nullopt;
   const size_t phase = std::max_element(idle_ps.begin(), idle_ps.end()) - idle_ps.begin();
   std::map<int64_t, Bounds> bounds;
   for (const auto& [rank, work] : repeating) {
-    bounds[rank] = FindBounds(*graph, work, phase);
+    bounds[rank] = FindBounds(graph, work, phase);
     // One that begins elsewhere than the work may lack a period.
-    if (bounds[rank].size() < kFewestPeriods) return false;
+    if (bounds[rank].size() < kFewestPeriods) return std::nullopt;
   }
+  return bounds;
+}
+
+}  // namespace
+
+bool MarkPeriods(PathGraph* graph) {
+  std::optional<std::map<int64_t, Bounds>> bounds = FindPeriods(*graph);
+  if (!bounds.has_value()) return false;
   std::vector<int64_t> steps(graph->events.size(), kNoStep);
   for (GraphEventId id = 0; id < graph->events.size(); ++id) {
     const Lane& lane = graph->lanes[graph->events[id].lane];
     if (lane.kind != TrackKind::kDevice) continue;
-    steps[id] = PeriodAt(bounds[lane.rank], graph->events[id].start_ps);
+    steps[id] = PeriodAt((*bounds)[lane.rank], graph->events[id].start_ps);
   }
   // What ranks do together, they do in one period.
   std::map<InstantId, std::optional<int64_t>> met;

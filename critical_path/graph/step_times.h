@@ -31,7 +31,7 @@ struct StepTime {
   // Times in ps from the graph's base_ns.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
-  // When the last rank ended it.
+  // When the last rank ended the step.
   int64_t last_end_ps = 0;
 
   int64_t length_ps() const { return end_ps - start_ps; }

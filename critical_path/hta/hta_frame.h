@@ -60,7 +60,7 @@ struct HtaFrame {
   int64_t rank = 0;
   // Unix time of the earliest start, from which all times count.
   int64_t base_ns = 0;
-  // In the order in which HTA has them.
+  // The rows, in the order in which HTA has them.
   std::vector<HtaRow> rows;
   StringPool names;
   // The texts of categories, pids and tids.

@@ -64,7 +64,7 @@ class HtaLaunches {
   // Queue length at each row, as QueueLength returns it.
   std::vector<int64_t> queue_lengths_;
   std::vector<StreamQueue> queues_;
-  // In order of the calls' starts.
+  // All launches, in order of the calls' starts.
   std::vector<Launch> launches_;
   // Position of each row's launch in launches_, or kNoLaunch.
   std::vector<uint32_t> launch_of_row_;

@@ -207,7 +207,7 @@ class BlameFinder {
 
   // What a rank spent its time in on its way to a meeting.
   struct Way {
-    // When it began.
+    // When the way began, in ps from the graph's base_ns.
     int64_t start_ps = 0;
     TimeByOp spent;
     // By op: the longest stretch of it, and the edge that this is.
@@ -365,7 +365,7 @@ class BlameFinder {
   const PathGraph& graph_;
   Blame blame_;
   absl::flat_hash_map<InstantId, size_t> meeting_of_node_;
-  // By position in PathGraph::meetings.
+  // The arrivals at each meeting, by position in PathGraph::meetings.
   std::vector<std::vector<Arrival>> arrivals_;
   // By rank: when it came to meetings, in order of the times.
   std::map<int64_t, std::vector<Arrival>> arrivals_of_rank_;

@@ -65,7 +65,7 @@ struct Blame {
   std::vector<RankBlame> ranks;
 };
 
-// Empty for graphs without meetings.
+// Returns who kept others waiting; nothing for graphs without meetings.
 Blame FindBlame(const PathGraph& graph);
 
 // Returns a line for each row, with a title line.

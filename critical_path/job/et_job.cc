@@ -45,8 +45,8 @@ class EtJobLoader {
     EtGraphReaderOptions reader;
     reader.input = input.files;
     reader.ignore_dangling = true;
-    const std::string groups = absl::StrCat(prefix, ".comm_groups.json");
-    if (found.is_prefix && file_system.Kind(groups).ok()) {
+    const std::string groups = CommGroupsBeside(file_system, prefix);
+    if (found.is_prefix && !groups.empty()) {
       ASSIGN_OR_RETURN(reader.groups, ReadCommGroups(file_system, groups));
     }
     reader.visit = [this](NodeIndex, const ChakraProtoMsg::Node& node) { return AddNode(node); };

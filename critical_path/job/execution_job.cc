@@ -31,6 +31,18 @@ GraphEventId EventOf(const TimedExecution& execution, const std::vector<GraphEve
   return events[same == kNoNodeIndex ? node : same];
 }
 
+// Returns by node whether it launches work.
+std::vector<bool> FindLaunches(const ExecutionGraph& graph) {
+  std::vector<bool> launches(graph.node_count());
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    for (size_t i = 0; i < graph.dependencies(node).size(); ++i) {
+      if (!graph.dependency_kinds(node)[i].Contains(EdgeKind::kLaunch)) continue;
+      launches[graph.dependencies(node)[i]] = true;
+    }
+  }
+  return launches;
+}
+
 // Builds the graph of one rank.
 class RankBuilder {
  public:
@@ -199,7 +211,7 @@ class RankBuilder {
   WindowRows chosen_;
   EventTable table_;
   DeviceDependencies dependencies_;
-  // By row.
+  // What RankEvents has to say of each row.
   std::vector<uint32_t> positions_;
   std::vector<BoundBy> bound_by_;
   std::vector<int64_t> steps_;
@@ -250,13 +262,7 @@ absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
                          __builtin_mul_overflow(span_ns, kPsPerNs, &span_ps))) {
     return absl::OutOfRangeError("the first start and the last end lie over 106 days apart");
   }
-  std::vector<bool> launches(execution.nodes.size());
-  for (NodeIndex node = 0; node < execution.nodes.size(); ++node) {
-    for (size_t i = 0; i < execution.graph.dependencies(node).size(); ++i) {
-      if (!execution.graph.dependency_kinds(node)[i].Contains(EdgeKind::kLaunch)) continue;
-      launches[execution.graph.dependencies(node)[i]] = true;
-    }
-  }
+  const std::vector<bool> launches = FindLaunches(execution.graph);
   JobGraph job;
   job.windows_are_chosen = !windows.empty();
   // By node of the execution: its event in its rank's graph; kNoEvent when it is in no window.

@@ -31,7 +31,7 @@ struct TimedNode {
   int64_t end_ns = 0;
   BoundBy bound_by = BoundBy::kGpuCompute;
   EventCategory category = EventCategory::kUnknown;
-  // Absent when the work belongs to no step.
+  // The step of the work; absent when it belongs to none.
   std::optional<int64_t> step;
   // False for a node that is left out.
   bool is_chosen = true;

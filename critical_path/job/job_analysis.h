@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 From the traces of a job, of any kind, to one graph: that of
-// all its ranks joined where they meet, or that of one rank.
+// SPDX-License-Identifier: Apache-2.0
+// From the traces of a job, of any kind, to one graph: that of all its ranks joined where they
+// meet, or that of one rank.
 #ifndef CRITICAL_PATH_JOB_JOB_ANALYSIS_H_
 #define CRITICAL_PATH_JOB_JOB_ANALYSIS_H_
 

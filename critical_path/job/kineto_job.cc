@@ -31,7 +31,7 @@ struct CollectiveKernels {
 // What stays in memory of a trace.
 struct RankTrace {
   PathGraph graph;
-  // By event of the trace's ProfileCollectives.
+  // The kernels of each collective, by event of the trace's ProfileCollectives.
   std::vector<CollectiveKernels> collectives;
   std::vector<std::string> notes;
 };

@@ -36,7 +36,7 @@ struct RankInstant {
 struct Meeting {
   // What the ranks do together, e.g. "all-reduce psum.7".
   std::string name;
-  // Absent when the trace has no steps.
+  // The step in which they meet; absent when the trace has no steps.
   std::optional<int64_t> step;
   // Starts of the events that are waited for, and ends of those that wait. In an all-reduce both
   // are all members; for the leaf of a broadcast root and leaf are waited for, and the leaf waits.
@@ -53,7 +53,7 @@ struct RankGraph {
 
 // The graphs of a job's ranks, whose times are those of one clock, and where the ranks meet.
 struct JobGraph {
-  // In order of the ranks.
+  // The graphs of the ranks, in order of the ranks.
   std::vector<RankGraph> ranks;
   std::vector<Meeting> meetings;
   // Whether the windows are chosen steps of longer recordings. Then a rank whose window begins

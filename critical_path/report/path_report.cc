@@ -425,7 +425,7 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   const StepTimes steps = FindStepTimes(graph);
   ReportGraph(graph, steps, &report);
   report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
-  const PathBreakdown breakdown = BreakDown(graph, path, steps);
+  const PathBreakdown breakdown = BreakDown(graph, path);
   // What a rank did before its step belongs to the step before.
   const int64_t length_ps = path.length_ps - breakdown.Of(BoundBy::kBeforeStep);
   report.set_length_us(Micros(length_ps));
@@ -461,15 +461,16 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
   what_if->set_changed_events(result.changed_events);
 }
 
-void AddSuggestions(const Schedule& schedule, const ReorderSuggestions& found, PathReport* report) {
+void AddSuggestions(const WhatIfGraph& edited, const ReorderSuggestions& found,
+                    PathReport* report) {
   WhatIfReport* what_if = report->mutable_what_if();
   what_if->set_suggestions_considered(found.candidates);
   what_if->set_suggestions_tried(found.tried);
   for (const ReorderSuggestion& suggestion : found.suggestions) {
     ReorderReport* order = what_if->add_suggestions();
     order->set_edits(suggestion.edits);
-    order->set_moved(std::string(schedule.graph.EventName(suggestion.moved.front())));
-    order->set_before(std::string(schedule.graph.EventName(suggestion.target)));
+    order->set_moved(std::string(edited.graph.EventName(suggestion.moved.front())));
+    order->set_before(std::string(edited.graph.EventName(suggestion.target)));
     order->set_moved_events(static_cast<int64_t>(suggestion.moved.size()));
     order->set_gain_us(Micros(suggestion.gain_ps));
   }

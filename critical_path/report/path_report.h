@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A critical path as a report: JSON, text and comma-separated values; and a measured and an edited
-// schedule side by side.
+// run side by side.
 #ifndef CRITICAL_PATH_REPORT_PATH_REPORT_H_
 #define CRITICAL_PATH_REPORT_PATH_REPORT_H_
 
@@ -27,7 +27,7 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
 void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
                const PathReport& measured, PathReport* report);
 
-void AddSuggestions(const Schedule& schedule, const ReorderSuggestions& found, PathReport* report);
+void AddSuggestions(const WhatIfGraph& edited, const ReorderSuggestions& found, PathReport* report);
 
 // Returns the report as text for people.
 std::string FormatPathReport(const PathReport& report);

@@ -33,7 +33,7 @@ PathReport Report(const std::string& text) {
   EXPECT_OK(edits);
   absl::StatusOr<WhatIfResult> result = WhatIf(measured, text);
   EXPECT_OK(result);
-  PathReport report = ReportPath({}, result->schedule.graph, result->path);
+  PathReport report = ReportPath({}, result->edited.graph, result->path);
   AddWhatIf(*edits, *result, ReportPath({}, measured.graph, measured.path), &report);
   return report;
 }
@@ -70,14 +70,14 @@ length                        120.000    60.000    -60.000
 TEST(WhatIfReportTest, ListsSuggestions) {
   PathReport report = Report("scale all 1");
   const MeasuredGraph measured = Step();
-  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
   ReorderSuggestions found;
   found.candidates = found.tried = 3;
-  AddSuggestions(schedule, found, &report);
+  AddSuggestions(edited, found, &report);
   EXPECT_THAT(FormatPathReport(report),
               HasSubstr("no other order of a stream's work makes it shorter (3 of 3 tried)"));
   found.suggestions.push_back({{2}, 0, 7'500'000, "move event=2 before event=0"});
-  AddSuggestions(schedule, found, &report);
+  AddSuggestions(edited, found, &report);
   EXPECT_EQ(report.what_if().suggestions(0).moved(), "k");
   EXPECT_EQ(report.what_if().suggestions(0).gain_us(), 7.5);
   EXPECT_THAT(

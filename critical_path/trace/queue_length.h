@@ -23,7 +23,7 @@ struct StreamQueue {
   // The trace's pid and tid, as it writes them.
   std::string device;
   std::string stream;
-  // In order of time; one for each launch and one for each start.
+  // The lengths in order of time; one for each launch and one for each start.
   std::vector<QueuePoint> points;
 };
 

@@ -394,7 +394,7 @@ class Builder {
   // By the table's names: whether events so called load data, and the graph's name or kNoName.
   const std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
-  // By the graph's names.
+  // What is known of each of the graph's names.
   std::vector<NameTraits> traits_;
   // By lane: its last instant, or kNoInstant.
   std::vector<InstantId> last_instants_;

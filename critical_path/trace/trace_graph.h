@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The graph of what one rank did, in which a window's whole
-// time is explained: its longest path leads from the window's start to its end and is exactly as
-// long as the window.
+// SPDX-License-Identifier: Apache-2.0
+// The graph of what one rank did, in which a window's whole time is explained: its longest path
+// leads from the window's start to its end and is exactly as long as the window.
 //
 //   window start ................................................................. window end
 //   host    |  gap  |--- op ---[launch]---|   gap   |--[synchronize.........]--|   gap   |
@@ -12,17 +12,16 @@
 // spent there. The others weigh nothing. What comes last is found so:
 //
 // - Device work starts after the work before it on its stream, the work that it waited for and the
-//   start of the call, or the end of the operator, that launched it, whichever is last. The time from there to the start is
-//   kernel-kernel or launch overhead. Work that began before the end of what it waits for was begun
-//   from within that.
+//   start of the call, or the end of the operator, that launched it, whichever is last. The time
+//   from there to the start is kernel-kernel or launch overhead. Work that began before the end of
+//   what it waits for was begun from within that.
 // - A call that synchronises, or a blocking copy, ends after the work it waits for if that ended
 //   within the call's last stretch; the rest is the call's return. Otherwise it ends by itself.
 // - Within operators and calls a thread's time is its own.
 // - A thread that was outside of all operators and calls is continued by what its next call is
-// known
-//   to have waited for; else by the last other thread of its process that began and ended operators
-//   entirely within that time: the threads take turns, as those of forward and backward pass do. The
-//   rest is a host gap, time that the trace does not show: Python, most often.
+//   known to have waited for; else by the last other thread of its process that began and ended
+//   operators entirely within that time: the threads take turns, as those of forward and backward
+//   pass do. The rest is a host gap, time that the trace does not show: Python, most often.
 //
 // Streams are those of a device. All kernels of a CUDA graph are launched by the graph's launch.
 // All work launched in the window belongs to it and the window lasts until the last of it has
@@ -58,7 +57,7 @@ struct RankEvents {
   const EventTable* table = nullptr;
   // By row: the place of its event in its file.
   absl::Span<const uint32_t> positions;
-  // Between the table's rows.
+  // What the table's rows waited for.
   const DeviceDependencies* dependencies = nullptr;
   // By row: what its time is spent on, and its step (kNoStep for none). Empty for PyTorch's traces,
   // whose names and annotations tell.

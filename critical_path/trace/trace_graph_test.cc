@@ -490,7 +490,7 @@ TEST(TraceGraphTest, ThePathSpansTheWindowOfAnyTrace) {
 }
 
 // A thread that asks every 100 us whether a collective is over has no part in the graph: with its
-// pauses the schedule could not get shorter.
+// pauses the run could not get shorter.
 TEST(TraceGraphTest, AThreadThatOnlyAsksBoundsNothing) {
   KinetoTrace trace;
   trace.Call("cudaLaunchKernel", 0, 10, 1);

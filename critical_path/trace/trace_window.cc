@@ -95,6 +95,26 @@ constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
 // Two instants for each event, and two more for the window, must have numbers.
 constexpr size_t kMaxRows = std::numeric_limits<InstantId>::max() / 4;
 
+struct Calls {
+  // By row of device work: the call that launched it, or kNoRow.
+  std::vector<EventRow> launch_of_row;
+  // By row: whether it launches work or waits for it, whatever its category.
+  std::vector<bool> is_call;
+};
+
+Calls FindCalls(const EventTable& table, const DeviceDependencies& dependencies) {
+  Calls calls = {std::vector<EventRow>(table.size(), kNoRow), std::vector<bool>(table.size())};
+  for (const DeviceDependency& edge : dependencies.edges) {
+    if (edge.kind == DeviceDependencyKind::kLaunch) {
+      calls.launch_of_row[edge.to] = edge.from;
+      calls.is_call[edge.from] = true;
+    } else if (!IsDeviceWork(table.category(edge.to))) {
+      calls.is_call[edge.to] = true;
+    }
+  }
+  return calls;
+}
+
 }  // namespace
 
 absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table,
@@ -121,18 +141,8 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
                                             const DeviceDependencies& dependencies,
                                             const TraceWindow& window,
                                             const std::vector<bool>& loads_data) {
-  // By row of device work: the call that launched it, or kNoRow.
-  std::vector<EventRow> launch_of_row(table.size(), kNoRow);
-  // By row: whether it launches work or waits for it, whatever its category.
-  std::vector<bool> is_call(table.size());
-  for (const DeviceDependency& edge : dependencies.edges) {
-    if (edge.kind == DeviceDependencyKind::kLaunch) {
-      launch_of_row[edge.to] = edge.from;
-      is_call[edge.from] = true;
-    } else if (!IsDeviceWork(table.category(edge.to))) {
-      is_call[edge.to] = true;
-    }
-  }
+  const Calls calls = FindCalls(table, dependencies);
+  const std::vector<EventRow>& launch_of_row = calls.launch_of_row;
   const std::vector<bool> is_worker = FindWorkers(table, dependencies);
   const auto starts_in_window = [&](EventRow row) {
     return table.start_ps(row) >= window.start_ps && table.start_ps(row) < window.end_ps;
@@ -152,9 +162,9 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
     return absl::OutOfRangeError("the window's work ends more than 106 days after its start");
   }
   const auto is_chosen_on_host = [&](EventRow row) {
-    const bool is_work =
-        (is_worker[table.track_id(row)] && (is_call[row] || IsHostWork(table.category(row)))) ||
-        loads_data[table.name_id(row)];
+    const bool is_work = (is_worker[table.track_id(row)] &&
+                          (calls.is_call[row] || IsHostWork(table.category(row)))) ||
+                         loads_data[table.name_id(row)];
     return is_work && (starts_in_window(row) || (table.start_ps(row) < window.start_ps &&
                                                  table.end_ps(row) > window.start_ps));
   };

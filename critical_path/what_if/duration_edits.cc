@@ -30,9 +30,9 @@ int64_t Rescaled(int64_t part_ps, int64_t whole_ps, int64_t new_whole_ps) {
                        : static_cast<int64_t>(Proportion(part_ps, new_whole_ps, whole_ps));
 }
 
-bool IsOwnTime(const Schedule& schedule, const GraphEdge& edge) {
+bool IsOwnTime(const WhatIfGraph& edited, const GraphEdge& edge) {
   return edge.event != kNoEvent && edge.bound_by != BoundBy::kNothing &&
-         !DelayOf(schedule, edge).has_value();
+         !DelayOf(edited, edge).has_value();
 }
 
 // The part of an event's own time that ends in one instant: the longest of the edges into it that
@@ -45,14 +45,14 @@ struct OwnPart {
 // Calls visit(part, instant, edges) for each part of each event's own time, with all edges into the
 // instant in which the part ends.
 template <typename Visit>
-void VisitOwnParts(const Schedule& schedule, const Visit& visit) {
-  const EdgesByInstant incoming(schedule.graph, &GraphEdge::to);
+void VisitOwnParts(const WhatIfGraph& edited, const Visit& visit) {
+  const EdgesByInstant incoming(edited.graph, &GraphEdge::to);
   std::vector<OwnPart> parts;
-  for (InstantId instant = 0; instant < schedule.graph.instants.size(); ++instant) {
+  for (InstantId instant = 0; instant < edited.graph.instants.size(); ++instant) {
     parts.clear();
     for (EdgeId id : incoming.Of(instant)) {
-      const GraphEdge& edge = schedule.graph.edges[id];
-      if (!IsOwnTime(schedule, edge)) continue;
+      const GraphEdge& edge = edited.graph.edges[id];
+      if (!IsOwnTime(edited, edge)) continue;
       auto part = std::find_if(parts.begin(), parts.end(),
                                [&](const OwnPart& p) { return p.event == edge.event; });
       if (part == parts.end()) part = parts.insert(part, {edge.event, 0});
@@ -63,8 +63,8 @@ void VisitOwnParts(const Schedule& schedule, const Visit& visit) {
 }
 
 // Gives the events these own times, by event; a negative one leaves an event as it is.
-absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* schedule) {
-  const std::vector<int64_t> own_ps = OwnTimes(*schedule);
+absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, WhatIfGraph* edited) {
+  const std::vector<int64_t> own_ps = OwnTimes(*edited);
   // By event: the sum of the parts visited so far, with the old and with the new times. Rounding
   // the sums instead of the parts makes the parts add up.
   std::vector<int64_t> old_sum_ps(own_ps.size()), new_sum_ps(own_ps.size());
@@ -73,23 +73,23 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* sch
     const GraphEventId event = part.event;
     if (durations_ps[event] < 0) return;
     // All the time of an event that had none goes to its end.
-    if (own_ps[event] == 0 && instant != schedule->end_instants[event]) return;
+    if (own_ps[event] == 0 && instant != edited->end_instants[event]) return;
     has_part[event] = true;
     old_sum_ps[event] = SaturatingSum(old_sum_ps[event], part.time_ps);
     const int64_t sum_ps = Rescaled(old_sum_ps[event], own_ps[event], durations_ps[event]);
     const int64_t time_ps = sum_ps - std::exchange(new_sum_ps[event], sum_ps);
     for (EdgeId id : edges) {
-      GraphEdge& edge = schedule->graph.edges[id];
-      if (edge.event != event || !IsOwnTime(*schedule, edge) || schedule->IsFrozen(edge)) continue;
+      GraphEdge& edge = edited->graph.edges[id];
+      if (edge.event != event || !IsOwnTime(*edited, edge) || edited->IsFrozen(edge)) continue;
       edge.weight_ps = Rescaled(edge.weight_ps, part.time_ps, time_ps);
     }
   };
-  VisitOwnParts(*schedule, resize);
+  VisitOwnParts(*edited, resize);
   for (GraphEventId event = 0; event < durations_ps.size(); ++event) {
     if (durations_ps[event] <= 0 || has_part[event]) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("'", Printable(schedule->graph.EventName(event)), "' (event ",
-                     schedule->graph.events[event].position, ") has no time of its own to set"));
+        absl::StrCat("'", Printable(edited->graph.EventName(event)), "' (event ",
+                     edited->graph.events[event].position, ") has no time of its own to set"));
   }
   return absl::OkStatus();
 }
@@ -101,36 +101,36 @@ using OpKey = std::tuple<int64_t, NameId, int64_t, int64_t>;
 // Returns by lane what is the same place on other ranks: the devices, or the n-th of the host's
 // threads in the order in which these began. Stages of a pipeline take forward and backward passes,
 // which are on two threads, in different orders.
-std::vector<int64_t> FindPlaces(const Schedule& schedule, const std::vector<GraphEventId>& order) {
+std::vector<int64_t> FindPlaces(const WhatIfGraph& edited, const std::vector<GraphEventId>& order) {
   constexpr int64_t kNoPlace = -1, kDevice = 0;
-  std::vector<int64_t> places(schedule.graph.lanes.size(), kNoPlace);
+  std::vector<int64_t> places(edited.graph.lanes.size(), kNoPlace);
   std::map<int64_t, int64_t> threads;
   for (const GraphEventId id : order) {
-    int64_t& place = places[schedule.LaneOf(id)];
+    int64_t& place = places[edited.LaneOf(id)];
     if (place != kNoPlace) continue;
-    place = schedule.IsOnDevice(id) ? kDevice : ++threads[schedule.RankOf(id)];
+    place = edited.IsOnDevice(id) ? kDevice : ++threads[edited.RankOf(id)];
   }
   return places;
 }
 
 // Returns the events of each key, in order of rank.
-std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const Schedule& schedule) {
-  const PathGraph& graph = schedule.graph;
+std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const WhatIfGraph& edited) {
+  const PathGraph& graph = edited.graph;
   std::vector<GraphEventId> order;
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
-    if (schedule.start_instants[id] != kNoInstant) order.push_back(id);
+    if (edited.start_instants[id] != kNoInstant) order.push_back(id);
   }
   std::sort(order.begin(), order.end(), [&](GraphEventId a, GraphEventId b) {
-    return std::make_tuple(schedule.RankOf(a), graph.events[a].start_ps, a) <
-           std::make_tuple(schedule.RankOf(b), graph.events[b].start_ps, b);
+    return std::make_tuple(edited.RankOf(a), graph.events[a].start_ps, a) <
+           std::make_tuple(edited.RankOf(b), graph.events[b].start_ps, b);
   });
-  const std::vector<int64_t> places = FindPlaces(schedule, order);
+  const std::vector<int64_t> places = FindPlaces(edited, order);
   std::map<std::tuple<int64_t, int64_t, NameId, int64_t>, int64_t> seen;
   std::map<OpKey, std::vector<GraphEventId>> counterparts;
   for (GraphEventId id : order) {
-    const int64_t place = places[schedule.LaneOf(id)];
+    const int64_t place = places[edited.LaneOf(id)];
     const GraphEvent& event = graph.events[id];
-    const int64_t occurrence = seen[{schedule.RankOf(id), event.step, event.name, place}]++;
+    const int64_t occurrence = seen[{edited.RankOf(id), event.step, event.name, place}]++;
     counterparts[{event.step, event.name, place, occurrence}].push_back(id);
   }
   return counterparts;
@@ -138,22 +138,22 @@ std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const Schedule& sche
 
 // Lowers each delay before an event to the median of those before its counterparts.
 void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterparts,
-                 const EdgesByInstant& incoming, Schedule* schedule) {
-  std::vector<GraphEdge>& edges = schedule->graph.edges;
+                 const EdgesByInstant& incoming, WhatIfGraph* edited) {
+  std::vector<GraphEdge>& edges = edited->graph.edges;
   for (Delay delay : {Delay::kLaunch, Delay::kKernelGap, Delay::kHostGap}) {
     std::vector<int64_t> times_ps;
     for (GraphEventId counterpart : counterparts) {
       std::optional<int64_t> time_ps;
-      for (EdgeId id : incoming.Of(schedule->start_instants[counterpart])) {
-        if (DelayOf(*schedule, edges[id]) != delay) continue;
+      for (EdgeId id : incoming.Of(edited->start_instants[counterpart])) {
+        if (DelayOf(*edited, edges[id]) != delay) continue;
         time_ps = std::max(time_ps.value_or(0), edges[id].weight_ps);
       }
       if (time_ps.has_value()) times_ps.push_back(*time_ps);
     }
     if (times_ps.empty()) continue;
     const int64_t median_ps = LowerMedian(std::move(times_ps));
-    for (EdgeId id : incoming.Of(schedule->start_instants[event])) {
-      if (DelayOf(*schedule, edges[id]) != delay || schedule->IsFrozen(edges[id])) continue;
+    for (EdgeId id : incoming.Of(edited->start_instants[event])) {
+      if (DelayOf(*edited, edges[id]) != delay || edited->IsFrozen(edges[id])) continue;
       edges[id].weight_ps = std::min(edges[id].weight_ps, median_ps);
     }
   }
@@ -161,20 +161,20 @@ void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterpar
 
 }  // namespace
 
-std::vector<int64_t> OwnTimes(const Schedule& schedule) {
-  std::vector<int64_t> times_ps(schedule.graph.events.size());
-  VisitOwnParts(schedule, [&](const OwnPart& part, InstantId, absl::Span<const EdgeId>) {
+std::vector<int64_t> OwnTimes(const WhatIfGraph& edited) {
+  std::vector<int64_t> times_ps(edited.graph.events.size());
+  VisitOwnParts(edited, [&](const OwnPart& part, InstantId, absl::Span<const EdgeId>) {
     times_ps[part.event] = SaturatingSum(times_ps[part.event], part.time_ps);
   });
   return times_ps;
 }
 
-absl::Status ScaleTimes(const Selection& selection, int64_t factor, Schedule* schedule) {
-  for (GraphEdge& edge : schedule->graph.edges) {
+absl::Status ScaleTimes(const Selection& selection, int64_t factor, WhatIfGraph* edited) {
+  for (GraphEdge& edge : edited->graph.edges) {
     const bool is_meant = selection.delay.has_value()
-                              ? IsSelectedDelay(*schedule, selection, edge)
-                              : IsOwnTime(*schedule, edge) && selection.events[edge.event];
-    if (!is_meant || schedule->IsFrozen(edge)) continue;
+                              ? IsSelectedDelay(*edited, selection, edge)
+                              : IsOwnTime(*edited, edge) && selection.events[edge.event];
+    if (!is_meant || edited->IsFrozen(edge)) continue;
     const absl::int128 scaled_ps = Proportion(edge.weight_ps, factor, kFactorOne);
     if (scaled_ps > std::numeric_limits<int64_t>::max()) {
       return absl::OutOfRangeError("a time would be longer than 106 days");
@@ -184,39 +184,38 @@ absl::Status ScaleTimes(const Selection& selection, int64_t factor, Schedule* sc
   return absl::OkStatus();
 }
 
-absl::Status SetTimes(const Selection& selection, int64_t duration_ps, Schedule* schedule) {
+absl::Status SetTimes(const Selection& selection, int64_t duration_ps, WhatIfGraph* edited) {
   if (selection.delay.has_value()) {
-    for (GraphEdge& edge : schedule->graph.edges) {
-      if (!schedule->IsFrozen(edge) && IsSelectedDelay(*schedule, selection, edge)) {
+    for (GraphEdge& edge : edited->graph.edges) {
+      if (!edited->IsFrozen(edge) && IsSelectedDelay(*edited, selection, edge)) {
         edge.weight_ps = duration_ps;
       }
     }
     return absl::OkStatus();
   }
-  std::vector<int64_t> durations_ps(schedule->graph.events.size(), -1);
+  std::vector<int64_t> durations_ps(edited->graph.events.size(), -1);
   for (GraphEventId event : selection.ToVector()) durations_ps[event] = duration_ps;
-  return SetOwnTimes(durations_ps, schedule);
+  return SetOwnTimes(durations_ps, edited);
 }
 
-absl::StatusOr<int64_t> LevelRank(int64_t rank, Schedule* schedule) {
+absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
   std::set<int64_t> ranks;
-  for (const Lane& lane : schedule->graph.lanes) ranks.insert(lane.rank);
+  for (const Lane& lane : edited->graph.lanes) ranks.insert(lane.rank);
   if (ranks.count(rank) == 0 || ranks.size() < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank, " cannot be levelled with others; there are the ranks ",
                      absl::StrJoin(ranks, ", "), "; traces of several ranks are needed"));
   }
-  const std::vector<bool> communicates = FindCommunication(*schedule);
-  const std::vector<int64_t> own_ps = OwnTimes(*schedule);
-  const EdgesByInstant incoming(schedule->graph, &GraphEdge::to);
+  const std::vector<bool> communicates = FindCommunication(*edited);
+  const std::vector<int64_t> own_ps = OwnTimes(*edited);
+  const EdgesByInstant incoming(edited->graph, &GraphEdge::to);
   // By event: its own time after levelling; -1 when it stays.
   std::vector<int64_t> new_own_ps(own_ps.size(), -1);
   int64_t matched = 0;
-  std::map<OpKey, std::vector<GraphEventId>> counterparts = FindCounterparts(*schedule);
+  std::map<OpKey, std::vector<GraphEventId>> counterparts = FindCounterparts(*edited);
   for (auto& [key, others] : counterparts) {
-    const auto of_rank = std::find_if(others.begin(), others.end(), [&](GraphEventId id) {
-      return schedule->RankOf(id) == rank;
-    });
+    const auto of_rank = std::find_if(others.begin(), others.end(),
+                                      [&](GraphEventId id) { return edited->RankOf(id) == rank; });
     if (of_rank == others.end() || others.size() == 1) continue;
     const GraphEventId mine = *of_rank;
     others.erase(of_rank);
@@ -227,13 +226,13 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, Schedule* schedule) {
       const int64_t median_ps = LowerMedian(std::move(times_ps));
       if (median_ps < own_ps[mine]) new_own_ps[mine] = median_ps;
     }
-    LevelDelays(mine, others, incoming, schedule);
+    LevelDelays(mine, others, incoming, edited);
   }
   if (matched == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("no event of rank ", rank, " occurs on another rank"));
   }
-  RETURN_IF_ERROR(SetOwnTimes(new_own_ps, schedule));
+  RETURN_IF_ERROR(SetOwnTimes(new_own_ps, edited));
   return matched;
 }
 

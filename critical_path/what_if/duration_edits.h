@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other times for the events and delays of a schedule. An event's own time is that which is booked
-// on it: not that of the events within it, nor the delay before it.
+// Other times for the events and delays of a what-if graph. An event's own time is that which is
+// booked on it: not that of the events within it, nor the delay before it.
 #ifndef CRITICAL_PATH_WHAT_IF_DURATION_EDITS_H_
 #define CRITICAL_PATH_WHAT_IF_DURATION_EDITS_H_
 
@@ -10,20 +10,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "critical_path/what_if/event_index.h"
-#include "critical_path/what_if/schedule.h"
+#include "critical_path/what_if/what_if_graph.h"
 
 namespace meridian {
 
 // Returns each event's own time. An instant that waits for several things has its time once.
-std::vector<int64_t> OwnTimes(const Schedule& schedule);
+std::vector<int64_t> OwnTimes(const WhatIfGraph& edited);
 
 // Multiplies the times of the selection with a factor in millionths. OutOfRange when a time becomes
 // longer than 106 days.
-absl::Status ScaleTimes(const Selection& selection, int64_t factor, Schedule* schedule);
+absl::Status ScaleTimes(const Selection& selection, int64_t factor, WhatIfGraph* edited);
 
 // Gives each delay, or the own time of each event, that length; an event that others interrupt
 // keeps the proportions of its parts. FailedPrecondition for an event without an own part.
-absl::Status SetTimes(const Selection& selection, int64_t duration_ps, Schedule* schedule);
+absl::Status SetTimes(const Selection& selection, int64_t duration_ps, WhatIfGraph* edited);
 
 // Makes one rank not slower than the others:
 //
@@ -36,12 +36,12 @@ absl::Status SetTimes(const Selection& selection, int64_t duration_ps, Schedule*
 // counterpart on another rank is the event of the same name and step, on a device or on the same
 // one of the host's threads, that has as many of these before it; the median of an even number is
 // the lower of the middle two. What communicates keeps its time, which is that of the network and
-// of the other ranks. Waiting for the slow rank need not be removed: the schedule is run again, and
+// of the other ranks. Waiting for the slow rank need not be removed: the graph is run again, and
 // nobody waits then.
 //
-// Returns how many events of the rank have a counterpart. InvalidArgument when the schedule has no
+// Returns how many events of the rank have a counterpart. InvalidArgument when the graph has no
 // other rank, or no event of the rank has a counterpart.
-absl::StatusOr<int64_t> LevelRank(int64_t rank, Schedule* schedule);
+absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited);
 
 }  // namespace meridian
 

@@ -37,11 +37,11 @@ MeasuredGraph Step() {
 
 TEST(DurationEditsTest, OwnTimeIsThatOfTheEventAlone) {
   const MeasuredGraph measured = Step();
-  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
-  const std::vector<int64_t> own_ps = OwnTimes(schedule);
+  const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
+  const std::vector<int64_t> own_ps = OwnTimes(edited);
   std::vector<std::string> own;
   for (GraphEventId id = 0; id < own_ps.size(); ++id) {
-    own.push_back(absl::StrCat(schedule.graph.EventName(id), " ", own_ps[id] / 1'000'000));
+    own.push_back(absl::StrCat(edited.graph.EventName(id), " ", own_ps[id] / 1'000'000));
   }
   // The synchronisation's own time is its return; the rest was waiting.
   EXPECT_THAT(own, ElementsAre("A 70", "inner 25", "cudaLaunchKernel 5", "cudaStreamSynchronize 10",
@@ -58,7 +58,7 @@ TEST(DurationEditsTest, SetKeepsTheProportionsOfTheParts) {
     const MeasuredGraph measured = Step();
     ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(measured, edit));
     ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(edit));
-    EXPECT_EQ(OwnTimes(result.schedule)[0], edits[0].duration_ps);
+    EXPECT_EQ(OwnTimes(result.edited)[0], edits[0].duration_ps);
   }
 }
 

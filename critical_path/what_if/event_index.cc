@@ -22,7 +22,7 @@ using Field = Condition::Field;
 constexpr size_t kListedNames = 8;
 constexpr size_t kListedCharacters = 60;
 
-// In the order of Delay.
+// The names of delays, in the order of Delay.
 constexpr absl::string_view kDelays[] = {"launch", "kernel_gap", "host_gap"};
 constexpr absl::string_view kGroups[] = {"host", "device", "communication", "compute"};
 
@@ -33,27 +33,27 @@ std::string ListCategories(const PathGraph& graph) {
 }
 
 // Returns by event whether it has instants, or time is booked on it.
-std::vector<bool> FindExisting(const Schedule& schedule) {
-  std::vector<bool> exists(schedule.graph.events.size());
+std::vector<bool> FindExisting(const WhatIfGraph& edited) {
+  std::vector<bool> exists(edited.graph.events.size());
   for (GraphEventId id = 0; id < exists.size(); ++id) {
-    exists[id] = schedule.start_instants[id] != kNoInstant;
+    exists[id] = edited.start_instants[id] != kNoInstant;
   }
-  for (const GraphEdge& edge : schedule.graph.edges) {
+  for (const GraphEdge& edge : edited.graph.edges) {
     if (edge.event != kNoEvent) exists[edge.event] = true;
   }
   return exists;
 }
 
 // Finds the events around others by the order of lanes, which edits keep; times are wrong until the
-// schedule is run.
-void NestByOrder(const Schedule& schedule, std::vector<GraphEventId>* parents) {
-  const PathGraph& graph = schedule.graph;
+// graph is run.
+void NestByOrder(const WhatIfGraph& edited, std::vector<GraphEventId>* parents) {
+  const PathGraph& graph = edited.graph;
   // By event: the place of its end in its lane's order.
   std::vector<size_t> ends(graph.events.size());
   std::vector<GraphEventId> open;
   for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
     if (graph.lanes[lane].kind == TrackKind::kDevice) continue;
-    const std::vector<InstantId>& instants = schedule.lane_order[lane];
+    const std::vector<InstantId>& instants = edited.lane_order[lane];
     for (size_t i = 0; i < instants.size(); ++i) {
       const Instant& instant = graph.instants[instants[i]];
       if (!instant.is_start) ends[instant.event] = i;
@@ -71,11 +71,11 @@ void NestByOrder(const Schedule& schedule, std::vector<GraphEventId>* parents) {
 
 // Finds the events around others by time: for HTA's graphs, which have no order and whose events no
 // edit adds or moves.
-void NestByTime(const Schedule& schedule, std::vector<GraphEventId>* parents) {
-  const PathGraph& graph = schedule.graph;
+void NestByTime(const WhatIfGraph& edited, std::vector<GraphEventId>* parents) {
+  const PathGraph& graph = edited.graph;
   std::vector<GraphEventId> order;
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
-    if (!schedule.IsOnDevice(id)) order.push_back(id);
+    if (!edited.IsOnDevice(id)) order.push_back(id);
   }
   const auto key = [&](GraphEventId id) {
     const GraphEvent& event = graph.events[id];
@@ -98,27 +98,27 @@ void NestByTime(const Schedule& schedule, std::vector<GraphEventId>* parents) {
 }
 
 // Returns what EventIndex::Parent returns, by event.
-std::vector<GraphEventId> FindParents(const Schedule& schedule) {
-  const PathGraph& graph = schedule.graph;
+std::vector<GraphEventId> FindParents(const WhatIfGraph& edited) {
+  const PathGraph& graph = edited.graph;
   std::vector<GraphEventId> parents(graph.events.size(), kNoEvent);
-  (schedule.keeps_order() ? NestByOrder : NestByTime)(schedule, &parents);
+  (edited.keeps_order() ? NestByOrder : NestByTime)(edited, &parents);
   for (const GraphEdge& edge : graph.edges) {
     const GraphEventId work = graph.instants[edge.to].event;
     const GraphEventId call = graph.instants[edge.from].event;
     if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
-    if (schedule.IsOnDevice(work) && !schedule.IsOnDevice(call)) parents[work] = call;
+    if (edited.IsOnDevice(work) && !edited.IsOnDevice(call)) parents[work] = call;
   }
   return parents;
 }
 
 // Returns by event whether it is of the one rank and waits for the other.
-std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
+std::vector<bool> FindWaiting(const WhatIfGraph& edited, int64_t waiting_rank,
                               int64_t awaited_rank) {
-  const PathGraph& graph = schedule.graph;
+  const PathGraph& graph = edited.graph;
   std::vector<bool> waits(graph.events.size());
   if (waiting_rank == awaited_rank) return waits;
   const auto is_of_rank = [&](InstantId instant, int64_t rank) {
-    return schedule.IsOfEvent(instant) && schedule.RankOf(graph.instants[instant].event) == rank;
+    return edited.IsOfEvent(instant) && edited.RankOf(graph.instants[instant].event) == rank;
   };
   // Where ranks meet, those that leave wait for all that came: a meeting to which the awaited rank
   // comes stands for it.
@@ -126,7 +126,7 @@ std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
   for (const GraphEdge& edge : graph.edges) {
     if (!is_of_rank(edge.from, awaited_rank)) continue;
     stands_for_rank[edge.from] = true;
-    if (schedule.IsMeeting(edge.to)) stands_for_rank[edge.to] = true;
+    if (edited.IsMeeting(edge.to)) stands_for_rank[edge.to] = true;
   }
   for (const GraphEdge& edge : graph.edges) {
     if (!stands_for_rank[edge.from] || !is_of_rank(edge.to, waiting_rank)) continue;
@@ -136,21 +136,21 @@ std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
 }
 
 // Returns by event whether it communicates with a rank, or is of that rank and communicates.
-std::vector<bool> FindCompany(const Schedule& schedule, int64_t rank) {
-  const PathGraph& graph = schedule.graph;
+std::vector<bool> FindCompany(const WhatIfGraph& edited, int64_t rank) {
+  const PathGraph& graph = edited.graph;
   // Calls visit(meeting, event) for each event that comes to a meeting or leaves it.
   const auto for_each_member = [&](const auto& visit) {
     for (const GraphEdge& edge : graph.edges) {
-      if (schedule.IsMeeting(edge.to) && schedule.IsOfEvent(edge.from)) {
+      if (edited.IsMeeting(edge.to) && edited.IsOfEvent(edge.from)) {
         visit(edge.to, graph.instants[edge.from].event);
-      } else if (schedule.IsMeeting(edge.from) && schedule.IsOfEvent(edge.to)) {
+      } else if (edited.IsMeeting(edge.from) && edited.IsOfEvent(edge.to)) {
         visit(edge.from, graph.instants[edge.to].event);
       }
     }
   };
   std::vector<bool> has_rank(graph.instants.size()), meets(graph.events.size());
   for_each_member([&](InstantId meeting, GraphEventId event) {
-    if (schedule.RankOf(event) == rank) has_rank[meeting] = true;
+    if (edited.RankOf(event) == rank) has_rank[meeting] = true;
   });
   for_each_member([&](InstantId meeting, GraphEventId event) {
     if (has_rank[meeting]) meets[event] = true;
@@ -172,7 +172,7 @@ std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition)
 
 }  // namespace
 
-std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
+std::optional<Delay> DelayOf(const WhatIfGraph& edited, const GraphEdge& edge) {
   // In Chakra traces a gap may be an event.
   if (edge.bound_by == BoundBy::kHostGap) return Delay::kHostGap;
   if (edge.bound_by == BoundBy::kNothing || edge.bound_by == BoundBy::kBeforeStep ||
@@ -181,13 +181,13 @@ std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
   }
   if (edge.type == EdgeType::kKernelLaunchDelay) return Delay::kLaunch;
   if (edge.type == EdgeType::kDependency) return std::nullopt;
-  const bool is_gap = edge.type == EdgeType::kKernelKernelDelay || schedule.IsWorkStart(edge.to);
+  const bool is_gap = edge.type == EdgeType::kKernelKernelDelay || edited.IsWorkStart(edge.to);
   return is_gap ? std::make_optional(Delay::kKernelGap) : std::nullopt;
 }
 
-std::vector<bool> FindCommunication(const Schedule& schedule) {
-  std::vector<bool> communicates(schedule.graph.events.size());
-  for (const GraphEdge& edge : schedule.graph.edges) {
+std::vector<bool> FindCommunication(const WhatIfGraph& edited) {
+  std::vector<bool> communicates(edited.graph.events.size());
+  for (const GraphEdge& edge : edited.graph.edges) {
     const bool is_transfer =
         edge.bound_by == BoundBy::kGpuCommunication || edge.bound_by == BoundBy::kOtherRanks;
     if (is_transfer && edge.event != kNoEvent) communicates[edge.event] = true;
@@ -203,18 +203,18 @@ std::vector<GraphEventId> Selection::ToVector() const {
   return ids;
 }
 
-bool IsSelectedDelay(const Schedule& schedule, const Selection& selection, const GraphEdge& edge) {
-  const GraphEventId event = schedule.graph.instants[edge.to].event;
-  return DelayOf(schedule, edge) == selection.delay &&
+bool IsSelectedDelay(const WhatIfGraph& edited, const Selection& selection, const GraphEdge& edge) {
+  const GraphEventId event = edited.graph.instants[edge.to].event;
+  return DelayOf(edited, edge) == selection.delay &&
          (event == kNoEvent ? selection.includes_window_end : selection.events[event]);
 }
 
-EventIndex::EventIndex(const Schedule& schedule)
-    : schedule_(schedule),
-      graph_(schedule.graph),
-      exists_(FindExisting(schedule)),
-      parents_(FindParents(schedule)),
-      communicates_(FindCommunication(schedule)) {}
+EventIndex::EventIndex(const WhatIfGraph& edited)
+    : edited_(edited),
+      graph_(edited.graph),
+      exists_(FindExisting(edited)),
+      parents_(FindParents(edited)),
+      communicates_(FindCommunication(edited)) {}
 
 absl::Status EventIndex::RestrictToCategory(const std::string& category,
                                             Selection* selection) const {
@@ -241,7 +241,7 @@ absl::Status EventIndex::RestrictToCategory(const std::string& category,
                      "; of delays: ", absl::StrJoin(kDelays, ", ")));
   }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    const bool on_device = schedule_.IsOnDevice(id);
+    const bool on_device = edited_.IsOnDevice(id);
     const bool belongs = is_known ? EventCategoryName(graph_.events[id].category) == category
                          : category == "host"          ? !on_device
                          : category == "device"        ? on_device
@@ -273,11 +273,11 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
     }
     case Field::kLink: {
       const std::vector<bool> waits =
-          FindWaiting(schedule_, condition.waiting_rank, condition.number);
+          FindWaiting(edited_, condition.waiting_rank, condition.number);
       return keep_if([&](GraphEventId id) { return waits[id]; });
     }
     case Field::kWith: {
-      const std::vector<bool> meets = FindCompany(schedule_, condition.number);
+      const std::vector<bool> meets = FindCompany(edited_, condition.number);
       return keep_if([&](GraphEventId id) { return meets[id]; });
     }
     case Field::kRank:
@@ -339,7 +339,7 @@ absl::StatusOr<Selection> EventIndex::Select(const Selector& selector) const {
   selection.count = selection.delay.has_value()
                         ? std::count_if(graph_.edges.begin(), graph_.edges.end(),
                                         [&](const GraphEdge& edge) {
-                                          return IsSelectedDelay(schedule_, selection, edge);
+                                          return IsSelectedDelay(edited_, selection, edge);
                                         })
                         : std::count(selection.events.begin(), selection.events.end(), true);
   if (selection.count == 0) {
@@ -356,12 +356,12 @@ absl::StatusOr<Selection> EventIndex::SelectEvents(const Selector& selector) con
         absl::StrCat(selector.text, " means delays; expected events"));
   }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    if (schedule_.start_instants[id] == kNoInstant) selection.events[id] = false;
+    if (edited_.start_instants[id] == kNoInstant) selection.events[id] = false;
   }
   selection.count = std::count(selection.events.begin(), selection.events.end(), true);
   if (selection.count == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(selector.text, " means only events that are no part of the schedule"));
+        absl::StrCat(selector.text, " means only events that the graph does not time"));
   }
   return selection;
 }

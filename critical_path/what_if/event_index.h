@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which events and delays of a schedule an edit's conditions mean.
+// Which events and delays of a what-if graph an edit's conditions mean.
 //
 // Categories are those of events (cpu_op, runtime_api, kernel, memcpy, ...: event_category.h) and
 //
@@ -19,18 +19,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "critical_path/what_if/schedule.h"
 #include "critical_path/what_if/what_if_edits.h"
+#include "critical_path/what_if/what_if_graph.h"
 
 namespace meridian {
 
 enum class Delay : uint8_t { kLaunch, kKernelGap, kHostGap };
 
 // Returns which delay an edge is; nullopt when it stands for no time, or for an event's own.
-std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge);
+std::optional<Delay> DelayOf(const WhatIfGraph& edited, const GraphEdge& edge);
 
 // Returns for each event whether it moves data between ranks.
-std::vector<bool> FindCommunication(const Schedule& schedule);
+std::vector<bool> FindCommunication(const WhatIfGraph& edited);
 
 // What conditions mean: events, or the delays before them.
 struct Selection {
@@ -48,12 +48,12 @@ struct Selection {
 };
 
 // True for an edge whose delay is meant by a selection of delays.
-bool IsSelectedDelay(const Schedule& schedule, const Selection& selection, const GraphEdge& edge);
+bool IsSelectedDelay(const WhatIfGraph& edited, const Selection& selection, const GraphEdge& edge);
 
-// Finds events by conditions, in a schedule as it was when this was made.
+// Finds events by conditions, in a graph as it was when this was made.
 class EventIndex {
  public:
-  explicit EventIndex(const Schedule& schedule);
+  explicit EventIndex(const WhatIfGraph& edited);
 
   // Returns the event around it on its thread, or the call that launched it if it is device work;
   // kNoEvent when there is none.
@@ -71,7 +71,7 @@ class EventIndex {
   absl::Status RestrictToCategory(const std::string& category, Selection* selection) const;
   std::string DescribeCandidates(const Selector& selector) const;
 
-  const Schedule& schedule_;
+  const WhatIfGraph& edited_;
   const PathGraph& graph_;
   // By event: whether it has instants, or time is booked on it; others were removed.
   const std::vector<bool> exists_;

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // aten::linear calls aten::mm, which launches gemm; a copy and a collective are launched outside.
-Schedule Step() {
+WhatIfGraph Step() {
   KinetoTrace trace;
   trace.Op("aten::linear", 0, 100);                         // 0
   trace.Op("aten::mm", 10, 50);                             // 1
@@ -32,21 +32,21 @@ Schedule Step() {
   trace.Work("gpu_memcpy", "Memcpy HtoD", 120, 10, 7, 2);   // 6
   trace.Kernel("ncclDevKernel_AllGather", 140, 30, 20, 3);  // 7
   const MeasuredGraph measured = MeasureTrace(trace);
-  return BuildSchedule(measured.graph, measured.path);
+  return MakeWhatIfGraph(measured.graph, measured.path);
 }
 
 // The places in the file of what the conditions mean, or why they mean nothing.
 std::vector<int64_t> Places(const std::string& conditions) {
-  const Schedule schedule = Step();
+  const WhatIfGraph edited = Step();
   absl::StatusOr<std::vector<WhatIfEdit>> edits =
       ParseWhatIfEdits(absl::StrCat("remove ", conditions));
   EXPECT_OK(edits);
-  const absl::StatusOr<Selection> selection = EventIndex(schedule).Select((*edits)[0].subject);
+  const absl::StatusOr<Selection> selection = EventIndex(edited).Select((*edits)[0].subject);
   EXPECT_OK(selection);
   std::vector<int64_t> places;
   if (!selection.ok()) return places;
   for (GraphEventId id : selection->ToVector()) {
-    places.push_back(schedule.graph.events[id].position);
+    places.push_back(edited.graph.events[id].position);
   }
   std::sort(places.begin(), places.end());
   EXPECT_EQ(selection->count, static_cast<int64_t>(places.size()));
@@ -83,8 +83,8 @@ TEST(EventIndexTest, SelectsByPlace) {
 }
 
 TEST(EventIndexTest, SelectsDelaysByWhatFollows) {
-  const Schedule schedule = Step();
-  const EventIndex index(schedule);
+  const WhatIfGraph edited = Step();
+  const EventIndex index(edited);
   const auto count = [&](const std::string& conditions) {
     const auto edits = ParseWhatIfEdits(absl::StrCat("scale ", conditions, " 2"));
     EXPECT_OK(edits);
@@ -100,10 +100,10 @@ TEST(EventIndexTest, SelectsDelaysByWhatFollows) {
 }
 
 TEST(EventIndexTest, DelaysAreNoEvents) {
-  const Schedule schedule = Step();
+  const WhatIfGraph edited = Step();
   ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits,
                        ParseWhatIfEdits("remove category=host_gap"));
-  EXPECT_THAT(std::string(EventIndex(schedule).SelectEvents(edits[0].subject).status().message()),
+  EXPECT_THAT(std::string(EventIndex(edited).SelectEvents(edits[0].subject).status().message()),
               HasSubstr("category=host_gap means delays; expected events"));
 }
 
@@ -112,8 +112,8 @@ TEST(EventIndexTest, AMeetingOfManyRanksCostsNoMoreThanItsEdges) {
   constexpr int kRanks = 20'000;
   const MeasuredGraph measured =
       MeasureGraph(AllReduceJob(std::vector<RankTimes>(kRanks, {1, 2, 3})));
-  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
-  const EventIndex index(schedule);
+  const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
+  const EventIndex index(edited);
   ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits,
                        ParseWhatIfEdits("remove link=0->19999; remove rank=7"));
   // The all-reduce of the last rank; an op and an all-reduce.

@@ -114,10 +114,10 @@ TEST(RankLevelingTest, CounterpartsAreOfTheSameStepAndThread) {
     graph.AddUntimed(EndInstant(id), *graph.end_instant, EdgeType::kDependency);
   }
   const MeasuredGraph measured = MeasureGraph(std::move(graph));
-  Schedule schedule = BuildSchedule(measured.graph, measured.path);
-  ASSERT_OK_AND_ASSIGN(const int64_t matched, LevelRank(1, &schedule));
+  WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
+  ASSERT_OK_AND_ASSIGN(const int64_t matched, LevelRank(1, &edited));
   EXPECT_EQ(matched, 3);
-  const std::vector<int64_t> own_ps = OwnTimes(schedule);
+  const std::vector<int64_t> own_ps = OwnTimes(edited);
   EXPECT_EQ(own_ps[3], 1'000'000);
   // Its op of step 2 takes what that of rank 0's first thread does, not 50 us.
   EXPECT_EQ(own_ps[4], 2'000'000);

@@ -34,8 +34,8 @@ struct Candidate {
 
 class Suggester {
  public:
-  Suggester(const Schedule& schedule, const CriticalPath& path)
-      : schedule_(schedule), graph_(schedule.graph), path_(path) {}
+  Suggester(const WhatIfGraph& edited, const CriticalPath& path)
+      : edited_(edited), graph_(edited.graph), path_(path) {}
 
   absl::StatusOr<ReorderSuggestions> Suggest(int64_t max_replays) {
     FindWork();
@@ -64,7 +64,7 @@ class Suggester {
     places_.resize(graph_.events.size());
     for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
       if (graph_.lanes[lane].kind != TrackKind::kDevice) continue;
-      for (InstantId instant : schedule_.lane_order[lane]) {
+      for (InstantId instant : edited_.lane_order[lane]) {
         if (!graph_.instants[instant].is_start) continue;
         places_[graph_.instants[instant].event] = work_[lane].size();
         work_[lane].push_back(graph_.instants[instant].event);
@@ -75,8 +75,8 @@ class Suggester {
   // Returns the stream of work that starts or ends in the instant; nullopt when there is none.
   std::optional<LaneId> StreamOf(InstantId instant) const {
     const GraphEventId event = graph_.instants[instant].event;
-    const bool is_work = schedule_.IsOfEvent(instant) && schedule_.IsOnDevice(event);
-    return is_work ? std::make_optional(schedule_.LaneOf(event)) : std::nullopt;
+    const bool is_work = edited_.IsOfEvent(instant) && edited_.IsOnDevice(event);
+    return is_work ? std::make_optional(edited_.LaneOf(event)) : std::nullopt;
   }
 
   void FindCandidates() {
@@ -136,22 +136,22 @@ class Suggester {
   }
 
   absl::Status Try(const Candidate& candidate) {
-    Schedule schedule;
-    schedule.graph = CopyGraph(graph_);
-    schedule.start_instants = schedule_.start_instants;
-    schedule.end_instants = schedule_.end_instants;
-    schedule.lane_order = schedule_.lane_order;
+    WhatIfGraph edited;
+    edited.graph = CopyGraph(graph_);
+    edited.start_instants = edited_.start_instants;
+    edited.end_instants = edited_.end_instants;
+    edited.lane_order = edited_.lane_order;
     ReorderSuggestion suggestion;
     const std::vector<GraphEventId>& work = work_[candidate.lane];
     suggestion.moved.assign(work.begin() + candidate.moved, work.begin() + candidate.moved_end);
     suggestion.target = work[candidate.jumped];
     // Work that overlaps cannot be moved, and work that depends on what it would jump over waits in
     // a circle.
-    if (!MoveOnLane(suggestion.moved, suggestion.target, /*before=*/true, &schedule).ok()) {
+    if (!MoveOnLane(suggestion.moved, suggestion.target, /*before=*/true, &edited).ok()) {
       return absl::OkStatus();
     }
-    const absl::StatusOr<std::vector<int64_t>> times_ps = SimulateSchedule(schedule.graph);
-    if (absl::IsFailedPrecondition(times_ps.status())) return absl::OkStatus();
+    const absl::StatusOr<std::vector<int64_t>> times_ps = EarliestTimes(edited.graph);
+    if (absl::IsInvalidArgument(times_ps.status())) return absl::OkStatus();
     RETURN_IF_ERROR(times_ps.status());
     suggestion.gain_ps = path_.length_ps - (*times_ps)[*graph_.end_instant];
     if (suggestion.gain_ps <= 0) return absl::OkStatus();
@@ -181,11 +181,11 @@ class Suggester {
         std::all_of(graph_.lanes.begin(), graph_.lanes.end(),
                     [&](const Lane& lane) { return lane.rank == graph_.lanes.front().rank; });
     std::string text = absl::StrCat("event=", graph_.events[id].position);
-    if (!one_rank) absl::StrAppend(&text, " rank=", schedule_.RankOf(id));
+    if (!one_rank) absl::StrAppend(&text, " rank=", edited_.RankOf(id));
     return text;
   }
 
-  const Schedule& schedule_;
+  const WhatIfGraph& edited_;
   const PathGraph& graph_;
   const CriticalPath& path_;
   // By lane: the work of a stream in order.
@@ -198,14 +198,14 @@ class Suggester {
 
 }  // namespace
 
-absl::StatusOr<ReorderSuggestions> SuggestReorderings(const Schedule& schedule,
+absl::StatusOr<ReorderSuggestions> SuggestReorderings(const WhatIfGraph& edited,
                                                       const CriticalPath& path,
                                                       int64_t max_replays) {
-  if (!schedule.keeps_order() || !schedule.graph.end_instant.has_value()) {
+  if (!edited.keeps_order() || !edited.graph.end_instant.has_value()) {
     return absl::InvalidArgumentError(
         "HTA's graph does not keep the order of streams; leave --hta_compatible out");
   }
-  return Suggester(schedule, path).Suggest(max_replays);
+  return Suggester(edited, path).Suggest(max_replays);
 }
 
 }  // namespace meridian

@@ -7,7 +7,7 @@
 // Two patterns on the critical path are tried: where it leaves a stream, because something else
 // waits for work there, that work (alone, or with up to 15 before it) goes before other work that
 // delayed it; and where it comes to a stream that was idle, waiting, the work that comes next goes
-// first. Each try is a replay of the whole schedule.
+// first. Each try is a replay of the whole graph.
 //
 // Work is independent as far as the trace shows: what one kernel reads and another wrote on the
 // same stream is in no trace, so that a suggestion is a question to whoever knows the program.
@@ -20,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "critical_path/graph/critical_path.h"
-#include "critical_path/what_if/schedule.h"
+#include "critical_path/what_if/what_if_graph.h"
 
 namespace meridian {
 
@@ -42,9 +42,9 @@ struct ReorderSuggestions {
   int64_t tried = 0;
 };
 
-// The schedule must keep its lanes' order and have its times (PutTimes). Large graphs
-// are replayed less often than max_replays.
-absl::StatusOr<ReorderSuggestions> SuggestReorderings(const Schedule& schedule,
+// The graph must keep its lanes' order and have its times (PutTimes). Large graphs are replayed
+// less often than max_replays.
+absl::StatusOr<ReorderSuggestions> SuggestReorderings(const WhatIfGraph& edited,
                                                       const CriticalPath& path,
                                                       int64_t max_replays = 300);
 

@@ -20,7 +20,7 @@ ReorderSuggestions Suggest(const MeasuredGraph& measured, int64_t max_replays = 
   absl::StatusOr<WhatIfResult> result = WhatIf(measured, "scale all 1");
   EXPECT_OK(result);
   absl::StatusOr<ReorderSuggestions> suggestions =
-      SuggestReorderings(result->schedule, result->path, max_replays);
+      SuggestReorderings(result->edited, result->path, max_replays);
   EXPECT_OK(suggestions);
   return suggestions.ok() ? *std::move(suggestions) : ReorderSuggestions();
 }

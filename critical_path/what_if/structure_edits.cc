@@ -17,15 +17,16 @@ namespace {
 // How many events all edits together may add: each may double the events.
 constexpr size_t kMaxAddedEvents = 1'000'000;
 
-std::string DescribeEvent(const Schedule& schedule, GraphEventId id) {
-  return absl::StrCat("'", Printable(schedule.graph.EventName(id)), "' (event ",
-                      schedule.graph.events[id].position, ")");
+std::string DescribeEvent(const WhatIfGraph& edited, GraphEventId id) {
+  return absl::StrCat("'", Printable(edited.graph.EventName(id)), "' (event ",
+                      edited.graph.events[id].position, ")");
 }
 
 // An edge from the end of an event to the start of one that waits for it.
-GraphEdge WaitEdge(const Schedule& schedule, GraphEventId from, GraphEventId to, int64_t delay_ps) {
-  const InstantId end = schedule.end_instants[from], start = schedule.start_instants[to];
-  if (!schedule.IsOnDevice(to)) {
+GraphEdge WaitEdge(const WhatIfGraph& edited, GraphEventId from, GraphEventId to,
+                   int64_t delay_ps) {
+  const InstantId end = edited.end_instants[from], start = edited.start_instants[to];
+  if (!edited.IsOnDevice(to)) {
     return {end, start, delay_ps, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap};
   }
   return {end, start, delay_ps, to, EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead};
@@ -41,28 +42,28 @@ using Places = absl::flat_hash_map<InstantId, size_t>;
 
 // Returns the run of an event. InvalidArgument when it holds only one of the instants of another
 // event, which then overlaps with this one.
-absl::StatusOr<Run> FindRun(const Schedule& schedule, const Places& places, GraphEventId event) {
-  const std::vector<InstantId>& order = schedule.lane_order[schedule.LaneOf(event)];
-  const Run run = {places.at(schedule.start_instants[event]),
-                   places.at(schedule.end_instants[event]) + 1};
+absl::StatusOr<Run> FindRun(const WhatIfGraph& edited, const Places& places, GraphEventId event) {
+  const std::vector<InstantId>& order = edited.lane_order[edited.LaneOf(event)];
+  const Run run = {places.at(edited.start_instants[event]),
+                   places.at(edited.end_instants[event]) + 1};
   absl::flat_hash_set<GraphEventId> open;
   for (size_t i = run.begin; i < run.end; ++i) {
-    const Instant& instant = schedule.graph.instants[order[i]];
+    const Instant& instant = edited.graph.instants[order[i]];
     const bool is_whole =
         instant.is_start ? open.insert(instant.event).second : open.erase(instant.event) > 0;
     if (!is_whole) open.insert(kNoEvent);
   }
   if (run.end <= run.begin || !open.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(DescribeEvent(schedule, event),
+        absl::StrCat(DescribeEvent(edited, event),
                      " overlaps with others on its thread or stream and cannot be moved"));
   }
   return run;
 }
 
-absl::Status NotTogether(const Schedule& schedule, GraphEventId a, GraphEventId b) {
+absl::Status NotTogether(const WhatIfGraph& edited, GraphEventId a, GraphEventId b) {
   return absl::InvalidArgumentError(
-      absl::StrCat(DescribeEvent(schedule, a), " and ", DescribeEvent(schedule, b),
+      absl::StrCat(DescribeEvent(edited, a), " and ", DescribeEvent(edited, b),
                    " are not on the same thread or stream, and within the same event"));
 }
 
@@ -70,12 +71,12 @@ using Predecessors = absl::flat_hash_map<InstantId, InstantId>;
 
 // Returns by instant of a lane what it follows there, or kNoInstant: on a stream starts follow the
 // last end.
-Predecessors FindPredecessors(const Schedule& schedule, bool is_device,
+Predecessors FindPredecessors(const WhatIfGraph& edited, bool is_device,
                               const std::vector<InstantId>& order) {
   Predecessors predecessors;
   InstantId before = kNoInstant;
   for (InstantId instant : order) {
-    const bool is_start = schedule.graph.instants[instant].is_start;
+    const bool is_start = edited.graph.instants[instant].is_start;
     if (!is_device || is_start) predecessors[instant] = before;
     if (!is_device || !is_start) before = instant;
   }
@@ -85,8 +86,8 @@ Predecessors FindPredecessors(const Schedule& schedule, bool is_device,
 // Lets calls of the host wait for the same work as before: one that waited for a stream's work
 // waited for all before it, too.
 void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<InstantId>& order,
-                   Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+                   WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   Places places;
   for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
   // Of the work up to some instant in the old order, what comes last in the new order: of the work
@@ -109,8 +110,8 @@ void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<In
   for (GraphEdge& edge : graph.edges) {
     const auto it = last_until.find(edge.from);
     const bool is_host_wait = it != last_until.end() && !graph.instants[edge.from].is_start &&
-                              schedule->IsOfEvent(edge.to) &&
-                              !schedule->IsOnDevice(graph.instants[edge.to].event);
+                              edited->IsOfEvent(edge.to) &&
+                              !edited->IsOnDevice(graph.instants[edge.to].event);
     if (!is_host_wait) continue;
     const auto [staying, leaving] = it->second;
     edge.from = staying != kNoInstant ? staying : leaving;
@@ -122,45 +123,44 @@ void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<In
 }
 
 // Moves the selected work of a stream to a stream of its own.
-void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+void SeparateStream(LaneId lane, const Selection& selection, WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   std::vector<InstantId> leaving, staying;
-  for (InstantId instant : schedule->lane_order[lane]) {
+  for (InstantId instant : edited->lane_order[lane]) {
     (selection.events[graph.instants[instant].event] ? leaving : staying).push_back(instant);
   }
   if (leaving.empty() || staying.empty()) return;
-  ReorderLane(lane, std::move(staying), schedule);
+  ReorderLane(lane, std::move(staying), edited);
   const auto new_lane = static_cast<LaneId>(graph.lanes.size());
   graph.lanes.push_back(graph.lanes[lane]);
   absl::StrAppend(&graph.lanes.back().thread, " overlapped");
-  schedule->lane_order.emplace_back();
+  edited->lane_order.emplace_back();
   for (InstantId instant : leaving) graph.events[graph.instants[instant].event].lane = new_lane;
-  ReorderLane(new_lane, std::move(leaving), schedule);
+  ReorderLane(new_lane, std::move(leaving), edited);
 }
 
 // Lets the first of the awaiting events that starts after each selected one ends wait for it.
 void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& until,
-                    Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+                    WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   std::vector<GraphEventId> awaiting = until.ToVector();
   const auto key = [&](GraphEventId id) {
-    return std::make_pair(schedule->RankOf(id), graph.events[id].start_ps);
+    return std::make_pair(edited->RankOf(id), graph.events[id].start_ps);
   };
   std::stable_sort(awaiting.begin(), awaiting.end(),
                    [&](GraphEventId a, GraphEventId b) { return key(a) < key(b); });
   for (GraphEventId id : selected) {
-    const auto end =
-        std::make_pair(schedule->RankOf(id),
-                       SaturatingSum(graph.events[id].start_ps, graph.events[id].duration_ps));
+    const auto end = std::make_pair(
+        edited->RankOf(id), SaturatingSum(graph.events[id].start_ps, graph.events[id].duration_ps));
     const auto next = std::lower_bound(awaiting.begin(), awaiting.end(), end,
                                        [&](GraphEventId a, const auto& k) { return key(a) < k; });
-    if (next == awaiting.end() || schedule->RankOf(*next) != end.first) continue;
-    graph.edges.push_back(WaitEdge(*schedule, id, *next, /*delay_ps=*/0));
+    if (next == awaiting.end() || edited->RankOf(*next) != end.first) continue;
+    graph.edges.push_back(WaitEdge(*edited, id, *next, /*delay_ps=*/0));
   }
 }
 
 // Adds what runs within, or was launched by, an event to be removed.
-std::vector<bool> WithDescendants(const EventIndex& index, const Schedule& schedule,
+std::vector<bool> WithDescendants(const EventIndex& index, const WhatIfGraph& edited,
                                   const Selection& selection) {
   std::vector<bool> removed = selection.events;
   for (GraphEventId id = 0; id < removed.size(); ++id) {
@@ -168,7 +168,7 @@ std::vector<bool> WithDescendants(const EventIndex& index, const Schedule& sched
          around = index.Parent(around)) {
       removed[id] = selection.events[around];
     }
-    if (schedule.start_instants[id] == kNoInstant) removed[id] = false;
+    if (edited.start_instants[id] == kNoInstant) removed[id] = false;
   }
   return removed;
 }
@@ -188,14 +188,14 @@ struct Removal {
   std::vector<int64_t> carried_ps;
 };
 
-Removal PlanRemoval(std::vector<bool> removed, const Schedule& schedule) {
-  const PathGraph& graph = schedule.graph;
+Removal PlanRemoval(std::vector<bool> removed, const WhatIfGraph& edited) {
+  const PathGraph& graph = edited.graph;
   const size_t count = graph.instants.size();
   Removal removal = {std::move(removed), std::vector<bool>(count),
                      std::vector<InstantId>(count, kNoInstant), std::vector<int64_t>(count)};
   for (InstantId instant = 0; instant < count; ++instant) {
     removal.instants[instant] =
-        schedule.IsOfEvent(instant) && removal.events[graph.instants[instant].event];
+        edited.IsOfEvent(instant) && removal.events[graph.instants[instant].event];
   }
   // By instant that follows a window's start: that start. By removed instant of a thread: the time
   // that leads there and is kept.
@@ -205,14 +205,14 @@ Removal PlanRemoval(std::vector<bool> removed, const Schedule& schedule) {
     const bool is_first = graph.instants[edge.from].event == kNoEvent;
     if (is_first) window_starts[edge.to] = edge.from;
     if (!removal.instants[edge.to]) continue;
-    if (schedule.IsOnDevice(graph.instants[edge.to].event)) continue;
+    if (edited.IsOnDevice(graph.instants[edge.to].event)) continue;
     const bool is_removed_time = edge.event != kNoEvent && removal.events[edge.event];
-    if ((is_first || IsLaneEdge(schedule, edge)) && !is_removed_time) {
+    if ((is_first || IsLaneEdge(edited, edge)) && !is_removed_time) {
       into_ps[edge.to] = SaturatingSum(into_ps[edge.to], edge.weight_ps);
     }
   }
   for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
-    const std::vector<InstantId>& instants = schedule.lane_order[lane];
+    const std::vector<InstantId>& instants = edited.lane_order[lane];
     if (instants.empty()) continue;
     const bool is_device = graph.lanes[lane].kind == TrackKind::kDevice;
     InstantId stand_in = is_device ? kNoInstant : window_starts[instants.front()];
@@ -230,10 +230,10 @@ Removal PlanRemoval(std::vector<bool> removed, const Schedule& schedule) {
   return removal;
 }
 
-void ReplaceEdges(const Removal& removal, Schedule* schedule) {
+void ReplaceEdges(const Removal& removal, WhatIfGraph* edited) {
   std::vector<GraphEdge> edges;
-  edges.reserve(schedule->graph.edges.size());
-  for (GraphEdge edge : schedule->graph.edges) {
+  edges.reserve(edited->graph.edges.size());
+  for (GraphEdge edge : edited->graph.edges) {
     if (removal.instants[edge.to]) continue;
     if (edge.event != kNoEvent && removal.events[edge.event]) {
       // Events that overlap without nesting: this moment is that of the removed one.
@@ -244,36 +244,36 @@ void ReplaceEdges(const Removal& removal, Schedule* schedule) {
     if (removal.instants[edge.from]) {
       // Ranks that meet do not wait for one that does not come.
       const InstantId stand_in = removal.stand_ins[edge.from];
-      if (schedule->IsMeeting(edge.to) || stand_in == kNoInstant) continue;
-      if (IsLaneEdge(*schedule, edge)) {
+      if (edited->IsMeeting(edge.to) || stand_in == kNoInstant) continue;
+      if (IsLaneEdge(*edited, edge)) {
         edge.weight_ps = SaturatingSum(edge.weight_ps, removal.carried_ps[edge.to]);
       }
       edge.from = stand_in;
     }
     edges.push_back(edge);
   }
-  schedule->graph.edges = std::move(edges);
+  edited->graph.edges = std::move(edges);
 }
 
 // Removes the edges out of meetings to which nobody comes any more.
-void CancelMeetings(Schedule* schedule) {
-  std::vector<GraphEdge>& edges = schedule->graph.edges;
-  std::vector<bool> is_awaiting(schedule->graph.instants.size());
+void CancelMeetings(WhatIfGraph* edited) {
+  std::vector<GraphEdge>& edges = edited->graph.edges;
+  std::vector<bool> is_awaiting(edited->graph.instants.size());
   for (const GraphEdge& edge : edges) is_awaiting[edge.to] = true;
   const auto is_cancelled = [&](const GraphEdge& edge) {
-    return schedule->IsMeeting(edge.from) && !is_awaiting[edge.from];
+    return edited->IsMeeting(edge.from) && !is_awaiting[edge.from];
   };
   edges.erase(std::remove_if(edges.begin(), edges.end(), is_cancelled), edges.end());
 }
 
 // Lets each meeting name the event of a rank that still comes, where that of its last one was
 // removed.
-void RenameMeetings(Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+void RenameMeetings(WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   for (const GraphEdge& edge : graph.edges) {
     const GraphEventId met = graph.instants[edge.to].event;
-    if (met == kNoEvent || schedule->start_instants[met] != kNoInstant) continue;
-    if (schedule->IsOfEvent(edge.from))
+    if (met == kNoEvent || edited->start_instants[met] != kNoInstant) continue;
+    if (edited->IsOfEvent(edge.from))
       graph.instants[edge.to].event = graph.instants[edge.from].event;
   }
 }
@@ -299,20 +299,20 @@ void Keep(const std::vector<bool>& is_kept, std::vector<T>* values) {
 
 }  // namespace
 
-bool IsLaneEdge(const Schedule& schedule, const GraphEdge& edge) {
-  if (!schedule.IsOfEvent(edge.from) || !schedule.IsOfEvent(edge.to)) return false;
-  const GraphEventId from = schedule.graph.instants[edge.from].event;
-  const GraphEventId to = schedule.graph.instants[edge.to].event;
-  return schedule.LaneOf(from) == schedule.LaneOf(to) && (from != to || !schedule.IsOnDevice(to));
+bool IsLaneEdge(const WhatIfGraph& edited, const GraphEdge& edge) {
+  if (!edited.IsOfEvent(edge.from) || !edited.IsOfEvent(edge.to)) return false;
+  const GraphEventId from = edited.graph.instants[edge.from].event;
+  const GraphEventId to = edited.graph.instants[edge.to].event;
+  return edited.LaneOf(from) == edited.LaneOf(to) && (from != to || !edited.IsOnDevice(to));
 }
 
-void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+void ReorderLane(LaneId lane, std::vector<InstantId> order, WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   const bool is_device = graph.lanes[lane].kind == TrackKind::kDevice;
-  const std::vector<InstantId>& old_order = schedule->lane_order[lane];
-  if (is_device) KeepHostWaits(old_order, order, schedule);
-  const Predecessors before = FindPredecessors(*schedule, is_device, old_order);
-  const Predecessors after = FindPredecessors(*schedule, is_device, order);
+  const std::vector<InstantId>& old_order = edited->lane_order[lane];
+  if (is_device) KeepHostWaits(old_order, order, edited);
+  const Predecessors before = FindPredecessors(*edited, is_device, old_order);
+  const Predecessors after = FindPredecessors(*edited, is_device, order);
   // By instant that follows another one now: the longest edge from what it followed before, or one
   // of negative time when there is none.
   const GraphEdge none = {0,
@@ -334,7 +334,7 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
       return new_first == kNoInstant;
     }
     const auto it = relinked.find(edge.to);
-    if (it == relinked.end() || !IsLaneEdge(*schedule, edge)) return false;
+    if (it == relinked.end() || !IsLaneEdge(*edited, edge)) return false;
     if (edge.weight_ps > it->second.weight_ps) it->second = edge;
     return true;
   };
@@ -354,11 +354,11 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
     if (is_device) edge.event = graph.instants[instant].event;
     graph.edges.push_back(edge);
   }
-  schedule->lane_order[lane] = std::move(order);
+  edited->lane_order[lane] = std::move(order);
 }
 
-void TidyEdges(Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+void TidyEdges(WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   absl::flat_hash_map<std::pair<InstantId, InstantId>, size_t> places;
   std::vector<GraphEdge> edges;
   edges.reserve(graph.edges.size());
@@ -372,22 +372,22 @@ void TidyEdges(Schedule* schedule) {
   }
   graph.edges = std::move(edges);
   if (!graph.end_instant.has_value()) return;
-  for (const std::vector<InstantId>& instants : schedule->lane_order) {
+  for (const std::vector<InstantId>& instants : edited->lane_order) {
     if (instants.empty() || places.contains({instants.back(), *graph.end_instant})) continue;
     graph.AddUntimed(instants.back(), *graph.end_instant, EdgeType::kDependency);
   }
 }
 
 absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Selection& selection,
-                       Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+                       WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   const std::vector<GraphEventId> anchors = selection.ToVector();
-  if (schedule->added_events + anchors.size() > kMaxAddedEvents) {
+  if (edited->added_events + anchors.size() > kMaxAddedEvents) {
     return absl::OutOfRangeError(absl::StrCat("this adds ", anchors.size(), " events; at most ",
-                                              kMaxAddedEvents - schedule->added_events,
+                                              kMaxAddedEvents - edited->added_events,
                                               " can be added"));
   }
-  schedule->added_events += anchors.size();
+  edited->added_events += anchors.size();
   uint32_t position = 0;
   for (const GraphEvent& event : graph.events) position = std::max(position, event.position);
   const NameId name_id = graph.names.Intern(name);
@@ -396,8 +396,8 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
   absl::flat_hash_map<InstantId, InstantId> added;
   std::vector<GraphEdge> new_edges;
   for (GraphEventId anchor : anchors) {
-    const InstantId before = schedule->end_instants[anchor];
-    const bool is_device = schedule->IsOnDevice(anchor);
+    const InstantId before = edited->end_instants[anchor];
+    const bool is_device = edited->IsOnDevice(anchor);
     const auto id = static_cast<GraphEventId>(graph.events.size());
     GraphEvent event = graph.events[anchor];
     event.name = name_id;
@@ -409,8 +409,8 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     const InstantId end = start + 1;
     graph.instants.push_back({event.start_ps, id, /*is_start=*/true});
     graph.instants.push_back({SaturatingSum(event.start_ps, duration_ps), id, /*is_start=*/false});
-    schedule->start_instants.push_back(start);
-    schedule->end_instants.push_back(end);
+    edited->start_instants.push_back(start);
+    edited->end_instants.push_back(end);
     added[before] = start;
     new_edges.push_back({before, start, 0, kNoEvent,
                          is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency,
@@ -423,7 +423,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     if (it != added.end()) edge.from = it->second + 1;
   }
   graph.edges.insert(graph.edges.end(), new_edges.begin(), new_edges.end());
-  for (std::vector<InstantId>& instants : schedule->lane_order) {
+  for (std::vector<InstantId>& instants : edited->lane_order) {
     std::vector<InstantId> order;
     for (InstantId instant : instants) {
       order.push_back(instant);
@@ -432,22 +432,22 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     }
     instants = std::move(order);
   }
-  TidyEdges(schedule);
+  TidyEdges(edited);
   return absl::OkStatus();
 }
 
-void LinkEvents(GraphEventId from, GraphEventId to, int64_t delay_ps, Schedule* schedule) {
-  schedule->graph.edges.push_back(WaitEdge(*schedule, from, to, delay_ps));
-  TidyEdges(schedule);
+void LinkEvents(GraphEventId from, GraphEventId to, int64_t delay_ps, WhatIfGraph* edited) {
+  edited->graph.edges.push_back(WaitEdge(*edited, from, to, delay_ps));
+  TidyEdges(edited);
 }
 
 absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
-                                     Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+                                     WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   const auto is_meant = [&](const GraphEdge& edge) {
-    if (!schedule->IsOfEvent(edge.from) || !schedule->IsOfEvent(edge.to)) return false;
+    if (!edited->IsOfEvent(edge.from) || !edited->IsOfEvent(edge.to)) return false;
     const GraphEventId tail = graph.instants[edge.from].event, head = graph.instants[edge.to].event;
-    return schedule->LaneOf(tail) != schedule->LaneOf(head) && from.events[tail] && to.events[head];
+    return edited->LaneOf(tail) != edited->LaneOf(head) && from.events[tail] && to.events[head];
   };
   const auto kept = std::remove_if(graph.edges.begin(), graph.edges.end(), is_meant);
   const int64_t count = graph.edges.end() - kept;
@@ -461,29 +461,29 @@ absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
 }
 
 absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>& events,
-                        GraphEventId target, bool before, Schedule* schedule) {
+                        GraphEventId target, bool before, WhatIfGraph* edited) {
   for (GraphEventId event : events) {
-    if (schedule->IsOnDevice(target) || schedule->IsOnDevice(event)) continue;
-    if (index.Parent(event) != index.Parent(target)) return NotTogether(*schedule, event, target);
+    if (edited->IsOnDevice(target) || edited->IsOnDevice(event)) continue;
+    if (index.Parent(event) != index.Parent(target)) return NotTogether(*edited, event, target);
   }
-  return MoveOnLane(events, target, before, schedule);
+  return MoveOnLane(events, target, before, edited);
 }
 
 absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId target, bool before,
-                        Schedule* schedule) {
-  const LaneId lane = schedule->LaneOf(target);
-  const std::vector<InstantId>& order = schedule->lane_order[lane];
+                        WhatIfGraph* edited) {
+  const LaneId lane = edited->LaneOf(target);
+  const std::vector<InstantId>& order = edited->lane_order[lane];
   Places places;
   for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
-  ASSIGN_OR_RETURN(const Run target_run, FindRun(*schedule, places, target));
+  ASSIGN_OR_RETURN(const Run target_run, FindRun(*edited, places, target));
   std::vector<bool> is_moved(order.size());
   for (GraphEventId event : events) {
-    if (schedule->LaneOf(event) != lane) return NotTogether(*schedule, event, target);
-    ASSIGN_OR_RETURN(const Run run, FindRun(*schedule, places, event));
+    if (edited->LaneOf(event) != lane) return NotTogether(*edited, event, target);
+    ASSIGN_OR_RETURN(const Run run, FindRun(*edited, places, event));
     // The one may also lie within the other.
     if (run.begin < target_run.end && target_run.begin < run.end) {
       return absl::InvalidArgumentError(
-          absl::StrCat(DescribeEvent(*schedule, event), " cannot be moved before or after itself"));
+          absl::StrCat(DescribeEvent(*edited, event), " cannot be moved before or after itself"));
     }
     std::fill(is_moved.begin() + run.begin, is_moved.begin() + run.end, true);
   }
@@ -492,64 +492,64 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
   const auto moves = [&](InstantId instant) { return is_moved[places.at(instant)]; };
   std::stable_partition(new_order.begin(), place, [&](InstantId id) { return !moves(id); });
   std::stable_partition(place, new_order.end(), moves);
-  ReorderLane(lane, std::move(new_order), schedule);
-  TidyEdges(schedule);
+  ReorderLane(lane, std::move(new_order), edited);
+  TidyEdges(edited);
   return absl::OkStatus();
 }
 
-absl::Status OverlapEvents(const Selection& selection, const Selection* until, Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
+absl::Status OverlapEvents(const Selection& selection, const Selection* until,
+                           WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
   const std::vector<GraphEventId> selected = selection.ToVector();
   for (GraphEventId id : selected) {
-    if (schedule->IsOnDevice(id)) continue;
+    if (edited->IsOnDevice(id)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        DescribeEvent(*schedule, id), " runs on the host; only device work can be overlapped"));
+        DescribeEvent(*edited, id), " runs on the host; only device work can be overlapped"));
   }
   const size_t lanes = graph.lanes.size();
-  for (LaneId lane = 0; lane < lanes; ++lane) SeparateStream(lane, selection, schedule);
+  for (LaneId lane = 0; lane < lanes; ++lane) SeparateStream(lane, selection, edited);
   const auto is_wait = [&](const GraphEdge& edge) {
-    if (!schedule->IsOfEvent(edge.from) || !schedule->IsWorkStart(edge.to)) return false;
+    if (!edited->IsOfEvent(edge.from) || !edited->IsWorkStart(edge.to)) return false;
     return selection.events[graph.instants[edge.from].event] &&
            !selection.events[graph.instants[edge.to].event];
   };
   graph.edges.erase(std::remove_if(graph.edges.begin(), graph.edges.end(), is_wait),
                     graph.edges.end());
-  if (until != nullptr) AddLastMoments(selected, *until, schedule);
-  TidyEdges(schedule);
+  if (until != nullptr) AddLastMoments(selected, *until, edited);
+  TidyEdges(edited);
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> RemoveEvents(const EventIndex& index, const Selection& selection,
-                                     Schedule* schedule) {
-  std::vector<bool> removed = WithDescendants(index, *schedule, selection);
+                                     WhatIfGraph* edited) {
+  std::vector<bool> removed = WithDescendants(index, *edited, selection);
   const int64_t count = std::count(removed.begin(), removed.end(), true);
-  const std::vector<InstantId>& starts = schedule->start_instants;
+  const std::vector<InstantId>& starts = edited->start_instants;
   const int64_t without_instants = std::count(starts.begin(), starts.end(), kNoInstant);
   if (count + without_instants == static_cast<int64_t>(starts.size())) {
-    return absl::InvalidArgumentError(
-        "this removes every event; nothing would be left to be scheduled");
+    return absl::InvalidArgumentError("this removes every event; nothing would be left to be run");
   }
-  const Removal removal = PlanRemoval(std::move(removed), *schedule);
-  ReplaceEdges(removal, schedule);
-  CancelMeetings(schedule);
-  for (std::vector<InstantId>& instants : schedule->lane_order) {
+  const Removal removal = PlanRemoval(std::move(removed), *edited);
+  ReplaceEdges(removal, edited);
+  CancelMeetings(edited);
+  for (std::vector<InstantId>& instants : edited->lane_order) {
     instants.erase(std::remove_if(instants.begin(), instants.end(),
                                   [&](InstantId instant) { return removal.instants[instant]; }),
                    instants.end());
   }
   for (GraphEventId id = 0; id < removal.events.size(); ++id) {
-    if (removal.events[id]) schedule->start_instants[id] = schedule->end_instants[id] = kNoInstant;
+    if (removal.events[id]) edited->start_instants[id] = edited->end_instants[id] = kNoInstant;
   }
-  TidyEdges(schedule);
+  TidyEdges(edited);
   return count;
 }
 
-void DropRemoved(Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
-  RenameMeetings(schedule);
+void DropRemoved(WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
+  RenameMeetings(edited);
   std::vector<bool> keeps_event(graph.events.size()), keeps_instant(graph.instants.size());
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
-    keeps_event[id] = schedule->start_instants[id] != kNoInstant;
+    keeps_event[id] = edited->start_instants[id] != kNoInstant;
   }
   for (InstantId id = 0; id < graph.instants.size(); ++id) {
     const GraphEventId event = graph.instants[id].event;
@@ -568,7 +568,7 @@ void DropRemoved(Schedule* schedule) {
   const auto event_of = [&](GraphEventId id) { return id == kNoEvent ? kNoEvent : events[id]; };
 
   Keep(keeps_event, &graph.events);
-  for (std::vector<InstantId>* ends : {&schedule->start_instants, &schedule->end_instants}) {
+  for (std::vector<InstantId>* ends : {&edited->start_instants, &edited->end_instants}) {
     Keep(keeps_event, ends);
     for (InstantId& instant : *ends) {
       if (instant != kNoInstant) instant = instants[instant];
@@ -576,7 +576,7 @@ void DropRemoved(Schedule* schedule) {
   }
   Keep(keeps_instant, &graph.instants);
   for (Instant& instant : graph.instants) instant.event = event_of(instant.event);
-  for (std::vector<InstantId>& order : schedule->lane_order) {
+  for (std::vector<InstantId>& order : edited->lane_order) {
     for (InstantId& instant : order) instant = instants[instant];
   }
   graph.meetings.erase(

@@ -90,7 +90,7 @@ TEST(StructureEditsTest, AddsWorkAndOperators) {
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 1us after category=cpu_op"), 153);
 }
 
-// The measured times of what comes after a new event are within it until the schedule is run.
+// The measured times of what comes after a new event are within it until the graph is run.
 TEST(StructureEditsTest, AddingAndRemovingIsNothing) {
   for (const char* anchor : {"A", "inner", "B", "cudaLaunchKernel", "k"}) {
     ASSERT_OK_AND_ASSIGN(const WhatIfResult result,
@@ -106,18 +106,18 @@ TEST(StructureEditsTest, AddingAndRemovingIsNothing) {
 TEST(StructureEditsTest, ManyLongEventsDoNotOverflow) {
   constexpr int64_t kDayPs = int64_t{86'400} * 1'000'000'000'000;
   const MeasuredGraph measured = TwoOperators();
-  Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
   GraphEventId last = 0;
   for (int day = 0; day < 110; ++day) {
     Selection selection;
-    selection.events.resize(schedule.graph.events.size());
+    selection.events.resize(edited.graph.events.size());
     selection.events[last] = true;
     selection.count = 1;
-    ASSERT_OK(AddEvents("x", kDayPs, selection, &schedule));
-    last = static_cast<GraphEventId>(schedule.graph.events.size() - 1);
+    ASSERT_OK(AddEvents("x", kDayPs, selection, &edited));
+    last = static_cast<GraphEventId>(edited.graph.events.size() - 1);
   }
-  EXPECT_EQ(schedule.graph.events[last].start_ps, INT64_MAX);
-  EXPECT_EQ(schedule.graph.instants[schedule.end_instants[last]].time_ps, INT64_MAX);
+  EXPECT_EQ(edited.graph.events[last].start_ps, INT64_MAX);
+  EXPECT_EQ(edited.graph.instants[edited.end_instants[last]].time_ps, INT64_MAX);
 }
 
 TEST(StructureEditsTest, NothingIsWithinANewEvent) {

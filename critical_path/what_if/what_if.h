@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run would be if: edits applied to a measured graph, and its schedule run again.
+// What a run would be if: edits applied to a measured graph, which is then run again.
 #ifndef CRITICAL_PATH_WHAT_IF_WHAT_IF_H_
 #define CRITICAL_PATH_WHAT_IF_WHAT_IF_H_
 
@@ -10,15 +10,15 @@
 #include "absl/types/span.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/what_if/schedule.h"
 #include "critical_path/what_if/what_if_edits.h"
+#include "critical_path/what_if/what_if_graph.h"
 
 namespace meridian {
 
 struct WhatIfResult {
-  // The edited schedule with its new times and without what was removed. HTA's graphs keep their
+  // The edited graph with its new times and without what was removed. HTA's graphs keep their
   // times, since their edges do not explain them.
-  Schedule schedule;
+  WhatIfGraph edited;
   CriticalPath path;
   // By edit: how many events, delays or edges it was applied to.
   std::vector<int64_t> matched;
@@ -26,10 +26,10 @@ struct WhatIfResult {
   int64_t changed_events = 0;
 };
 
-// Applies the edits in order and runs the schedule again. HTA's graphs take scale, set, link and
+// Applies the edits in order and runs the graph again. HTA's graphs take scale, set, link and
 // unlink only. Errors of an edit are InvalidArgument or FailedPrecondition with its line and column
-// (what matches nothing, what removes everything, ...); FailedPrecondition also when events would
-// wait for each other in a circle; OutOfRange for times beyond 13 days.
+// (what matches nothing, what removes everything, ...); InvalidArgument also when events would wait
+// for each other in a circle; OutOfRange for times beyond 13 days.
 absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const CriticalPath& path,
                                        bool hta_compatible, absl::Span<const WhatIfEdit> edits);
 

@@ -28,7 +28,7 @@ constexpr size_t kMaxPatternBytes = 1000;
 constexpr int64_t kMaxPatternMemory = int64_t{8} << 20;
 constexpr int64_t kMaxFactor = 1'000'000 * kFactorOne;
 // A day. int64 picoseconds hold 106 of them, so that sums of edited times may have to saturate
-// (SaturatingSum in schedule.h).
+// (SaturatingSum in what_if_graph.h).
 constexpr int64_t kMaxDurationPs = int64_t{86'400} * 1'000'000'000'000;
 
 struct Token {
@@ -147,7 +147,7 @@ class Lexer {
   size_t line_begin_ = 0;
 };
 
-// In the order of Condition::Field.
+// The names of fields, in the order of Condition::Field.
 constexpr absl::string_view kFieldNames[] = {"name", "within",  "category", "rank",   "link",
                                              "with", "process", "thread",   "stream", "event"};
 
@@ -315,7 +315,7 @@ class EditParser {
 
   absl::Status TakeOperand(absl::string_view operand) {
     if (operand == "CONDITIONS") {
-      return TakeSelector(edit_.subject.text.empty() ? &edit_.subject : &edit_.object);
+      return TakeSelector(edit_.subject.text.empty() ? &edit_.subject : &edit_.object.emplace());
     }
     if (operand == "rank=N") {
       RETURN_IF_ERROR(TakeSelector(&edit_.subject));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to a measured schedule, as people write them: one edit per line, or several with ';'
-// between, and comments from '#' to the end of the line.
+// Changes to a measured run, and the language in which people write them: one edit per line, or
+// several with ';' between, and comments from '#' to the end of the line.
 //
 //   scale   name=~"AllReduce" 0.5                  own time times 0.5
 //   set     category=launch 0us                    own time, or delay, of each
@@ -32,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,17 +69,18 @@ struct Condition {
   std::shared_ptr<const re2::RE2> pattern;
   // The number of a rank or an event; for a link the rank that is waited for.
   int64_t number = 0;
-  // Only for a link: the rank that waits.
+  // The rank that waits; only for a link.
   int64_t waiting_rank = 0;
 };
 
 struct Selector {
   // All of them must hold. Empty for `all`.
   std::vector<Condition> conditions;
-  // The conditions as written.
+  // The conditions as written, for messages; empty for what nobody wrote.
   std::string text;
 };
 
+// An edit. The command's are parsed from text; the program's own are made as they are.
 struct WhatIfEdit {
   enum class Kind : uint8_t {
     kScale,
@@ -93,25 +95,27 @@ struct WhatIfEdit {
     kLevel,
   };
   Kind kind = Kind::kScale;
+  // What is edited; for level a single condition on the rank.
+  Selector subject;
+  // What `to`, `before`, `after` or `until` names; absent when nothing is named.
+  std::optional<Selector> object;
+
+  // The factor of scale, in millionths.
+  int64_t factor = kFactorOne;
+  // The duration of set and add, or the delay of link.
+  int64_t duration_ps = 0;
+  // The name of the event that add makes.
+  std::string name;
+
   // The edit as written, without comment, and where it begins; lines and columns count from 1.
+  // Empty and 0 for what nobody wrote.
   std::string text;
   int line = 0;
   int column = 0;
-
-  Selector subject;
-  // What `to`, `before`, `after` or `until` names; its text is empty when nothing is named.
-  Selector object;
-
-  // Only for scale, in millionths.
-  int64_t factor = kFactorOne;
-  // Only for set, add and link.
-  int64_t duration_ps = 0;
-  // Only for add: the new event's name.
-  std::string name;
 };
 
-// Returns the edits in order, at least one. Errors are InvalidArgument: "line:column: reason; what
-// was expected".
+// Returns the edits of a text in order, at least one. Errors are InvalidArgument: "line:column:
+// reason; what was expected".
 absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text);
 
 }  // namespace meridian

@@ -78,13 +78,13 @@ scale link=0->12 2)"));
   EXPECT_EQ(edits[1].name, "pre fetch");
   EXPECT_EQ(edits[1].duration_ps, 40'000'000);
   EXPECT_EQ(edits[1].subject.conditions[0].number, 17);
-  EXPECT_EQ(edits[2].object.conditions[0].number, 40);
+  EXPECT_EQ(edits[2].object->conditions[0].number, 40);
   EXPECT_EQ(edits[2].duration_ps, 5'000'000);
   EXPECT_EQ(edits[3].column, 32);
-  EXPECT_EQ(edits[4].object.conditions[0].value, "a \"b\" # c;");
+  EXPECT_EQ(edits[4].object->conditions[0].value, "a \"b\" # c;");
   EXPECT_EQ(edits[4].column, 3);
-  EXPECT_EQ(edits[7].object.text, "");
-  EXPECT_EQ(edits[8].object.text, "thread=9");
+  EXPECT_FALSE(edits[7].object.has_value());
+  EXPECT_EQ(edits[8].object->text, "thread=9");
   EXPECT_EQ(edits[10].subject.conditions[0].number, 0);
   EXPECT_EQ(edits[10].subject.conditions[0].waiting_rank, 12);
 }

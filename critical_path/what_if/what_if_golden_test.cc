@@ -1,5 +1,5 @@
 // What-ifs on real traces: those whose result HTA 0.6.1 defines (../shared/golden) equal it, and a
-// schedule that is run again without a change takes the measured time, event by event.
+// graph that is run again without a change takes the measured time, event by event.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -120,18 +120,18 @@ void ExpectSameWithoutAChange(const Measured& measured) {
                                                             /*hta_compatible=*/false, edits));
   EXPECT_EQ(result.path.length_ps, measured.path.length_ps);
   EXPECT_EQ(result.changed_events, 0);
-  EXPECT_EQ(BreakDown(result.schedule.graph, result.path).time_ps,
+  EXPECT_EQ(BreakDown(result.edited.graph, result.path).time_ps,
             BreakDown(measured.graph, measured.path).time_ps);
-  ASSERT_EQ(result.schedule.graph.instants.size(), measured.graph.instants.size());
+  ASSERT_EQ(result.edited.graph.instants.size(), measured.graph.instants.size());
   int64_t moved = 0;
   for (InstantId instant = 0; instant < measured.graph.instants.size(); ++instant) {
-    if (result.schedule.graph.instants[instant].time_ps != measured.graph.instants[instant].time_ps)
+    if (result.edited.graph.instants[instant].time_ps != measured.graph.instants[instant].time_ps)
       ++moved;
   }
   EXPECT_EQ(moved, 0);
 }
 
-TEST(WhatIfGoldenTest, WithoutAChangeTheMeasuredScheduleComesOut) {
+TEST(WhatIfGoldenTest, WithoutAChangeTheMeasuredTimesComeOut) {
   const std::optional<std::string> shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
   int compared = 0;

@@ -56,9 +56,9 @@ TEST(WhatIfTest, SpeedingOneKernelPastAnotherMovesThePath) {
                           "cpu_bound cudaDeviceSynchronize 10"));
 }
 
-TEST(WhatIfTest, TheScheduleHasTheNewTimes) {
+TEST(WhatIfTest, TheGraphHasTheNewTimes) {
   ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(TwoStreams(), "scale name=\"a\" 0.5"));
-  const PathGraph& graph = result.schedule.graph;
+  const PathGraph& graph = result.edited.graph;
   EXPECT_THAT(result.matched, ElementsAre(1));
   // a is shorter and the synchronisation ends earlier.
   EXPECT_EQ(result.changed_events, 2);
@@ -81,11 +81,11 @@ TEST(WhatIfTest, TheBreakdownAddsUpToTheNewLength) {
         "link name=\"b\" to name=\"a\" 7us"}) {
     ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(TwoStreams(), edits));
     int64_t sum_ps = 0;
-    for (int64_t time_ps : BreakDown(result.schedule.graph, result.path).time_ps) {
+    for (int64_t time_ps : BreakDown(result.edited.graph, result.path).time_ps) {
       sum_ps += time_ps;
     }
     EXPECT_EQ(sum_ps, result.path.length_ps) << edits;
-    EXPECT_EQ(result.schedule.graph.window_end_ps - result.schedule.graph.window_start_ps,
+    EXPECT_EQ(result.edited.graph.window_end_ps - result.edited.graph.window_start_ps,
               result.path.length_ps)
         << edits;
   }
@@ -137,7 +137,7 @@ TEST(WhatIfTest, WhatCannotBeIsRefused) {
       {"overlap category=host", "runs on the host; only device work"},
       {"level rank=0", "rank 0 cannot be levelled with others; there are the ranks 3"},
       {"scale all 1000000; scale all 1000000; scale all 1000000", "longer than 106 days"},
-      {"scale all 1000000; scale all 20000", "the edited schedule lasts longer than 13 days"},
+      {"scale all 1000000; scale all 20000", "the edited run lasts longer than 13 days"},
       {"scale all 1000000; scale all 80000; remove name=\"b\"; set name=\"a\" 1us", "longer than"},
   };
   for (const auto& [edits, reason] : wrong) {
@@ -165,7 +165,7 @@ TEST(WhatIfTest, AnyGraphIsEditedOrRefused) {
       if (!result.ok()) continue;
       ++edited;
       int64_t sum_ps = 0;
-      for (int64_t time_ps : BreakDown(result->schedule.graph, result->path).time_ps) {
+      for (int64_t time_ps : BreakDown(result->edited.graph, result->path).time_ps) {
         sum_ps += time_ps;
       }
       EXPECT_EQ(sum_ps, result->path.length_ps) << i << " " << edits;
@@ -187,7 +187,7 @@ TEST(WhatIfTest, ManyDaysAreRefused) {
     edits +=
         "add \"x" + std::to_string(i + 1) + "\" 86400s after name=\"x" + std::to_string(i) + "\"\n";
   }
-  EXPECT_THAT(WhatIfError(TwoStreams(), edits), HasSubstr("the schedule cannot be run again"));
+  EXPECT_THAT(WhatIfError(TwoStreams(), edits), HasSubstr("the path is longer than 106 days at "));
 }
 
 TEST(WhatIfTest, TimesThatNoTraceHasAreRefused) {

@@ -65,7 +65,7 @@ std::vector<std::string> StepsAfter(const MeasuredGraph& measured, const std::st
   EXPECT_OK(result);
   std::vector<std::string> steps;
   if (!result.ok()) return steps;
-  const PathGraph& graph = result->schedule.graph;
+  const PathGraph& graph = result->edited.graph;
   for (EdgeId id : result->path.edges) {
     const GraphEdge& edge = graph.edges[id];
     if (edge.weight_ps == 0) continue;

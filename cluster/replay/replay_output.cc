@@ -1,4 +1,4 @@
-#include "cluster/replay/replay_profile.h"
+#include "cluster/replay/replay_output.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/graph/et_graph_writer.h"
+#include "cluster/replay/issue_order.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/xplane/plane_additions.h"
@@ -147,9 +150,9 @@ class ModuleWriter {
   const ExecutionGraph& graph_;
   const CommunicationMatch& match_;
   const int64_t rank_;
-  // By node: its instruction.
+  // The id of each node's instruction, by node; 0 until it has one.
   std::vector<int64_t> ids_;
-  // By bytes: the instruction.
+  // The id of the operand of so many bytes, by bytes.
   std::map<int64_t, int64_t> operands_;
   xla::HloProto proto_;
   xla::HloModuleProto* module_ = nullptr;
@@ -239,7 +242,7 @@ void AddMetadata(const std::string& module, XSpaceProto* space) {
 std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch& match,
                           int64_t rank, const std::string& hostname,
                           absl::Span<const ReplayedStep> steps) {
-  const RankSchedule schedule(graph, rank);
+  const IssueOrder order(graph, rank);
   const int64_t start_ns = steps.front().span.start_ns;
   XSpaceProto space;
   space.add_hostnames(hostname);
@@ -257,7 +260,7 @@ std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch&
              std::make_tuple(steps[s].nodes[b].start_ns, b);
     });
     for (const NodeIndex position : by_start) {
-      const NodeIndex node = schedule.first_node() + position;
+      const NodeIndex node = order.first_node() + position;
       const NodeTimes& times = steps[s].nodes[position];
       const std::string name = InstructionName(graph, match, node);
       XLineProto* line =
@@ -276,6 +279,33 @@ std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch&
   task.SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns));
   task.SetPlaneStat(StatType::kProfileStopTime, static_cast<uint64_t>(steps.back().span.end_ns));
   return SerializeWithSortedMaps(space);
+}
+
+absl::StatusOr<WrittenWorkload> WriteMeasuredTrace(
+    FileSystem& file_system, const CommunicationMatch& match, absl::Span<const NodeTimes> times,
+    absl::Span<const NodeCost> costs, const std::string& prefix, ExecutionGraph* graph) {
+  for (NodeIndex node = 0; node < graph->node_count(); ++node) {
+    int64_t start_ns = times[node].start_ns;
+    if (match.instance_of(node) != CommunicationMatch::kNoInstance) {
+      for (const NodeIndex member : match.members(match.instance_of(node))) {
+        start_ns = std::max(start_ns, times[member].start_ns);
+      }
+    }
+    graph->set_duration_ns(node, std::max<int64_t>(0, times[node].end_ns - start_ns));
+  }
+  const auto decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+    EtAttributes* attributes = message->mutable_attr();
+    message->set_start_time_micros(static_cast<uint64_t>(times[node].start_ns / 1000));
+    SetIntAttribute(kStartNsAttribute, times[node].start_ns, attributes);
+    if (graph->communication(node) != nullptr) {
+      SetIntAttribute(kRawDurationNsAttribute, times[node].end_ns - times[node].start_ns,
+                      attributes);
+    } else if (costs[node].operations > 0 || costs[node].bytes > 0) {
+      SetRoofline(costs[node].operations, costs[node].bytes, attributes);
+    }
+  };
+  return WriteEtWorkload(file_system, *graph, prefix, static_cast<int64_t>(graph->Ranks().size()),
+                         decorate);
 }
 
 }  // namespace meridian

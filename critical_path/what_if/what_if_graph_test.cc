@@ -1,4 +1,4 @@
-#include "critical_path/what_if/schedule.h"
+#include "critical_path/what_if/what_if_graph.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,8 +22,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // "type from -> to us class", with S and E for start and end.
-std::vector<std::string> EdgesOf(const Schedule& schedule) {
-  const PathGraph& graph = schedule.graph;
+std::vector<std::string> EdgesOf(const WhatIfGraph& edited) {
+  const PathGraph& graph = edited.graph;
   const auto name = [&](InstantId id) {
     const Instant& instant = graph.instants[id];
     if (instant.event == kNoEvent) return std::string("window");
@@ -40,7 +40,7 @@ std::vector<std::string> EdgesOf(const Schedule& schedule) {
 
 // Kernels k1 10 .. 50, k2 53 .. 93, k3 120 .. 150 on one stream, launched at 0, 5 and 100; the host
 // waits for k3 until 155.
-Schedule ThreeKernels() {
+WhatIfGraph ThreeKernels() {
   KinetoTrace trace;
   trace.Call("launch1", 0, 5, 1);
   trace.Call("launch2", 5, 5, 2);
@@ -51,10 +51,10 @@ Schedule ThreeKernels() {
   trace.Kernel("k3", 120, 30, 7, 3);
   trace.Sync("Context Sync", 110, 45, -1, 4);
   const MeasuredGraph measured = MeasureTrace(trace);
-  return BuildSchedule(measured.graph, measured.path);
+  return MakeWhatIfGraph(measured.graph, measured.path);
 }
 
-TEST(ScheduleTest, FillsInDelaysThatDidNotShow) {
+TEST(WhatIfGraphTest, FillsInDelaysThatDidNotShow) {
   const std::vector<std::string> edges = EdgesOf(ThreeKernels());
   // Launches show 10 and 20 us, gaps between kernels 3 us.
   EXPECT_THAT(edges,
@@ -66,7 +66,7 @@ TEST(ScheduleTest, FillsInDelaysThatDidNotShow) {
                               "cpu_bound"));
 }
 
-TEST(ScheduleTest, HiddenDelaysHaveRoom) {
+TEST(WhatIfGraphTest, HiddenDelaysHaveRoom) {
   KinetoTrace trace;
   trace.Call("launch1", 0, 5, 1);
   // Launched 4 us before it starts, behind k1.
@@ -74,39 +74,39 @@ TEST(ScheduleTest, HiddenDelaysHaveRoom) {
   trace.Kernel("k1", 10, 39, 7, 1);
   trace.Kernel("k2", 50, 40, 7, 2);
   const MeasuredGraph measured = MeasureTrace(trace);
-  EXPECT_THAT(EdgesOf(BuildSchedule(measured.graph, measured.path)),
+  EXPECT_THAT(EdgesOf(MakeWhatIfGraph(measured.graph, measured.path)),
               Contains("kernel_launch_delay launch2 S -> k2 S 4 gpu_kernel_launch_overhead"));
 }
 
-TEST(ScheduleTest, KnowsTheOrderOfLanes) {
-  const Schedule schedule = ThreeKernels();
-  ASSERT_TRUE(schedule.keeps_order());
+TEST(WhatIfGraphTest, KnowsTheOrderOfLanes) {
+  const WhatIfGraph edited = ThreeKernels();
+  ASSERT_TRUE(edited.keeps_order());
   std::vector<std::string> order;
-  for (InstantId instant : schedule.lane_order.back()) {
-    order.push_back(absl::StrCat(schedule.graph.EventName(schedule.graph.instants[instant].event),
-                                 schedule.graph.instants[instant].is_start ? " S" : " E"));
+  for (InstantId instant : edited.lane_order.back()) {
+    order.push_back(absl::StrCat(edited.graph.EventName(edited.graph.instants[instant].event),
+                                 edited.graph.instants[instant].is_start ? " S" : " E"));
   }
   EXPECT_THAT(order, ElementsAre("k1 S", "k1 E", "k2 S", "k2 E", "k3 S", "k3 E"));
 }
 
-TEST(ScheduleTest, RanksTransferAfterTheyMet) {
+TEST(WhatIfGraphTest, RanksTransferAfterTheyMet) {
   const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
-  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
-  const std::vector<std::string> edges = EdgesOf(schedule);
+  const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
+  const std::vector<std::string> edges = EdgesOf(edited);
   EXPECT_EQ(std::count(edges.begin(), edges.end(),
                        "operator all-reduce S -> all-reduce E 20 gpu_communication_bound"),
             2);
   // The meeting is no start of an event of its own.
-  EXPECT_EQ(schedule.start_instants, (std::vector<InstantId>{1, 3, 5, 7}));
-  EXPECT_THAT(schedule.lane_order[3], ElementsAre(7, 8));
+  EXPECT_EQ(edited.start_instants, (std::vector<InstantId>{1, 3, 5, 7}));
+  EXPECT_THAT(edited.lane_order[3], ElementsAre(7, 8));
 }
 
-TEST(ScheduleTest, HtaGraphsStayAsTheyAre) {
+TEST(WhatIfGraphTest, HtaGraphsStayAsTheyAre) {
   const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
-  const Schedule schedule = BuildHtaSchedule(measured.graph, measured.path);
-  EXPECT_FALSE(schedule.keeps_order());
-  EXPECT_THAT(schedule.lane_order, IsEmpty());
-  EXPECT_THAT(EdgesOf(schedule),
+  const WhatIfGraph edited = MakeHtaWhatIfGraph(measured.graph, measured.path);
+  EXPECT_FALSE(edited.keeps_order());
+  EXPECT_THAT(edited.lane_order, IsEmpty());
+  EXPECT_THAT(EdgesOf(edited),
               Not(Contains("operator all-reduce S -> all-reduce E 20 gpu_communication_bound")));
 }
 

@@ -7,8 +7,8 @@
 //     messages of one source, target and tag, which all members must begin in the order of ids.
 //
 // Of nodes that are ready for one resource the smallest id goes first. Knows nothing of time.
-#ifndef CLUSTER_REPLAY_RANK_SCHEDULE_H_
-#define CLUSTER_REPLAY_RANK_SCHEDULE_H_
+#ifndef CLUSTER_REPLAY_ISSUE_ORDER_H_
+#define CLUSTER_REPLAY_ISSUE_ORDER_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,11 +20,11 @@
 
 namespace meridian {
 
-class RankSchedule {
+class IssueOrder {
  public:
-  // The graph, which must outlive the schedule, holds the nodes of a rank one behind the other, as
+  // The graph, which must outlive the order, holds the nodes of a rank one behind the other, as
   // ReadEtGraph does.
-  RankSchedule(const ExecutionGraph& graph, int64_t rank);
+  IssueOrder(const ExecutionGraph& graph, int64_t rank);
 
   // The nodes of the rank are those from first_node() on.
   NodeIndex first_node() const { return first_node_; }
@@ -40,7 +40,7 @@ class RankSchedule {
   void Finish(NodeIndex node);
 
   bool done() const { return finished_count_ == node_count_; }
-  // By position of the node among those of the rank.
+  // Whether each node was issued, and whether it is over, by position among the rank's nodes.
   const std::vector<bool>& issued() const { return issued_; }
   const std::vector<bool>& finished() const { return finished_; }
 
@@ -71,7 +71,7 @@ class RankSchedule {
   std::vector<bool> issued_;
   std::vector<bool> finished_;
   size_t finished_count_ = 0;
-  // By resource of the graph.
+  // What queues for each resource of the graph.
   std::vector<Slot> slots_;
   std::vector<ResourceIndex> touched_slots_;
   std::vector<NodeIndex> issuable_;
@@ -79,4 +79,4 @@ class RankSchedule {
 
 }  // namespace meridian
 
-#endif  // CLUSTER_REPLAY_RANK_SCHEDULE_H_
+#endif  // CLUSTER_REPLAY_ISSUE_ORDER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A measured graph made ready to be run again with other times, and the run.
+// A measured graph made ready to be edited and run again with other times.
 //
 // In a measured graph one edge into each instant stands for all the time before it, the last thing
 // that had to happen; what else had to happen weighs nothing, since it was over long before. When
@@ -9,10 +9,12 @@
 //   launch call    |--launch delay--|                    hidden: the kernel before ended later
 //   stream         |--- kernel before ---| gap |--- kernel ---|
 //
-// A schedule has these hidden delays filled in, each as far as there was room for it, so that the
-// schedule as it stands takes exactly the measured times.
-#ifndef CRITICAL_PATH_WHAT_IF_SCHEDULE_H_
-#define CRITICAL_PATH_WHAT_IF_SCHEDULE_H_
+// A what-if graph has these hidden delays filled in, each as far as there was room for it, so that
+// it takes exactly the measured times when it is run without edits. To run it is to let everything
+// happen as soon as it can (EarliestTimes of critical_path.h): lanes do one thing after the other
+// because their edges say so.
+#ifndef CRITICAL_PATH_WHAT_IF_WHAT_IF_GRAPH_H_
+#define CRITICAL_PATH_WHAT_IF_WHAT_IF_GRAPH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,13 +22,12 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
 
 namespace meridian {
 
-struct Schedule {
+struct WhatIfGraph {
   // An edge's weight is the least time between its instants. The edges of the measured path come
   // first, so that it stays the path for as long as it is one of the longest.
   PathGraph graph;
@@ -47,7 +48,7 @@ struct Schedule {
   // whose lanes have no such edges.
   std::vector<std::vector<InstantId>> lane_order;
 
-  // True for an edge whose time edits leave as it is; until the schedule is run, its instants have
+  // True for an edge whose time edits leave as it is; until the graph is run, its instants have
   // the measured times.
   bool IsFrozen(const GraphEdge& edge) const {
     return frozen_until_ps.has_value() && graph.instants[edge.to].time_ps <= *frozen_until_ps;
@@ -74,7 +75,8 @@ struct Schedule {
   }
 };
 
-// Makes the schedule of a graph built from a trace (trace_graph.h) and its path. A hidden delay is
+// Makes the what-if graph of a graph built from a trace (trace_graph.h) and its path. A hidden
+// delay is
 //
 // - into the start of device work: the median of the delays of its type (launch, kernel-kernel,
 //   sync) that show on the same stream, else in the whole graph, else none;
@@ -83,23 +85,17 @@ struct Schedule {
 // - into the window's end: none;
 //
 // but never more than the measured time between the instants.
-Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path);
+WhatIfGraph MakeWhatIfGraph(const PathGraph& measured, const CriticalPath& path);
 
-// Makes the schedule of HTA's graph, whose edges weigh what they weigh: HTA's own what-if.
-Schedule BuildHtaSchedule(const PathGraph& measured, const CriticalPath& path);
+// Makes that of HTA's graph, whose edges weigh what they weigh: HTA's own what-if.
+WhatIfGraph MakeHtaWhatIfGraph(const PathGraph& measured, const CriticalPath& path);
 
-// Runs a schedule again: everything happens as soon as all that it waits for has happened, plus the
-// edge's time. Lanes do one thing after the other because their edges say so. Returns by instant
-// when it happens, in ps from 0. FailedPrecondition when instants wait for each other in a
-// circle, naming them; OutOfRange when there are too many instants, or the time does not fit.
-absl::StatusOr<std::vector<int64_t>> SimulateSchedule(const PathGraph& graph);
-
-// Puts simulated times into the instants, the events and the window's end of a schedule of ours.
-void PutTimes(const std::vector<int64_t>& times_ps, Schedule* schedule);
+// Puts the times of a run, by instant in ps from 0, into the instants, the events and the window's
+// end of a graph of ours.
+void PutTimes(const std::vector<int64_t>& times_ps, WhatIfGraph* edited);
 
 // Returns the sum of two times, of which at most one is negative, or the greatest time there is:
-// edits can make times that do not add up, and a schedule with such a time is refused when it is
-// run.
+// edits can make times that do not add up, and a graph with such a time is refused when it is run.
 inline int64_t SaturatingSum(int64_t a_ps, int64_t b_ps) {
   int64_t sum_ps = 0;
   return __builtin_add_overflow(a_ps, b_ps, &sum_ps) ? std::numeric_limits<int64_t>::max() : sum_ps;
@@ -107,4 +103,4 @@ inline int64_t SaturatingSum(int64_t a_ps, int64_t b_ps) {
 
 }  // namespace meridian
 
-#endif  // CRITICAL_PATH_WHAT_IF_SCHEDULE_H_
+#endif  // CRITICAL_PATH_WHAT_IF_WHAT_IF_GRAPH_H_

@@ -1,4 +1,4 @@
-#include "cluster/replay/rank_schedule.h"
+#include "cluster/replay/issue_order.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace meridian {
 
-RankSchedule::RankSchedule(const ExecutionGraph& graph, int64_t rank)
+IssueOrder::IssueOrder(const ExecutionGraph& graph, int64_t rank)
     : graph_(graph), successors_(graph) {
   while (first_node_ < graph.node_count() && graph.rank(first_node_) != rank) ++first_node_;
   while (first_node_ + node_count_ < graph.node_count() &&
@@ -19,7 +19,7 @@ RankSchedule::RankSchedule(const ExecutionGraph& graph, int64_t rank)
   Restart();
 }
 
-void RankSchedule::LinkSequences() {
+void IssueOrder::LinkSequences() {
   next_in_sequence_.assign(node_count_, kNoNodeIndex);
   has_predecessor_.assign(node_count_, false);
   std::vector<NodeIndex> by_id;
@@ -42,7 +42,7 @@ void RankSchedule::LinkSequences() {
   }
 }
 
-void RankSchedule::Restart() {
+void IssueOrder::Restart() {
   issued_.assign(node_count_, false);
   finished_.assign(node_count_, false);
   finished_count_ = 0;
@@ -58,11 +58,11 @@ void RankSchedule::Restart() {
   }
 }
 
-bool RankSchedule::Occupies(NodeIndex node) const {
+bool IssueOrder::Occupies(NodeIndex node) const {
   return graph_.type(node) != ChakraProtoMsg::COMM_RECV_NODE;
 }
 
-void RankSchedule::Approach(NodeIndex node) {
+void IssueOrder::Approach(NodeIndex node) {
   if (--waiting_[node - first_node_] > 0) return;
   if (!Occupies(node)) {
     issuable_.push_back(node);
@@ -73,13 +73,13 @@ void RankSchedule::Approach(NodeIndex node) {
   touched_slots_.push_back(resource);
 }
 
-void RankSchedule::MarkIssued(NodeIndex node) {
+void IssueOrder::MarkIssued(NodeIndex node) {
   issued_[node - first_node_] = true;
   const NodeIndex next = next_in_sequence_[node - first_node_];
   if (next != kNoNodeIndex) Approach(next);
 }
 
-std::vector<NodeIndex> RankSchedule::TakeIssuable() {
+std::vector<NodeIndex> IssueOrder::TakeIssuable() {
   std::vector<NodeIndex> taken;
   // To issue a node may let the next of its sequence follow.
   while (!touched_slots_.empty() || !issuable_.empty()) {
@@ -101,7 +101,7 @@ std::vector<NodeIndex> RankSchedule::TakeIssuable() {
   return taken;
 }
 
-void RankSchedule::Finish(NodeIndex node) {
+void IssueOrder::Finish(NodeIndex node) {
   finished_[node - first_node_] = true;
   ++finished_count_;
   if (Occupies(node)) {
