@@ -4,10 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,13 +13,13 @@
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/holdout.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/transfers.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/step_simulation.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 
 namespace meridian {
@@ -105,13 +103,13 @@ void DescribeSimulatedSteps(const SimulationCheckReport& check, SimulationPart* 
 }
 
 void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part) {
-  std::vector<const CheckedSnapshot*> order;
-  for (const CheckedSnapshot& snapshot : check.snapshots()) order.push_back(&snapshot);
+  std::vector<const CheckedTraffic*> order;
+  for (const CheckedTraffic& snapshot : check.snapshots()) order.push_back(&snapshot);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return a->measured_ns() > b->measured_ns();
   });
   if (order.size() > kMaxSnapshots) order.resize(kMaxSnapshots);
-  for (const CheckedSnapshot* snapshot : order) {
+  for (const CheckedTraffic* snapshot : order) {
     SimulatedSnapshot& row = *part->add_snapshots();
     row.set_start_ms(static_cast<double>(snapshot->start_ns()) * kMsPerNs);
     row.set_members(snapshot->members());
@@ -208,13 +206,13 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   SimulationCheckOptions check_options;
   check_options.intervals = intervals;
   ASSIGN_OR_RETURN(check_options.range, RangeOf(calibration->report));
-  StepScheduleOptions schedule;
+  StepSimulationOptions schedule;
   schedule.input = request.input;
   const StepModel model{calibration->fabric, calibration->corrections,
                         calibration->report.spreads(), intervals};
   SimulationCheckReport steps;
   RETURN_IF_ERROR(
-      ScheduleSteps(file_system, *runs, model, schedule, &steps, &check_options.beside.emplace()));
+      SimulateSteps(file_system, *runs, model, schedule, &steps, &check_options.beside.emplace()));
   SummariseSteps(&steps);
   absl::StatusOr<SimulationCheckReport> check =
       CheckSimulation(*runs, calibration->fabric, calibration->corrections, check_options);
@@ -252,7 +250,7 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
                                intervals};
   SimulationCheckReport twice;
   ComputeBeside unused;
-  RETURN_IF_ERROR(ScheduleSteps(file_system, *runs, faster_model, schedule, &twice, &unused));
+  RETURN_IF_ERROR(SimulateSteps(file_system, *runs, faster_model, schedule, &twice, &unused));
   DescribeTwiceTheBandwidth(steps, twice, report);
   return absl::OkStatus();
 }
