@@ -105,8 +105,6 @@ Flag<std::string> FLAGS_cache(
 Flag<std::string> FLAGS_cache_dir("cache_dir", "",
                                   "Folder of the cache. Default: meridian in the user's own.");
 
-constexpr int32_t kMaxThreads = 1024;
-
 absl::StatusOr<std::vector<PredictionNetwork>> NamedNetworks() {
   NetworkFlags flags;
   flags.config = UserPath(FLAGS_config);
@@ -124,6 +122,12 @@ absl::StatusOr<std::vector<PredictionNetwork>> NamedNetworks() {
   return ReadNetworks(FileSystem::Posix(), flags);
 }
 
+template <typename Number>
+absl::Status CheckRange(const Flag<Number>& flag, int64_t most) {
+  if (flag.value() >= 0 && flag.value() <= most) return absl::OkStatus();
+  return NoneOf(flag.name(), absl::StrCat(flag.value()), absl::StrCat("0 to ", most));
+}
+
 absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   IterationOptions options;
   options.mode = mode;
@@ -133,12 +137,10 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
       options.resources,
       NamedValue<ReplayResources>(FLAGS_resources, {{"streams", ReplayResources::kPerResource},
                                                     {"simulator", ReplayResources::kSimulator}}));
-  ASSIGN_OR_RETURN(options.coalesce_below_bytes, ScaledValue(FLAGS_coalesce_below_kib, 1024));
-  const int32_t threads = FLAGS_threads.value();
-  if (threads < 0 || threads > kMaxThreads) {
-    return NoneOf("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMaxThreads));
-  }
-  options.threads = threads == 0 ? MachineThreads() : threads;
+  RETURN_IF_ERROR(CheckRange(FLAGS_coalesce_below_kib, int64_t{1} << 40));
+  RETURN_IF_ERROR(CheckRange(FLAGS_threads, 1024));
+  options.coalesce_below_bytes = FLAGS_coalesce_below_kib.value() << 10;
+  options.threads = FLAGS_threads.value() == 0 ? MachineThreads() : FLAGS_threads.value();
   if (mode != TimingMode::kSnapshot && !FLAGS_manifest.value().empty()) {
     return absl::InvalidArgumentError("--manifest lists snapshots, which only --mode=snapshot has");
   }

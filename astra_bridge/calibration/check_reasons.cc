@@ -25,9 +25,15 @@ constexpr double kNotableOthersShare = 0.25;
 constexpr double kNotableBeside = 0.25;
 // Middle halves of repeats that span more than this factor have another cause than the network.
 constexpr double kUnsteadyFactor = 1.5;
+
 // Returns the path without what says nothing: "./run" and "run/" are "run".
 std::string Normal(const std::string& folder) {
   return (std::filesystem::path(folder) / "").lexically_normal().string();
+}
+
+absl::Status Unusable(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the calibration ", what, "; write its report anew with astra_calibrate"));
 }
 
 }  // namespace
@@ -78,18 +84,13 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
         spread.ratios_size() > 0 &&
         std::all_of(spread.ratios().begin(), spread.ratios().end(),
                     [](double ratio) { return std::isfinite(ratio) && ratio >= 0; });
-    if (is_sound) continue;
-    return absl::InvalidArgumentError(
-        "the calibration has a spread without ratios, or with one that is no ratio; write the "
-        "report "
-        "anew with astra_calibrate");
+    if (!is_sound) return Unusable("has a spread without ratios, or with one that is no ratio");
   }
   for (const CalibratedCell& cell : report.cells()) {
     if (!cell.fitted()) continue;
     const std::optional<CollectiveKind> kind = TimedKindFromName(cell.kind());
     if (!kind.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the calibration has a cell of kind ", Printable(cell.kind())));
+      return Unusable(absl::StrCat("has a cell of kind ", Printable(cell.kind())));
     }
     const auto [found, is_new] = range.sizes.insert({*kind, {cell.bytes(), cell.bytes()}});
     found->second.smallest = std::min(found->second.smallest, cell.bytes());
@@ -97,26 +98,18 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
     const bool is_permute = *kind == CollectiveKind::kPointToPoint;
     const int64_t size = is_permute ? cell.pairs() : cell.group_size();
     if (size <= 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the calibration does not say how many ",
-                       is_permute ? "pairs a permute" : "ranks a group",
-                       " has; write its report anew with astra_calibrate"));
+      return Unusable(absl::StrCat("does not say how many ",
+                                   is_permute ? "pairs a permute" : "ranks a group", " has"));
     }
     (is_permute ? range.pairs : range.group_sizes).insert(size);
-    if (cell.ranks() <= 0) {
-      return absl::InvalidArgumentError(
-          "the calibration does not say how many ranks a run has; write its report anew with "
-          "astra_calibrate");
-    }
+    if (cell.ranks() <= 0) return Unusable("does not say how many ranks a run has");
     range.run_sizes.insert(cell.ranks());
     if (is_permute) {
       (absl::StrContains(cell.group(), kOneWayText) ? range.has_one_way : range.has_both_ways) =
           true;
     }
     if (cell.largest_hop() <= 0) {
-      return absl::InvalidArgumentError(
-          "the calibration does not say how far apart the members of a group are; write its report "
-          "anew with astra_calibrate");
+      return Unusable("does not say how far apart the members of a group are");
     }
     range.largest_hop = std::max(range.largest_hop, cell.largest_hop());
     if (!cell.protocol().empty()) range.protocols[*kind].insert(cell.protocol());
