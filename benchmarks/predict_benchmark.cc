@@ -20,7 +20,7 @@
 #include "absl/time/time.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/configuration/timing_setup.h"
-#include "astra_bridge/schedule/iteration_prediction.h"
+#include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "astra_bridge/timing/fabric.h"
@@ -46,7 +46,7 @@ constexpr double kMostOverhead = 0.1;
 struct Case {
   std::string name;
   std::vector<NetworkDimension> dimensions;
-  TrafficSnapshotPartition partition;
+  TrafficPartition partition;
 };
 
 std::vector<Case> Cases() {
@@ -54,10 +54,10 @@ std::vector<Case> Cases() {
   const std::vector<NetworkDimension> full = {Dimension(BlockShape::kFullyConnected, 64, 400)};
   const std::vector<NetworkDimension> pod = {Dimension(BlockShape::kRing, 8, 400),
                                              Dimension(BlockShape::kSwitch, 8, 50, 2000)};
-  return {{"ring of 64", ring, TrafficSnapshotPartition::kNone},
-          {"fully connected 64", full, TrafficSnapshotPartition::kNone},
-          {"rings of 8, switched", pod, TrafficSnapshotPartition::kNone},
-          {"the same, by link domain", pod, TrafficSnapshotPartition::kLinkDomain}};
+  return {{"ring of 64", ring, TrafficPartition::kNone},
+          {"fully connected 64", full, TrafficPartition::kNone},
+          {"rings of 8, switched", pod, TrafficPartition::kNone},
+          {"the same, by link domain", pod, TrafficPartition::kLinkDomain}};
 }
 
 struct Measured {
@@ -67,11 +67,10 @@ struct Measured {
 
 absl::StatusOr<Measured> PredictOnce(const Case& measured_case, const ExecutionGraph& graph,
                                      const CommunicationMatch& match,
-                                     const std::string& cache_path) {
-  ASSIGN_OR_RETURN(std::unique_ptr<TimingCache> cache,
-                   TimingCache::Open(cache_path, CacheMode::kReadWrite));
+                                     const std::string& cache_folder) {
   TimingSetup setup;
-  setup.cache = std::move(cache);
+  setup.cache =
+      std::make_shared<TimingCache>(FileSystem::Posix(), cache_folder, CacheMode::kReadWrite);
   setup.fabrics = OneFabric(FabricOf(measured_case.dimensions));
   setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, setup.cache);
   IterationOptions options;
@@ -104,20 +103,19 @@ std::string Millis(double seconds) { return absl::StrFormat("%.1f", seconds * 1e
 absl::StatusOr<bool> MeasureCase(const Case& measured_case, const ExecutionGraph& graph,
                                  const CommunicationMatch& match, TextTable* table) {
   const TemporaryDirectory folder;
-  const std::string cache_path = folder.PathOf("timing.sqlite");
-  ASSIGN_OR_RETURN(const Measured first, PredictOnce(measured_case, graph, match, cache_path));
-  ASSIGN_OR_RETURN(const Measured second, PredictOnce(measured_case, graph, match, cache_path));
+  ASSIGN_OR_RETURN(const Measured first, PredictOnce(measured_case, graph, match, folder.path()));
+  ASSIGN_OR_RETURN(const Measured second, PredictOnce(measured_case, graph, match, folder.path()));
   const IterationPrediction& prediction = *first.prediction;
-  const auto snapshots = static_cast<double>(prediction.snapshots.size());
+  const auto snapshots = static_cast<double>(prediction.traffic.size());
   const auto distinct = static_cast<double>(prediction.timer->batch_count());
-  const double simulation = absl::ToDoubleSeconds(prediction.cost.timing_snapshots);
+  const double simulation = absl::ToDoubleSeconds(prediction.cost.timing_traffic);
   const double replays = absl::ToDoubleSeconds(prediction.cost.replaying);
   const double collecting = absl::ToDoubleSeconds(prediction.cost.collecting);
   const double overhead = collecting / (simulation / distinct * snapshots);
   const double hits = static_cast<double>(second.cache.hits) /
                       static_cast<double>(second.cache.hits + second.cache.misses);
   const bool reached = hits >= kLeastHitRatio && overhead <= kMostOverhead;
-  table->AddRow({measured_case.name, Count(prediction.snapshots.size()),
+  table->AddRow({measured_case.name, Count(prediction.traffic.size()),
                  Count(prediction.timer->batch_count()),
                  absl::StrFormat("%.2f %%", 100 * (1 - distinct / snapshots)),
                  absl::StrFormat("%.0f", simulation / distinct * 1e6), Millis(simulation),

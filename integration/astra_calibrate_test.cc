@@ -8,7 +8,7 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
-#include "astra_bridge/schedule/prediction_report.pb.h"
+#include "astra_bridge/prediction/prediction_report.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"

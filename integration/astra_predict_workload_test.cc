@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/schedule/prediction_report.pb.h"
-#include "astra_bridge/schedule/snapshot_manifest.pb.h"
+#include "astra_bridge/prediction/prediction_report.pb.h"
+#include "astra_bridge/prediction/traffic_manifest.pb.h"
 #include "astra_bridge/sidecar/testing/script.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
@@ -181,7 +181,7 @@ TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
     const std::string path = directory_.PathOf(name);
     const PredictionReport report =
         Predict(prefix, Network("Ring", 4), {"--mode=snapshot", "--manifest=" + path});
-    SnapshotManifest manifest;
+    TrafficManifest manifest;
     if (path.back() == 'b') {
       ASSERT_TRUE(manifest.ParseFromString(directory_.Read(name)));
     } else {
@@ -192,7 +192,7 @@ TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
     EXPECT_EQ(manifest.edges_size(), report.edges_size());
     ASSERT_EQ(manifest.snapshots_size(), report.snapshots());
     int64_t last_end_ns = 0;
-    for (const ManifestSnapshot& snapshot : manifest.snapshots()) {
+    for (const ManifestInterval& snapshot : manifest.snapshots()) {
       EXPECT_GE(snapshot.start_ns(), last_end_ns);
       EXPECT_GT(snapshot.end_ns(), snapshot.start_ns());
       last_end_ns = snapshot.end_ns();
@@ -281,7 +281,7 @@ TEST_F(AstraPredictWorkloadTest, GroupsAreFoundBesideTheTracesUnlessGiven) {
     const CommandResult result = Run(directory_.PathOf("w"), Network("Ring", 4), flags);
     EXPECT_EQ(result.exit_code, 0) << result.standard_error;
     EXPECT_EQ(result.standard_error.empty(), flags.size() == 3);
-    SnapshotManifest manifest;
+    TrafficManifest manifest;
     EXPECT_TRUE(manifest.ParseFromString(directory_.Read("snapshots.pb")));
     return manifest.edges(0).participants();
   };

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
-#include "astra_bridge/schedule/prediction_report.pb.h"
+#include "astra_bridge/prediction/prediction_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"

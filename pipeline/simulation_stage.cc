@@ -4,10 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,14 +13,14 @@
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/holdout.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/transfers.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/step_simulation.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 
 namespace meridian {
@@ -106,13 +104,13 @@ void DescribeSimulatedSteps(const SimulationCheckReport& check, SimulationPart* 
 }
 
 void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part) {
-  std::vector<const CheckedSnapshot*> order;
-  for (const CheckedSnapshot& snapshot : check.snapshots()) order.push_back(&snapshot);
+  std::vector<const CheckedTraffic*> order;
+  for (const CheckedTraffic& snapshot : check.snapshots()) order.push_back(&snapshot);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return a->measured_ns() > b->measured_ns();
   });
   if (order.size() > kMaxSnapshots) order.resize(kMaxSnapshots);
-  for (const CheckedSnapshot* snapshot : order) {
+  for (const CheckedTraffic* snapshot : order) {
     SimulatedSnapshot& row = *part->add_snapshots();
     row.set_start_ms(static_cast<double>(snapshot->start_ns()) * kMsPerNs);
     row.set_members(snapshot->members());
@@ -168,18 +166,49 @@ Fabric AtTwiceTheBandwidth(Fabric fabric) {
   return fabric;
 }
 
-void AddMissing(const absl::Status& why, bool has_sweep, RunReport* report) {
+void AddUnknown(const std::string& headline, const std::string& detail, RunReport* report) {
   Finding& finding = *report->add_findings();
   finding.set_topic("simulation");
   finding.set_verdict("unknown");
   finding.set_section("simulation");
-  finding.set_headline("The network was not calibrated, so nothing is simulated.");
-  finding.set_detail(absl::StrCat(
-      has_sweep ? "The sweep, or the run, cannot be used: "
-                : "The run's own collectives do not suffice: ",
-      why.message(),
-      has_sweep ? "."
-                : ". Record a sweep of sizes on the same machine and give it as --sweep=DIR."));
+  finding.set_headline(headline);
+  finding.set_detail(detail);
+}
+
+// Says why nothing was calibrated; returns the failure if it is the environment's.
+absl::Status AddMissing(const absl::Status& why, bool has_sweep, RunReport* report) {
+  if (ExitCode(why) == kExitEnvironment) return why;
+  AddUnknown(
+      "The network was not calibrated, so nothing is simulated.",
+      absl::StrCat(has_sweep ? "The sweep, or the run, cannot be used: "
+                             : "The run's own collectives do not suffice: ",
+                   why.message(),
+                   has_sweep ? "."
+                             : ". Record a sweep of sizes on the same machine and give it as "
+                               "--sweep=DIR."),
+      report);
+  return absl::OkStatus();
+}
+
+// Calibrates with a sweep, or with the run itself: holding out steps, or sizes where it has none.
+absl::StatusOr<Calibration> CalibrateWith(const std::vector<CalibrationRun>& runs, bool is_sweep,
+                                          const FitProgress& progress) {
+  CalibrationOptions options;
+  options.holdout = is_sweep ? Holdout::kSize : Holdout::kStep;
+  options.progress = progress;
+  absl::StatusOr<Calibration> calibration = Calibrate(runs, options);
+  if (calibration.ok() || is_sweep) return calibration;
+  // A run without steps may still have several sizes.
+  options.holdout = Holdout::kSize;
+  return Calibrate(runs, options);
+}
+
+std::string CalibratedFrom(const std::vector<CalibrationRun>& sweep) {
+  std::set<std::string> folders;
+  for (const CalibrationRun& run : sweep) {
+    folders.insert(run.folder.substr(run.folder.find_last_of('/') + 1));
+  }
+  return absl::StrJoin(folders, ", ");
 }
 
 }  // namespace
@@ -192,28 +221,13 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   const auto read = [&](const std::vector<std::string>& traces) {
     return ReadCalibrationRuns(file_system, traces, run_options);
   };
-  absl::StatusOr<std::vector<CalibrationRun>> runs = read(request.traces);
-  if (!runs.ok()) {
-    if (ExitCode(runs.status()) == kExitEnvironment) return runs.status();
-    AddMissing(runs.status(), has_sweep, report);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
-  CalibrationOptions options;
-  options.holdout = has_sweep ? Holdout::kSize : Holdout::kStep;
-  options.progress = request.progress;
-  absl::StatusOr<Calibration> calibration =
-      sweep.ok() ? Calibrate(*sweep, options) : absl::StatusOr<Calibration>(sweep.status());
-  if (!calibration.ok() && sweep.ok() && !has_sweep) {
-    // A run without steps may still have several sizes.
-    options.holdout = Holdout::kSize;
-    calibration = Calibrate(*sweep, options);
-  }
-  if (!calibration.ok()) {
-    if (ExitCode(calibration.status()) == kExitEnvironment) return calibration.status();
-    AddMissing(calibration.status(), has_sweep, report);
-    return absl::OkStatus();
-  }
+  const absl::StatusOr<std::vector<CalibrationRun>> runs = read(request.traces);
+  if (!runs.ok()) return AddMissing(runs.status(), has_sweep, report);
+  const absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
+  if (!sweep.ok()) return AddMissing(sweep.status(), has_sweep, report);
+  const absl::StatusOr<Calibration> calibration =
+      CalibrateWith(*sweep, has_sweep, request.progress);
+  if (!calibration.ok()) return AddMissing(calibration.status(), has_sweep, report);
   RETURN_IF_ERROR(
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
@@ -221,45 +235,38 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   SimulationCheckOptions check_options;
   check_options.intervals = intervals;
   ASSIGN_OR_RETURN(check_options.range, RangeOf(calibration->report));
-  StepScheduleOptions schedule;
-  schedule.input = request.input;
-  const StepModel model{calibration->fabric, calibration->corrections,
-                        calibration->report.spreads(), intervals};
+  StepSimulationOptions step_options;
+  step_options.input = request.input;
+  const auto simulate_steps = [&](const Fabric& fabric, SimulationCheckReport* steps,
+                                  ComputeBeside* beside) {
+    const StepModel model{fabric, calibration->corrections, calibration->report.spreads(),
+                          intervals};
+    return SimulateSteps(file_system, *runs, model, step_options, steps, beside);
+  };
   SimulationCheckReport steps;
-  RETURN_IF_ERROR(
-      ScheduleSteps(file_system, *runs, model, schedule, &steps, &check_options.beside.emplace()));
+  RETURN_IF_ERROR(simulate_steps(calibration->fabric, &steps, &check_options.beside.emplace()));
   SummariseSteps(&steps);
   absl::StatusOr<SimulationCheckReport> check =
       CheckSimulation(*runs, calibration->fabric, calibration->corrections, check_options);
   if (!check.ok()) {
     if (ExitCode(check.status()) == kExitEnvironment) return check.status();
-    Finding& finding = *report->add_findings();
-    finding.set_topic("simulation");
-    finding.set_verdict("unknown");
-    finding.set_section("simulation");
-    finding.set_headline("The calibrated network cannot be compared with this run.");
-    finding.set_detail(absl::StrCat(check.status().message(), "."));
+    AddUnknown("The calibrated network cannot be compared with this run.",
+               absl::StrCat(check.status().message(), "."), report);
     return absl::OkStatus();
   }
   check->MergeFrom(steps);
   SimulationPart& part = *report->mutable_simulation();
   part.set_network(NetworkText(calibration->fabric));
-  std::set<std::string> folders;
-  for (const CalibrationRun& run : *sweep) {
-    folders.insert(run.folder.substr(run.folder.find_last_of('/') + 1));
-  }
-  part.set_calibrated_from(has_sweep ? absl::StrJoin(folders, ", ") : "the run's own collectives");
+  part.set_calibrated_from(has_sweep ? CalibratedFrom(*sweep) : "the run's own collectives");
   DescribeParameters(calibration->report, &part);
   DescribeCells(*check, calibration->report, has_sweep, &part);
   DescribeSimulatedSteps(*check, &part);
   DescribeSnapshots(*check, &part);
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);
   for (const std::string& note : check->notes()) part.add_notes(note);
-  const StepModel faster_model{AtTwiceTheBandwidth(calibration->fabric), calibration->corrections,
-                               calibration->report.spreads(), intervals};
   SimulationCheckReport twice;
   ComputeBeside unused;
-  RETURN_IF_ERROR(ScheduleSteps(file_system, *runs, faster_model, schedule, &twice, &unused));
+  RETURN_IF_ERROR(simulate_steps(AtTwiceTheBandwidth(calibration->fabric), &twice, &unused));
   DescribeTwiceTheBandwidth(steps, twice, report);
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_files.h"
+#include "astra_bridge/calibration/holdout.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"

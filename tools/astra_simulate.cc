@@ -246,8 +246,7 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
   if (networks > 1) flag = "network with several networks";
   if (!FLAGS_calibration.value().empty()) {
     return absl::InvalidArgumentError(
-        "--calibration: AstraSim can not apply corrections; give its --network and --system, or "
-        "use "
+        "--calibration: AstraSim cannot apply corrections; give its --network and --system, or use "
         "--engine=embedded");
   }
   if (options.comm_streams != 1) flag = "comm_streams";

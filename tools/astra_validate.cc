@@ -1,5 +1,4 @@
 // astra_validate: simulated communication against a measured run.
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/step_simulation.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "tools/profiles.h"
@@ -24,7 +23,6 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -139,8 +137,8 @@ absl::StatusOr<int> ValidateTraces() {
   SimulationCheckReport steps;
   if (FLAGS_steps.value()) {
     const StepModel model{fabric, corrections, known.spreads(), options.intervals};
-    const StepScheduleOptions schedule{UserInputOptions(), FLAGS_allow_violations.value()};
-    RETURN_IF_ERROR(ScheduleSteps(files, runs, model, schedule, &steps, &options.beside.emplace()));
+    const StepSimulationOptions schedule{UserInputOptions(), FLAGS_allow_violations.value()};
+    RETURN_IF_ERROR(SimulateSteps(files, runs, model, schedule, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
   }

@@ -1,97 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated times that were computed before, in a SQLite file that any number of processes may use
-// at once.
+// Simulated times that were computed before, in a folder that any number of processes may use at
+// once: a file for each key.
 //
-//   key   engine, version, contents of network and system files, the edges     text, compared whole
-//   ns    the times, one per edge
+//   key    engine, version, contents of network and system files, the edges    text, compared whole
+//   file   hash of what follows, the times in nanoseconds, the key             named by the key's hash
 //
-// A cache only saves time: whatever happens to the file, the work goes on without it, and
-// warnings() tells. Rows carry a checksum; a file that is damaged as a whole is moved aside to
-// "<file>.damaged" and begun anew.
+// Files are written beside their place and renamed. A cache only saves time: whatever happens to
+// the files, the work goes on without them, and warnings() tells.
 #ifndef ASTRA_BRIDGE_CACHE_TIMING_CACHE_H_
 #define ASTRA_BRIDGE_CACHE_TIMING_CACHE_H_
 
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 
 enum class CacheMode { kOff, kReadOnly, kReadWrite };
 
-// Returns the mode called "off", "readonly" or "readwrite"; nullopt for any other text.
-std::optional<CacheMode> CacheModeFromName(absl::string_view name);
-
 struct TimingCacheStats {
   int64_t hits = 0;
   int64_t misses = 0;
-  int64_t stored = 0;
-  // Rows that do not match their checksum or hold what is no time; they count as misses.
-  int64_t damaged_rows = 0;
-  // How often the file was begun anew.
-  int64_t rebuilds = 0;
 };
 
 // Safe to use from several threads at once.
 class TimingCache {
  public:
-  // The mode is not kOff. Read-write makes the file, but no folders; read-only makes nothing, and
-  // without a file every lookup is a miss. A database that is somebody else's is
-  // FailedPrecondition and not touched.
-  static absl::StatusOr<std::unique_ptr<TimingCache>> Open(const std::string& path, CacheMode mode);
-  ~TimingCache();
+  // The folder exists if the mode is kReadWrite; without it every lookup is a miss. The file system
+  // must outlive this object.
+  TimingCache(FileSystem& file_system, std::string folder, CacheMode mode)
+      : file_system_(file_system), folder_(std::move(folder)), mode_(mode) {}
 
   // Returns the `count` times stored under the key; nullopt when there are none, or not so many.
   std::optional<std::vector<double>> Find(absl::string_view key, size_t count);
 
-  // Remembers the times, in place of others that were stored under the key; without effect when
-  // read-only.
+  // Remembers the times, in place of others that were stored under the key; without effect unless
+  // the mode is kReadWrite.
   void Store(absl::string_view key, absl::Span<const double> ns);
 
   TimingCacheStats stats() const;
 
-  // Returns what went wrong, each thing once.
+  // Returns what went wrong, each thing once with an example.
   std::vector<std::string> warnings() const;
 
  private:
-  struct Connection;
+  std::string PathOf(absl::string_view key) const;
+  absl::Status Write(const std::string& path, absl::string_view contents);
+  void Warn(const std::string& what, absl::string_view example);
 
-  TimingCache(std::string path, CacheMode mode);
-
-  // How much of the file is read to find damage when it is opened.
-  enum class Check { kHeader, kAllPages };
-
-  absl::Status ConnectReadOnly() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Holds a lock against others who open the file, and begins a damaged one anew.
-  absl::Status ConnectReadWrite(Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MoveAside() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  absl::StatusOr<std::optional<std::vector<double>>> Read(absl::string_view key, size_t count)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Write(absl::string_view key, absl::string_view bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // Takes note of a failed statement, and connects anew where that can help. Returns whether to try
-  // once more.
-  bool Recover(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Warn(const std::string& warning) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const std::string path_;
+  FileSystem& file_system_;
+  const std::string folder_;
   const CacheMode mode_;
   mutable absl::Mutex mutex_;
-  // Null when there is no file to read, or none that could be opened.
-  std::unique_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
   TimingCacheStats stats_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+  // What went wrong, with the first example of each.
+  std::map<std::string, std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+  // How many files were begun, so that no two have the same name while they are written.
+  int64_t files_begun_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace meridian

@@ -6,7 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/calibration_notes.h"
 #include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/holdout.h"
+#include "astra_bridge/calibration/network_shape.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "astra_bridge/calibration/transfers.h"

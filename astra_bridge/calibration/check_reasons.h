@@ -40,16 +40,10 @@ struct CalibratedRange {
   std::set<int64_t> pairs;
   bool has_one_way = false;
   bool has_both_ways = false;
-  // What kernels were named after, by bytes; those that name nothing are not there.
-  std::map<CollectiveKind, std::map<int64_t, std::set<std::string>>> protocols;
+  // What kernels were named after; kinds whose kernels name nothing are not there.
+  std::map<CollectiveKind, std::set<std::string>> protocols;
   // What the ranks were: "GPU", "TPU", "CPU". Empty: not known.
   std::set<std::string> device_kinds;
-  // The shortest and the longest pause of a cell; none had one where the first is the longer.
-  double shortest_pause_ns = 0;
-  double longest_pause_ns = -1;
-  // When the first and the last run was recorded, Unix time; 0: not known.
-  int64_t first_recorded_ns = 0;
-  int64_t last_recorded_ns = 0;
 
   // Returns what of a cell measured on such devices lies outside, e.g. "size outside the
   // calibration"; empty for nothing.
@@ -71,20 +65,6 @@ std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibrat
 std::vector<std::string> NotesOnCorrections(const CalibrationReport& calibration,
                                             const Corrections& corrections);
 
-// Returns how long the shortest time slice of the devices is, in nanoseconds by the number of ranks
-// of the run; runs that show none are not there. What runs on a device that is shared in slices
-// takes a slice, or several, no matter how much it moves:
-//
-//   measured   2.24 ms  2.25 ms  2.26 ms       alike, and far more than simulated
-//   simulated  0.10 ms  0.22 ms  0.53 ms       unlike
-//
-// On a network that is slower than thought, all that is small takes about the same time, too, and
-// more than simulated: what a collective costs whatever it moves. So slices are half a millisecond
-// or more, and either the simulated times differ so widely that it would show beside such a cost,
-// or something that should take about as long did not. simulated_ns is by cell.
-std::map<int32_t, double> FindTimeSlicesNs(absl::Span<const TransferCell> cells,
-                                           absl::Span<const double> simulated_ns);
-
 inline constexpr char kMetOthers[] = "met other collectives";
 
 // How the transfers of a cell came about.
@@ -97,24 +77,18 @@ struct CellCircumstances {
   // its group did; absent when not known.
   std::optional<double> compute_share;
   std::optional<double> others_compute_share;
-  // By transfer: how many of other groups were under way meanwhile, in the mean over its time.
-  std::vector<double> beside;
-  // Which of them most, e.g. "all-to-all 1,048,576 {2,3} of 4"; empty: none.
-  std::string most_beside;
-  // When its runs were recorded, Unix time: the first and the last.
-  int64_t first_recorded_ns = 0;
-  int64_t last_recorded_ns = 0;
+  // How many transfers of other groups were under way meanwhile, in the mean over the time of the
+  // cell's.
+  double beside = 0;
 };
 
 // What a reason is about: what comes before its details, which follow a colon.
 absl::string_view ReasonTopic(absl::string_view reason);
 
-// Returns e.g. "size outside the calibration", or "beside other groups: mostly all-to-all 1,048,576
-// {2,3} of 4, on average 0.9 of them under way"; nothing for a fair test. Time slices are those of
-// FindTimeSlicesNs; without a range, what was calibrated is not known.
+// Returns e.g. "size outside the calibration", or "beside other groups: on average 0.9 of them under
+// way"; nothing for a fair test. Without a range, what was calibrated is not known.
 std::vector<std::string> FindReasons(const TransferCell& cell,
                                      const CellCircumstances& circumstances,
-                                     const std::map<int32_t, double>& time_slices_ns,
                                      const std::optional<CalibratedRange>& range);
 
 }  // namespace meridian

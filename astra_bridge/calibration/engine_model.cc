@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -21,7 +19,6 @@
 namespace meridian {
 namespace {
 
-// Median absolute deviation of a normal distribution, as a share of its standard deviation.
 // Beyond this standard deviation of a parameter's logarithm it is not identifiable: its interval
 // would span more than a factor of two either way.
 constexpr double kMaxLogDeviation = 0.35;
@@ -48,7 +45,7 @@ constexpr double kMinValue = 1e-3;
 constexpr double kMaxValue = 1e9;
 
 constexpr double kHuberBound = 1.345;
-// Of the logarithms of parameters, where nothing else speaks for them.
+// Deviation of the logarithms of parameters where nothing else speaks for them.
 constexpr double kPriorLogDeviation = 10;
 
 constexpr int kDraws = 400;
@@ -68,7 +65,7 @@ constexpr size_t kPieces = 4000;
 // From here on it is the normal quantile plus the first term of the expansion in 1 / freedom.
 constexpr double kNearlyNormal = 500;
 
-// By cell, then by parameter.
+// Numbers indexed by cell, then by parameter.
 using Matrix = std::vector<std::vector<double>>;
 
 // Huber's weight of a residual in units of its standard deviation: within the bound the fit is

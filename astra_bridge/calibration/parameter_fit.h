@@ -82,7 +82,8 @@ struct ParameterFit {
   std::vector<TransferCell> cells;
   // The engine's time of each of these cells.
   std::vector<double> engine_ns;
-  // By cell, then by parameter: d log(engine time) / d log(parameter); 0 for those that are kept.
+  // d log(engine time) / d log(parameter), indexed by cell, then by parameter; 0 for those that are
+  // kept.
   std::vector<std::vector<double>> sensitivities;
   // How far cells lie from the engine's times by what the engine does not model: a robust standard
   // deviation of the residuals.

@@ -57,7 +57,7 @@ class PredictionIntervals {
   // No intervals.
   PredictionIntervals() = default;
 
-  // A report without prediction errors gives no intervals. InvalidArgument for numbers that can not
+  // A report without prediction errors gives no intervals. InvalidArgument for numbers that cannot
   // be meant.
   static absl::StatusOr<PredictionIntervals> FromReport(const CalibrationReport& report);
 
@@ -79,11 +79,11 @@ class PredictionIntervals {
     double per_doubling = 0;
   };
 
-  // From so many bytes on.
+  // Errors of transfers by the bytes from which on they hold.
   std::map<int64_t, LogError> errors_;
-  // By what corrections are of.
+  // What was fitted, by the name of the kind as corrections have it (CalibratedCorrection.kind).
   std::map<std::string, Fitted> fitted_;
-  // Of all of them.
+  // The most ranks that any kind was fitted with.
   double most_ranks_ = 1;
 };
 

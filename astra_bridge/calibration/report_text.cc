@@ -255,7 +255,7 @@ std::string SimulationCheckCsv(const SimulationCheckReport& report) {
     add("collective", collective.run(), collective.kind(), collective.bytes(), collective.group(),
         collective.start_ns(), collective, collective.overlapped() ? kMetOthers : "");
   }
-  for (const CheckedSnapshot& snapshot : report.snapshots()) {
+  for (const CheckedTraffic& snapshot : report.snapshots()) {
     add("snapshot", snapshot.run(), snapshot.collectives(), 0, "", snapshot.start_ns(), snapshot,
         "");
   }

@@ -198,7 +198,7 @@ TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
   collective->set_group("2 pairs from {0,1} of 4");
   collective->set_start_ns(7);
   collective->set_overlapped(true);
-  CheckedSnapshot* snapshot = SetTimes(report.add_snapshots());
+  CheckedTraffic* snapshot = SetTimes(report.add_snapshots());
   snapshot->set_run("b");
   snapshot->set_start_ns(8);
   snapshot->set_members(2);

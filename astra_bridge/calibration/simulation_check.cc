@@ -11,17 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrected_timing.h"
-#include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/traffic_snapshot_timer.h"
-#include "astra_bridge/schedule/traffic_snapshots.h"
+#include "astra_bridge/prediction/edge_domains.h"
+#include "astra_bridge/prediction/traffic_interval_timer.h"
+#include "astra_bridge/prediction/traffic_intervals.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 
@@ -29,9 +26,9 @@ namespace meridian {
 namespace {
 
 constexpr char kNoReason[] = "no reason known";
-// Snapshots name so many of their collectives.
+// Traffic intervals name so many of their collectives.
 constexpr size_t kMaxNamed = 4;
-// Of so many collectives under way at once, it is seen what else is.
+// What runs beside a collective is looked for among at most so many others.
 constexpr size_t kMaxBeside = 64;
 
 class Checker {
@@ -46,8 +43,8 @@ class Checker {
     AddNotes();
     CheckCells();
     CheckCollectives();
-    for (const CalibrationRun& run : runs_) RETURN_IF_ERROR(CheckSnapshots(run));
-    *report_.mutable_snapshot_summary() = SummariseErrors(snapshot_predictions_);
+    for (const CalibrationRun& run : runs_) RETURN_IF_ERROR(CheckTraffic(run));
+    *report_.mutable_snapshot_summary() = SummariseErrors(traffic_predictions_);
     return std::move(report_);
   }
 
@@ -91,17 +88,12 @@ class Checker {
         CellCircumstances& circumstances = circumstances_[PositionOf(run, sample)];
         circumstances.overlapped += sample.overlapped ? 1 : 0;
         circumstances.device_kinds.insert(run.device_kinds.begin(), run.device_kinds.end());
-        const bool is_first = circumstances.first_recorded_ns == 0;
-        circumstances.first_recorded_ns =
-            is_first ? run.recorded_ns : std::min(circumstances.first_recorded_ns, run.recorded_ns);
-        circumstances.last_recorded_ns = std::max(circumstances.last_recorded_ns, run.recorded_ns);
       }
       FindBeside(run);
     }
-    NameMostBeside();
-    time_slices_ns_ = FindTimeSlicesNs(cells_, simulated_ns_);
-    if (!options_.beside.has_value()) return;
     for (size_t i = 0; i < cells_.size(); ++i) {
+      circumstances_[i].beside /= static_cast<double>(cells_[i].transfers_ns.size());
+      if (!options_.beside.has_value()) continue;
       const std::optional<ComputeBeside::Shares> shares = options_.beside->SharesOf(cells_[i]);
       if (!shares.has_value()) continue;
       circumstances_[i].compute_share = shares->own;
@@ -109,15 +101,14 @@ class Checker {
     }
   }
 
-  // Finds what other groups of the run did meanwhile; of very many at once, some.
+  // Sums up how many transfers of other groups were under way beside each of the run; of very many
+  // at once, some.
   void FindBeside(const CalibrationRun& run) {
     const std::vector<TransferSample>& samples = run.transfers.samples;
     std::vector<size_t> order(samples.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return samples[a].start_ns < samples[b].start_ns; });
-    std::vector<size_t> cell_of;
-    for (const TransferSample& sample : samples) cell_of.push_back(PositionOf(run, sample));
     std::vector<double> beside(samples.size());
     std::vector<size_t> under_way;
     for (const size_t next : order) {
@@ -130,30 +121,16 @@ class Checker {
                                      [&](size_t i) { return rest_ns(i) <= 0; }),
                       under_way.end());
       for (const size_t other : under_way) {
-        // Of ranks that are in both, it is said that they met others.
+        // Ranks that are in both are said to have met other collectives.
         if (samples[other].overlapped && samples[next].overlapped) continue;
         const double both_ns = std::min(samples[next].transfer_ns, rest_ns(other));
         beside[next] += both_ns / samples[next].transfer_ns;
         beside[other] += both_ns / samples[other].transfer_ns;
-        beside_ns_[cell_of[next]][cell_of[other]] += both_ns;
-        beside_ns_[cell_of[other]][cell_of[next]] += both_ns;
       }
       if (under_way.size() < kMaxBeside) under_way.push_back(next);
     }
-    // In the order in which cells have their transfers.
     for (size_t i = 0; i < samples.size(); ++i) {
-      circumstances_[cell_of[i]].beside.push_back(beside[i]);
-    }
-  }
-
-  void NameMostBeside() {
-    for (const auto& [cell, others] : beside_ns_) {
-      const auto most =
-          std::max_element(others.begin(), others.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      const TransferCell& other = cells_[most->first];
-      circumstances_[cell].most_beside = absl::StrCat(
-          CollectiveKindName(other.kind), " ", WithThousands(other.bytes), " ", GroupText(other));
+      circumstances_[PositionOf(run, samples[i])].beside += beside[i];
     }
   }
 
@@ -164,12 +141,6 @@ class Checker {
   void AddNotes() {
     for (const CalibrationRun& run : runs_) {
       for (const std::string& note : run.notes) report_.add_notes(note);
-    }
-    for (const auto& [ranks, slice_ns] : time_slices_ns_) {
-      report_.add_notes(absl::StrFormat(
-          "unlike collectives of the run of %d ranks take %.2f ms each: its devices seem to be "
-          "shared in time slices",
-          ranks, slice_ns / kNsPerMs));
     }
   }
 
@@ -188,11 +159,10 @@ class Checker {
         cell->set_compute_share(*circumstances.compute_share);
         cell->set_others_compute_share(*circumstances.others_compute_share);
       }
-      cell->set_beside(Mean(circumstances.beside));
+      cell->set_beside(circumstances.beside);
       if (cells_[i].pause_ns.has_value()) cell->set_pause_ns(*cells_[i].pause_ns);
       SetInterval(cells_[i], cell);
-      std::vector<std::string> reasons =
-          FindReasons(cells_[i], circumstances, time_slices_ns_, options_.range);
+      std::vector<std::string> reasons = FindReasons(cells_[i], circumstances, options_.range);
       for (const std::string& reason : reasons) cell->add_reasons(reason);
       if (reasons.empty()) reasons.push_back(kNoReason);
       for (const std::string& reason : reasons) {
@@ -243,8 +213,8 @@ class Checker {
     *report_.mutable_collective_summary() = SummariseErrors(predictions);
   }
 
-  // Snapshots of one collective are what its cell is.
-  absl::Status CheckSnapshots(const CalibrationRun& run) {
+  // Traffic intervals of one collective are what its cell is.
+  absl::Status CheckTraffic(const CalibrationRun& run) {
     std::vector<EdgeInterval> intervals;
     std::vector<CommEdge> edges;
     for (const TransferSample& sample : run.transfers.samples) {
@@ -252,64 +222,63 @@ class Checker {
       intervals.push_back({sample.start_ns, end_ns});
       edges.push_back(EdgeOf(cells_[PositionOf(run, sample)]));
     }
-    ASSIGN_OR_RETURN(std::vector<TrafficSnapshot> snapshots,
-                     CollectTrafficSnapshots(intervals, std::vector<bool>(edges.size(), true),
+    ASSIGN_OR_RETURN(std::vector<TrafficInterval> traffic,
+                     CollectTrafficIntervals(intervals, std::vector<bool>(edges.size(), true),
                                              EdgeDomains::OneForAll(edges.size())));
-    snapshots.erase(
-        std::remove_if(snapshots.begin(), snapshots.end(),
-                       [](const auto& snapshot) { return snapshot.members.size() < 2; }),
-        snapshots.end());
-    if (snapshots.empty()) return absl::OkStatus();
+    traffic.erase(std::remove_if(traffic.begin(), traffic.end(),
+                                 [](const auto& interval) { return interval.members.size() < 2; }),
+                  traffic.end());
+    if (traffic.empty()) return absl::OkStatus();
     CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_,
                            run.transfers.ranks);
-    TrafficSnapshotTimer timer(timing, edges, /*threads=*/1);
-    const auto no_progress = [](uint64_t, uint64_t) {};
+    TrafficIntervalTimer timer(timing, edges, /*threads=*/1);
+    const auto no_progress = [](uint64_t) {};
     RETURN_IF_ERROR(timer.TimeEdges(no_progress));
     ASSIGN_OR_RETURN(const std::vector<BatchIndex> batches,
-                     timer.TimeSnapshots(snapshots, no_progress));
-    for (size_t i = 0; i < snapshots.size(); ++i) {
-      snapshots[i].members = timer.BatchMembers(snapshots[i]);
-      AddSnapshot(run, snapshots[i], intervals, timer.batch(batches[i]).seconds);
+                     timer.TimeIntervals(traffic, no_progress));
+    for (size_t i = 0; i < traffic.size(); ++i) {
+      traffic[i].members = timer.BatchMembers(traffic[i]);
+      AddInterval(run, traffic[i], intervals, timer.batch(batches[i]).seconds);
     }
     return absl::OkStatus();
   }
 
-  std::string CollectivesText(const CalibrationRun& run, const TrafficSnapshot& snapshot) const {
+  std::string CollectivesText(const CalibrationRun& run, const TrafficInterval& interval) const {
     std::vector<std::string> named;
-    for (CommEdgeIndex member : snapshot.members) {
+    for (CommEdgeIndex member : interval.members) {
       if (named.size() == kMaxNamed) break;
       const TransferCell& cell = cells_[PositionOf(run, run.transfers.samples[member])];
       named.push_back(
           absl::StrCat(CollectiveKindName(cell.kind), " ", cell.bytes, " ", GroupText(cell)));
     }
     const std::string text = absl::StrJoin(named, " + ");
-    if (snapshot.members.size() <= kMaxNamed) return text;
-    return absl::StrCat(text, " and ", snapshot.members.size() - kMaxNamed, " more");
+    if (interval.members.size() <= kMaxNamed) return text;
+    return absl::StrCat(text, " and ", interval.members.size() - kMaxNamed, " more");
   }
 
   // Seconds are in the order of the members.
-  void AddSnapshot(const CalibrationRun& run, const TrafficSnapshot& snapshot,
-                   const std::vector<EdgeInterval>& intervals, const std::vector<double>& seconds) {
-    const double measured_ns = static_cast<double>(snapshot.duration_ns());
+  void AddInterval(const CalibrationRun& run, const TrafficInterval& interval,
+                   const std::vector<EdgeInterval>& edges, const std::vector<double>& seconds) {
+    const double measured_ns = static_cast<double>(interval.duration_ns());
     double simulated_ns = 0;
     int64_t bytes = 0;
-    for (size_t m = 0; m < snapshot.members.size(); ++m) {
-      const EdgeInterval& interval = intervals[snapshot.members[m]];
-      const double share = measured_ns / static_cast<double>(interval.duration_ns());
+    for (size_t m = 0; m < interval.members.size(); ++m) {
+      const EdgeInterval& edge = edges[interval.members[m]];
+      const double share = measured_ns / static_cast<double>(edge.duration_ns());
       simulated_ns = std::max(simulated_ns, share * seconds[m] * kNsPerSecond);
-      bytes = std::max(bytes, run.transfers.samples[snapshot.members[m]].bytes);
+      bytes = std::max(bytes, run.transfers.samples[interval.members[m]].bytes);
     }
-    snapshot_predictions_.push_back({bytes, measured_ns, simulated_ns});
+    traffic_predictions_.push_back({bytes, measured_ns, simulated_ns});
     report_.set_snapshots_total(report_.snapshots_total() + 1);
     if (report_.snapshots_size() >= kMaxCheckedDetails) return;
-    CheckedSnapshot* checked = report_.add_snapshots();
+    CheckedTraffic* checked = report_.add_snapshots();
     checked->set_run(run.folder);
-    checked->set_start_ns(snapshot.start_ns);
-    checked->set_members(static_cast<int64_t>(snapshot.members.size()));
-    checked->set_collectives(CollectivesText(run, snapshot));
+    checked->set_start_ns(interval.start_ns);
+    checked->set_members(static_cast<int64_t>(interval.members.size()));
+    checked->set_collectives(CollectivesText(run, interval));
     checked->set_measured_ns(measured_ns);
     checked->set_simulated_ns(simulated_ns);
-    checked->set_signed_error(snapshot_predictions_.back().signed_error());
+    checked->set_signed_error(traffic_predictions_.back().signed_error());
   }
 
   const absl::Span<const CalibrationRun> runs_;
@@ -319,14 +288,10 @@ class Checker {
   std::vector<TransferCell> cells_;
   // Positions in cells_.
   std::map<CellKey, size_t> positions_;
-  // By cell.
+  // Simulated times in nanoseconds, and how cells came about, indexed by cell.
   std::vector<double> simulated_ns_;
   std::vector<CellCircumstances> circumstances_;
-  // By cell: for how long others were under way beside it, by cell.
-  std::map<size_t, std::map<size_t, double>> beside_ns_;
-  // As FindTimeSlicesNs returns them.
-  std::map<int32_t, double> time_slices_ns_;
-  std::vector<Prediction> snapshot_predictions_;
+  std::vector<Prediction> traffic_predictions_;
   SimulationCheckReport report_;
 };
 

@@ -14,9 +14,7 @@
 namespace meridian {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -166,23 +164,6 @@ TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
   EXPECT_THAT(report.notes(), ElementsAre("its clocks disagree"));
 }
 
-TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
-  std::vector<TransferSample> samples;
-  for (int64_t bytes : {1 << 10, 1 << 16, 1 << 23}) {
-    for (int repeat = 0; repeat < 4; ++repeat) {
-      samples.push_back(Sample(static_cast<int64_t>(samples.size()) * 3000000, 2250000));
-      samples.back().bytes = bytes;
-    }
-  }
-  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
-  ASSERT_THAT(report.cells(), SizeIs(3));
-  for (const CheckedCell& cell : report.cells()) {
-    EXPECT_THAT(cell.reasons(), ElementsAre("time slices of the device"));
-  }
-  EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("2.25 ms")));
-}
-
 TEST(SimulationCheckTest, NetworksThatAreTooSmallAreNamedWithWhatIsNeeded) {
   Fabric fabric = AssumedFabric(2);
   fabric.network.source = "small.yml";
@@ -217,8 +198,7 @@ TEST(SimulationCheckTest, OtherGroupsBesideAreNamed) {
   EXPECT_EQ(report.cells(0).bytes(), 1024);
   EXPECT_DOUBLE_EQ(report.cells(0).beside(), 0.5);
   EXPECT_THAT(report.cells(0).reasons(),
-              ElementsAre(AllOf(HasSubstr("beside other groups: mostly all-gather 1,048,576 {0,1}"),
-                                HasSubstr("on average 0.5"))));
+              ElementsAre("beside other groups: on average 0.5 of them under way"));
   EXPECT_NEAR(report.cells(1).beside(), 0.5 / 3, 1e-9);
   EXPECT_THAT(report.cells(1).reasons(), IsEmpty());
 }

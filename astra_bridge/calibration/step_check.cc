@@ -7,12 +7,11 @@
 #include <random>
 #include <utility>
 
-#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/corrections/corrected_timing.h"
-#include "astra_bridge/schedule/iteration_prediction.h"
-#include "astra_bridge/schedule/workload_edges.h"
+#include "astra_bridge/prediction/iteration_prediction.h"
+#include "astra_bridge/prediction/workload_edges.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
@@ -132,10 +131,9 @@ absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
           prediction.seconds[edge] * kNsPerSecond * scatter * std::exp(off_by * deviations[edge]),
           kMaxCorrectedNs)));
     }
-    ASSIGN_OR_RETURN(
-        const EdgeSchedule schedule,
-        ScheduleEdges(graph, match, prediction.edges, edge_ns, ReplayResources::kPerResource));
-    makespans_ns.push_back(static_cast<double>(schedule.replay.makespan_ns));
+    ASSIGN_OR_RETURN(const EdgeTimes times, ReplayEdges(graph, match, prediction.edges, edge_ns,
+                                                        ReplayResources::kPerResource));
+    makespans_ns.push_back(static_cast<double>(times.replay.makespan_ns));
   }
   return makespans_ns;
 }
@@ -215,7 +213,7 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(static_cast<double>(MeasuredSpanNs(graph).value_or(0)));
-  checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
+  checked.set_simulated_ns(static_cast<double>(prediction->times.replay.makespan_ns));
   if (!drawn_ns.empty()) {
     checked.set_simulated_ns(Mean(scattered_ns));
     checked.set_simulated_low_ns(Quantile(drawn_ns, 0.05));

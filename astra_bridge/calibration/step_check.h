@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Whole steps of a run, simulated and measured: the graph of
-// the run, as it is exported, is scheduled with simulated communication
-// (schedule/iteration_prediction.h). Also how much a rank computed while it communicated:
-// computation takes from the device what moves the data, and the other way round.
+// SPDX-License-Identifier: Apache-2.0
+// Whole steps of a run, simulated and measured: the graph of the run, as it is exported, is replayed
+// with simulated communication (prediction/iteration_prediction.h). Also how much a rank computed
+// while it communicated: computation takes from the device what moves the data, and the other way
+// round.
 #ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 #define ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 
@@ -37,9 +38,9 @@ class ComputeBeside {
              const CommunicationMatch& match, const WorkloadEdges& edges);
 
   struct Shares {
-    // In which the ranks of the cell computed themselves.
+    // The share in which the ranks of the cell computed themselves.
     double own = 0;
-    // In which a rank outside of its group computed, in the mean of those ranks.
+    // The share in which a rank outside of its group computed, in the mean of those ranks.
     double others = 0;
   };
   // Returns the shares of the time of a cell's transfers in all that was added; nullopt when there

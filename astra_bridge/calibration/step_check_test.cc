@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/schedule/workload_edges.h"
+#include "astra_bridge/prediction/workload_edges.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/xspace/testing/device_profile.h"

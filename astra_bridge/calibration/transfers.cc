@@ -6,13 +6,11 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "trace_alignment/collectives/happens_before.h"
@@ -355,7 +353,7 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
     if (!pauses_ns[key].empty()) cell.pause_ns = Median(pauses_ns[key]);
-    // Of several that occur equally often the first.
+    // The first of several that occur equally often.
     cell.protocol =
         std::max_element(protocols[key].begin(), protocols[key].end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; })

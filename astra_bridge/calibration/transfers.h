@@ -67,7 +67,7 @@ struct TransferSamples {
   std::vector<std::vector<int32_t>> groups;
   // What the kernels were named after, as in CollectiveTable::protocols.
   std::vector<std::string> protocols = {std::string()};
-  // In the order of the table.
+  // Transfers in the order of the table.
   std::vector<TransferSample> samples;
 
   // Instances that give no sample: members are missing; the kind has no model (broadcast, reduce,
@@ -81,10 +81,6 @@ struct TransferSamples {
 // empty when they are not known.
 TransferSamples TakeTransfers(const CollectiveTable& table,
                               absl::Span<const std::optional<int64_t>> steps = {});
-
-inline constexpr int64_t kNsPerHour = int64_t{3600} * 1'000'000'000;
-// Runs recorded further apart than this may have met a different load, or be of other machines.
-inline constexpr int64_t kSameSittingNs = kNsPerHour;
 
 struct CalibrationRun {
   // The folder of the profiles, for messages, and the paths of the profiles.
@@ -136,9 +132,9 @@ struct TransferCell {
   int64_t bytes = 0;
   // How many ranks the run has.
   int32_t ranks = 0;
-  // As an element of TransferSamples::groups.
+  // Members, as an element of TransferSamples::groups.
   std::vector<int32_t> participants;
-  // As in TransferSample.
+  // Pairs of a permute, and whether they go both ways, as in TransferSample.
   int32_t pairs = 0;
   bool is_both_ways = false;
 
@@ -147,7 +143,7 @@ struct TransferCell {
   std::string protocol;
   // Measured transfers in nanoseconds, in the order in which they happened.
   std::vector<double> transfers_ns;
-  // By transfer: from the first arrival of a member to the last.
+  // Nanoseconds from the first arrival of a member to the last, indexed by transfer.
   std::vector<double> arrival_spreads_ns;
   // The value of the cell.
   double median_ns = 0;

@@ -2,12 +2,11 @@
 
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -21,26 +20,57 @@ namespace {
 constexpr size_t kMaxYamlBytes = size_t{4} << 20;
 constexpr double kMaxTimeoutSeconds = 1e7;
 
-std::optional<TimingModel> TimingModelFromName(absl::string_view name) {
-  if (name == "analytical") return TimingModel::kAnalytical;
-  if (name == "embedded") return TimingModel::kEmbedded;
-  if (name == "astra") return TimingModel::kAstra;
-  return std::nullopt;
+// What a name in a file or flag stands for.
+template <typename Enum>
+struct Name {
+  absl::string_view name;
+  Enum value;
+};
+constexpr Name<TimingModel> kModels[] = {{"analytical", TimingModel::kAnalytical},
+                                         {"embedded", TimingModel::kEmbedded},
+                                         {"astra", TimingModel::kAstra}};
+constexpr Name<TimingModel> kEngines[] = {{"analytical", TimingModel::kAnalytical},
+                                          {"embedded", TimingModel::kEmbedded},
+                                          {"sidecar", TimingModel::kAstra}};
+constexpr Name<TimingMode> kModes[] = {{"isolated", TimingMode::kIsolated},
+                                       {"snapshot", TimingMode::kSnapshot}};
+constexpr Name<Congestion> kCongestions[] = {{"aware", Congestion::kAware},
+                                             {"unaware", Congestion::kUnaware}};
+constexpr Name<CacheMode> kCacheModes[] = {{"off", CacheMode::kOff},
+                                           {"readonly", CacheMode::kReadOnly},
+                                           {"readwrite", CacheMode::kReadWrite}};
+
+// Sets *result to what has the name; else returns the names, for messages.
+template <typename Names, typename T>
+std::string FindNamed(const Names& names, absl::string_view name, T* result) {
+  std::vector<absl::string_view> known;
+  for (const auto& named : names) {
+    known.push_back(named.name);
+    if (named.name != name) continue;
+    *result = named.value;
+    return "";
+  }
+  return absl::StrJoin(known, ", ");
 }
 
-// Returns a reader of the name of something, which `from_name` knows; errors list `names`.
-template <typename Enum, typename T>
-ConfigValue::Reader NameReader(std::optional<Enum> (*from_name)(absl::string_view),
-                               absl::string_view names, T* result) {
-  return [=](const ConfigValue& value) -> absl::Status {
+// Returns a reader of one of the names, which outlive it.
+template <typename Names, typename T>
+ConfigValue::Reader NameReader(const Names& names, T* result) {
+  return [&names, result](const ConfigValue& value) -> absl::Status {
     ASSIGN_OR_RETURN(const std::string name, value.Text());
-    const std::optional<Enum> found = from_name(name);
-    if (!found.has_value()) {
-      return value.Error(absl::StrCat("is ", Printable(name), ", not one of ", names));
-    }
-    *result = *found;
-    return absl::OkStatus();
+    const std::string others = FindNamed(names, name, result);
+    if (others.empty()) return absl::OkStatus();
+    return value.Error(absl::StrCat("is ", Printable(name), ", not one of ", others));
   };
+}
+
+// Sets *result to what the flag names, if it is given.
+template <typename Names, typename T>
+absl::Status ApplyName(absl::string_view flag, const std::string& name, const Names& names,
+                       T* result) {
+  const std::string others = name.empty() ? "" : FindNamed(names, name, result);
+  if (others.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", name, " is none of ", others));
 }
 
 absl::StatusOr<int32_t> ReadRank(const ConfigValue& value) {
@@ -123,7 +153,7 @@ class Reader {
          {"groups", [&](const ConfigValue& v) { return ReadGroups(v); }},
          {"group_topologies", [](const ConfigValue&) { return absl::OkStatus(); }},
          {"folders", [&](const ConfigValue& v) { return ReadFolders(v); }},
-         {"cache", NameReader(CacheModeFromName, "off, readonly, readwrite", &config_.cache)}}));
+         {"cache", NameReader(kCacheModes, &config_.cache)}}));
     for (auto& [key, topology] : config_.topologies) {
       if (topology.system.empty()) topology.system = system;
     }
@@ -135,33 +165,32 @@ class Reader {
 
  private:
   absl::Status ReadBackend(const ConfigValue& value) {
-    return value.ReadMembers(
-        {{"model", NameReader(TimingModelFromName, "analytical, embedded, astra", &config_.model)},
-         {"astra", [&](const ConfigValue& v) { return ReadAstra(v); }}});
+    return value.ReadMembers({{"model", NameReader(kModels, &config_.model)},
+                              {"astra", [&](const ConfigValue& v) { return ReadAstra(v); }}});
   }
 
   absl::Status ReadAstra(const ConfigValue& value) {
-    return value.ReadMembers(
-        {{"backend",
-          [&](const ConfigValue& v) -> absl::Status {
-            ASSIGN_OR_RETURN(const std::string backend, v.Text());
-            if (backend == "analytical") return absl::OkStatus();
-            return v.Error(absl::StrCat("is ", Printable(backend), ", not analytical"));
-          }},
-         {"congestion", NameReader(CongestionFromName, "aware, unaware", &config_.congestion)},
-         {"mode", NameReader(TimingModeFromName, "isolated, snapshot", &config_.mode)},
-         {"binary", PathReader(&config_.astra_binary)},
-         {"timeout_s",
-          [&](const ConfigValue& v) -> absl::Status {
-            constexpr absl::string_view kReason = "expected a number above 0";
-            ASSIGN_OR_RETURN(const double seconds, v.Number(kReason));
-            // Written so that NaN fails too.
-            if (!(seconds > 0)) return v.Error(kReason);
-            if (seconds > kMaxTimeoutSeconds) return v.Error("is too long");
-            config_.astra_timeout = absl::Seconds(seconds);
-            return absl::OkStatus();
-          }},
-         {"collectives", ReadInto(&config_.collectives, ReadCollectives)}});
+    return value.ReadMembers({{"backend",
+                               [&](const ConfigValue& v) -> absl::Status {
+                                 ASSIGN_OR_RETURN(const std::string backend, v.Text());
+                                 if (backend == "analytical") return absl::OkStatus();
+                                 return v.Error(
+                                     absl::StrCat("is ", Printable(backend), ", not analytical"));
+                               }},
+                              {"congestion", NameReader(kCongestions, &config_.congestion)},
+                              {"mode", NameReader(kModes, &config_.mode)},
+                              {"binary", PathReader(&config_.astra_binary)},
+                              {"timeout_s",
+                               [&](const ConfigValue& v) -> absl::Status {
+                                 constexpr absl::string_view kReason = "expected a number above 0";
+                                 ASSIGN_OR_RETURN(const double seconds, v.Number(kReason));
+                                 // Written so that NaN fails too.
+                                 if (!(seconds > 0)) return v.Error(kReason);
+                                 if (seconds > kMaxTimeoutSeconds) return v.Error("is too long");
+                                 config_.astra_timeout = absl::Seconds(seconds);
+                                 return absl::OkStatus();
+                               }},
+                              {"collectives", ReadInto(&config_.collectives, ReadCollectives)}});
   }
 
   absl::Status ReadTopologies(const ConfigValue& value) {
@@ -219,18 +248,6 @@ class Reader {
 
 }  // namespace
 
-std::optional<TimingMode> TimingModeFromName(absl::string_view name) {
-  if (name == "isolated") return TimingMode::kIsolated;
-  if (name == "snapshot") return TimingMode::kSnapshot;
-  return std::nullopt;
-}
-
-std::optional<Congestion> CongestionFromName(absl::string_view name) {
-  if (name == "aware") return Congestion::kAware;
-  if (name == "unaware") return Congestion::kUnaware;
-  return std::nullopt;
-}
-
 absl::StatusOr<TimingConfig> ParseTimingConfig(absl::string_view yaml, absl::string_view source) {
   ASSIGN_OR_RETURN(const ConfigValue document,
                    ConfigValue::FromYaml(yaml, source, kMaxYamlBytes, "a configuration"));
@@ -240,6 +257,39 @@ absl::StatusOr<TimingConfig> ParseTimingConfig(absl::string_view yaml, absl::str
 absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std::string& path) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
   return ParseTimingConfig(file.bytes(), path);
+}
+
+absl::Status ApplyTimingFlags(const TimingFlags& flags, TimingConfig* config) {
+  if (!flags.fabric.network.empty()) {
+    config->topologies.clear();
+    config->layout.rank_to_device_by_topology.clear();
+    config->topologies[""].network = flags.fabric.network;
+  }
+  for (auto& [key, files] : config->topologies) {
+    if (!flags.fabric.system.empty()) files.system = flags.fabric.system;
+  }
+  RETURN_IF_ERROR(ApplyName("engine", flags.engine, kEngines, &config->model));
+  RETURN_IF_ERROR(ApplyName("mode", flags.mode, kModes, &config->mode));
+  RETURN_IF_ERROR(ApplyName("congestion", flags.congestion, kCongestions, &config->congestion));
+  RETURN_IF_ERROR(ApplyName("cache", flags.cache, kCacheModes, &config->cache));
+  // Written so that NaN fails too.
+  if (!(flags.astra_timeout_s >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--astra_timeout_s=", flags.astra_timeout_s, " is no time above 0"));
+  }
+  if (flags.astra_timeout_s > 0) config->astra_timeout = absl::Seconds(flags.astra_timeout_s);
+  if (!flags.astra_binary.empty()) config->astra_binary = flags.astra_binary;
+  if (!flags.corrections.empty()) config->corrections = flags.corrections;
+  if (!flags.cache_folder.empty()) config->cache_folder = flags.cache_folder;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> FilesOf(const TimingConfig& config) {
+  std::vector<std::string> files = {config.corrections};
+  for (const auto& [key, topology] : config.topologies) {
+    files.insert(files.end(), {topology.network, topology.system});
+  }
+  return files;
 }
 
 }  // namespace meridian

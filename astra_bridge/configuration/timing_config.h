@@ -30,7 +30,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -50,10 +52,6 @@ enum class TimingMode {
   // Comm edges that run at once together.
   kSnapshot,
 };
-
-// Return nullopt for text that is no name of one.
-std::optional<TimingMode> TimingModeFromName(absl::string_view name);
-std::optional<Congestion> CongestionFromName(absl::string_view name);
 
 struct TimingConfig {
   TimingModel model = TimingModel::kAnalytical;
@@ -80,6 +78,28 @@ struct TimingConfig {
 absl::StatusOr<TimingConfig> ParseTimingConfig(absl::string_view yaml, absl::string_view source);
 
 absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std::string& path);
+
+// What the flags of a command say in place of the configuration; empty, or 0: nothing.
+struct TimingFlags {
+  // Values of --engine, --mode, --congestion and --cache.
+  std::string engine = {};
+  std::string mode = {};
+  std::string congestion = {};
+  std::string cache = {};
+  std::string astra_binary = {};
+  double astra_timeout_s = 0;
+  std::string cache_folder = {};
+  // Carries all comm edges, in place of all topologies; its system is that of each topology where it
+  // has no network.
+  FabricFiles fabric = {};
+  std::string corrections = {};
+};
+
+// Errors name the flag.
+absl::Status ApplyTimingFlags(const TimingFlags& flags, TimingConfig* config);
+
+// Returns the paths of the files that the configuration names.
+std::vector<std::string> FilesOf(const TimingConfig& config);
 
 }  // namespace meridian
 

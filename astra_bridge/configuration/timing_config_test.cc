@@ -144,5 +144,44 @@ TEST(TimingConfigTest, DamagedDocumentsAreReadOrRefused) {
   }
 }
 
+TEST(TimingFlagsTest, ReplaceWhatTheConfigurationSays) {
+  ASSERT_OK_AND_ASSIGN(
+      TimingConfig config,
+      ParseTimingConfig("topologies: {a: a.yml, b: {network: b.yml, rank_to_device: [1, 0]}}\n"
+                        "corrections: c.json\n",
+                        "t.yml"));
+  TimingFlags flags;
+  ASSERT_OK(ApplyTimingFlags(flags, &config));
+  EXPECT_THAT(FilesOf(config), ElementsAre("c.json", "a.yml", "", "b.yml", ""));
+  flags.fabric.system = "s.json";
+  flags.engine = "sidecar";
+  flags.mode = "snapshot";
+  flags.astra_timeout_s = 5;
+  ASSERT_OK(ApplyTimingFlags(flags, &config));
+  EXPECT_THAT(FilesOf(config), ElementsAre("c.json", "a.yml", "s.json", "b.yml", "s.json"));
+  EXPECT_EQ(config.model, TimingModel::kAstra);
+  EXPECT_EQ(config.mode, TimingMode::kSnapshot);
+  EXPECT_EQ(config.astra_timeout, absl::Seconds(5));
+  flags.fabric = {"n.yml", ""};
+  flags.corrections = "other.json";
+  ASSERT_OK(ApplyTimingFlags(flags, &config));
+  EXPECT_THAT(FilesOf(config), ElementsAre("other.json", "n.yml", ""));
+  EXPECT_TRUE(config.layout.rank_to_device_by_topology.empty());
+}
+
+TEST(TimingFlagsTest, WhatIsNoValueIsNamedWithTheFlag) {
+  TimingConfig config;
+  TimingFlags flags;
+  flags.congestion = "some";
+  EXPECT_THAT(
+      ApplyTimingFlags(flags, &config),
+      StatusIs(absl::StatusCode::kInvalidArgument, "--congestion=some is none of aware, unaware"));
+  flags.congestion = "";
+  flags.astra_timeout_s = -1;
+  EXPECT_THAT(
+      ApplyTimingFlags(flags, &config),
+      StatusIs(absl::StatusCode::kInvalidArgument, "--astra_timeout_s=-1 is no time above 0"));
+}
+
 }  // namespace
 }  // namespace meridian

@@ -12,14 +12,13 @@
 #include "astra_bridge/sidecar/astra_sim_timing.h"
 #include "astra_bridge/timing/analytical_timing.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric.h"
-#include "astra_bridge/timing/network_timing.h"
+#include "xla_profiler/base/command_line/user_paths.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
 
-constexpr char kCacheFile[] = "timing.sqlite";
+constexpr char kCacheFolder[] = "timing";
 
 absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_system,
                                                              const TimingConfig& config,
@@ -53,17 +52,15 @@ absl::StatusOr<std::shared_ptr<TimingCache>> OpenCache(FileSystem& file_system,
         "there is no folder for the cache; use --cache_dir, or folders.cache in the file of "
         "--config");
   }
-  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<TimingCache>> {
-    if (mode == CacheMode::kReadWrite) RETURN_IF_ERROR(file_system.CreateDirectories(folder));
-    return TimingCache::Open(absl::StrCat(folder, "/", kCacheFile), mode);
-  };
-  absl::StatusOr<std::unique_ptr<TimingCache>> cache = open();
-  if (!cache.ok()) {
-    return absl::Status(cache.status().code(),
-                        absl::StrCat(cache.status().message(),
-                                     "; use another --cache_dir for the cache, or --cache=off"));
+  const std::string times = absl::StrCat(folder, "/", kCacheFolder);
+  const absl::Status made =
+      mode == CacheMode::kReadWrite ? file_system.CreateDirectories(times) : absl::OkStatus();
+  if (!made.ok()) {
+    return absl::Status(
+        made.code(),
+        absl::StrCat(made.message(), "; use another --cache_dir for the cache, or --cache=off"));
   }
-  return std::shared_ptr<TimingCache>(*std::move(cache));
+  return std::make_shared<TimingCache>(file_system, times, mode);
 }
 
 absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_system,
@@ -98,6 +95,21 @@ absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_syste
 }
 
 }  // namespace
+
+TimingEnvironment MachineEnvironment(bool require_astra) {
+  TimingEnvironment environment;
+  environment.search_path = EnvironmentVariable("PATH");
+  environment.work_folder = UserInputOptions().temporary_directory;
+  const std::string cache = EnvironmentVariable("XDG_CACHE_HOME");
+  const std::string home = EnvironmentVariable("HOME");
+  if (!cache.empty()) {
+    environment.cache_folder = absl::StrCat(cache, "/meridian");
+  } else if (!home.empty()) {
+    environment.cache_folder = absl::StrCat(home, "/.cache/meridian");
+  }
+  environment.require_astra = require_astra;
+  return environment;
+}
 
 absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
                                         const TimingEnvironment& environment) {

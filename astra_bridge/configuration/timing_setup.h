@@ -36,6 +36,9 @@ struct TimingEnvironment {
   int64_t ranks = 0;
 };
 
+// Returns the environment of this process, by its variables PATH, TMPDIR, XDG_CACHE_HOME and HOME.
+TimingEnvironment MachineEnvironment(bool require_astra);
+
 struct TimingSetup {
   // What the timing works on.
   std::shared_ptr<const FabricSet> fabrics;

@@ -56,8 +56,9 @@ TEST_F(TimingSetupTest, TheEmbeddedEngineWithACache) {
   EXPECT_EQ(setup.timing->engine().name, "embedded, congestion-aware");
   ASSERT_OK_AND_ASSIGN(const EdgeEstimate estimate, setup.timing->EstimateEdge(edge_));
   EXPECT_DOUBLE_EQ(estimate.seconds, 20031e-9);
-  EXPECT_EQ(setup.cache->stats().stored, 1);
-  EXPECT_OK(FileSystem::Posix().Kind(directory_.PathOf("cache/timing.sqlite")));
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> stored,
+                       FileSystem::Posix().List(directory_.PathOf("cache/timing")));
+  EXPECT_EQ(stored.size(), 1u);
 }
 
 TEST_F(TimingSetupTest, AFolderForTheCacheTurnsItOn) {
@@ -83,10 +84,6 @@ TEST_F(TimingSetupTest, AFolderThatCannotHoldTheCacheIsNamedWithWhatToDo) {
   EXPECT_THAT(
       SetUpIt().status().message(),
       AllOf(HasSubstr("notes.txt"), HasSubstr("another --cache_dir"), HasSubstr("--cache=off")));
-  config_.cache_folder = directory_.PathOf("mine");
-  ASSERT_OK(FileSystem::Posix().CreateDirectories(directory_.PathOf("mine/timing.sqlite")));
-  EXPECT_THAT(SetUpIt().status().message(),
-              AllOf(HasSubstr("mine/timing.sqlite"), HasSubstr("another --cache_dir")));
 }
 
 TEST_F(TimingSetupTest, WithoutAstraSimTheEmbeddedEngineTakesItsPlaceWithAWarning) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,8 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/timed_kind.h"
-#include "astra_bridge/engine/simulation.h"
-#include "astra_bridge/engine/simulation_result.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -36,7 +33,7 @@ absl::Span<const Transfer> FirstTogether(absl::Span<const Transfer> transfers) {
 // When a rank was at something, to be asked whether it was meanwhile.
 class BusyTimes {
  public:
-  // In the order of the begins.
+  // Is called in the order of the begins.
   void Add(int64_t begin_ns, int64_t end_ns) {
     begins_ns_.push_back(begin_ns);
     last_ends_ns_.push_back(last_ends_ns_.empty() ? end_ns
@@ -209,21 +206,13 @@ class Corrector {
   const bool all_alone_;
   FixedDurations* const durations_;
   int64_t corrected_ = 0;
-  // By rank: when messages of it, and to it, are under way.
+  // When messages of a rank, and to it, are under way, by rank.
   absl::flat_hash_map<int32_t, BusyTimes> sending_;
   absl::flat_hash_map<int32_t, BusyTimes> receiving_;
-  // By transfer; 0 for collectives.
+  // How many ranks send or receive in the middle of each transfer, indexed by transfer; 0 for
+  // collectives.
   std::vector<int64_t> moving_;
 };
-
-// Returns the progress of one of two runs; runs_done are over.
-std::function<void(int64_t done, int64_t nodes)> ProgressOfRun(const SimulationOptions& options,
-                                                               int64_t runs_done) {
-  if (!options.progress) return nullptr;
-  return [progress = options.progress, runs_done](int64_t done, int64_t nodes) {
-    progress(runs_done * nodes + done, 2 * nodes);
-  };
-}
 
 }  // namespace
 
@@ -276,19 +265,6 @@ absl::StatusOr<SimulationResult> CorrectedSimulator::RunAlone(const Corrections&
   SimulationOptions alone = options_;
   alone.fixed_durations = &durations;
   return Simulate(*workload_, *network_, *system_, alone);
-}
-
-absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
-                                                      const NetworkConfig& network,
-                                                      const SystemConfig& system,
-                                                      const SimulationOptions& options,
-                                                      const Corrections& corrections) {
-  SimulationOptions first = options;
-  first.progress = ProgressOfRun(options, /*runs_done=*/0);
-  ASSIGN_OR_RETURN(CorrectedSimulator simulator,
-                   CorrectedSimulator::Create(workload, network, system, first));
-  simulator.set_progress(ProgressOfRun(options, /*runs_done=*/1));
-  return simulator.Run(corrections);
 }
 
 }  // namespace meridian

@@ -19,9 +19,7 @@
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "astra_bridge/corrections/corrections.h"
@@ -52,12 +50,7 @@ class CorrectedSimulator {
                                                    const SystemConfig& system,
                                                    const SimulationOptions& options);
 
-  // Tells about later runs.
-  void set_progress(std::function<void(int64_t done, int64_t nodes)> progress) {
-    options_.progress = std::move(progress);
-  }
-
-  // The run without corrections.
+  // Returns the run without corrections.
   const SimulationResult& uncorrected() const { return uncorrected_; }
 
   absl::StatusOr<CorrectedSimulation> Run(const Corrections& corrections);
@@ -74,20 +67,12 @@ class CorrectedSimulator {
   const Workload* workload_;
   const NetworkConfig* network_;
   const SystemConfig* system_;
-  // Of the runs with corrections.
+  // Options of the runs with corrections, which record no links.
   SimulationOptions options_;
   SimulationResult uncorrected_;
   TransferLog log_;
   std::unique_ptr<IsolatedTransfers> isolated_;
 };
-
-// Runs the workload with corrections once. Progress counts the nodes of both runs, so that there
-// are twice as many.
-absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
-                                                      const NetworkConfig& network,
-                                                      const SystemConfig& system,
-                                                      const SimulationOptions& options,
-                                                      const Corrections& corrections);
 
 }  // namespace meridian
 

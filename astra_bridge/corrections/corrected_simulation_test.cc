@@ -47,8 +47,12 @@ SimulationOptions Options(int32_t comm_streams = 1) {
 CorrectedSimulation RunCorrected(const Workload& workload, const NetworkConfig& network,
                                  const Corrections& corrections,
                                  const SimulationOptions& options = Options()) {
-  absl::StatusOr<CorrectedSimulation> simulation =
-      SimulateCorrected(workload, network, SystemWith({"ring"}), options, corrections);
+  const SystemConfig system = SystemWith({"ring"});
+  absl::StatusOr<CorrectedSimulator> simulator =
+      CorrectedSimulator::Create(workload, network, system, options);
+  EXPECT_OK(simulator.status());
+  if (!simulator.ok()) return CorrectedSimulation();
+  absl::StatusOr<CorrectedSimulation> simulation = simulator->Run(corrections);
   EXPECT_OK(simulation.status());
   return simulation.ok() ? *std::move(simulation) : CorrectedSimulation();
 }
@@ -278,24 +282,6 @@ TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
       RunCorrected(Messages({kMiB}), Ring(2), Only(CollectiveKind::kPointToPoint, 2), options);
   ASSERT_THAT(simulation.result.links, SizeIs(1));
   EXPECT_EQ(simulation.result.links[0].bytes, kMiB);
-}
-
-TEST(CorrectedSimulationTest, ProgressGoesOnFromRunToRun) {
-  Workload workload = Messages({kMiB});
-  constexpr int64_t kNodes = 100'000;
-  for (int64_t id = 3; id <= kNodes; ++id) workload.ranks[0].Add(ComputeNode(id, 1));
-  SimulationOptions options = Options();
-  std::vector<int64_t> done;
-  options.progress = [&](int64_t nodes_done, int64_t nodes) {
-    done.push_back(nodes_done);
-    EXPECT_EQ(nodes, 2 * kNodes);
-  };
-  RunCorrected(workload, Ring(2), Only(CollectiveKind::kPointToPoint, 2), options);
-  // One report of each run.
-  ASSERT_THAT(done, SizeIs(2));
-  EXPECT_LE(done[0], kNodes);
-  EXPECT_GT(done[1], kNodes);
-  EXPECT_LE(done[1], 2 * kNodes);
 }
 
 TEST(CorrectedSimulationTest, TimesBeyondAllBoundsAreCut) {

@@ -158,7 +158,7 @@ class PrefixSums {
 
  private:
   std::vector<int64_t> times_ns_;
-  // Of the first transfers, beginning with none: one more than there are times.
+  // Sums over the first transfers, beginning with none: one more than there are times.
   std::vector<AloneTimes> sums_ = {AloneTimes()};
 };
 

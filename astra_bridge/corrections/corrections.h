@@ -93,7 +93,7 @@ struct TransferTraits {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // What one rank puts in.
   int64_t bytes = 0;
-  // As EffectiveRanks.
+  // The number of ranks, as EffectiveRanks returns it.
   double ranks = 1;
   // Only messages go one way.
   bool is_one_way = false;

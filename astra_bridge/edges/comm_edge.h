@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comm edge: one communication of a job, that is what is moved, how much, among whom. A schedule
-// prices its edges with a NetworkTiming (timing/network_timing.h).
+// A comm edge: one communication of a job, that is what is moved, how much, among whom. Its time
+// is what a NetworkTiming says (timing/network_timing.h).
 #ifndef ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 #define ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 

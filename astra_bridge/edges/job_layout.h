@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a job's ranks and groups to the devices of its networks.
+// Which devices of its networks the ranks and groups of a job are.
 #ifndef ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_
 #define ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_
 
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "astra_bridge/edges/comm_edge.h"
 
 namespace meridian {
@@ -23,7 +22,7 @@ struct JobLayout {
   // The topology key of each group, by group id, for edges that name none.
   std::map<std::string, std::string> group_topologies;
   RankToDevice rank_to_device;
-  // By topology key: maps of networks that number their devices in their own way.
+  // Maps of networks that number their devices in their own way, by topology key.
   std::map<std::string, RankToDevice> rank_to_device_by_topology;
 };
 

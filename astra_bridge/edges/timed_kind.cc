@@ -5,7 +5,7 @@
 namespace meridian {
 namespace {
 
-// Indexed by CollectiveKind.
+// Codes indexed by CollectiveKind.
 constexpr absl::string_view kCodes[kTimedKinds] = {"AR", "AG", "RS", "A2A", "P2P"};
 
 }  // namespace

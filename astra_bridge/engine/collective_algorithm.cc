@@ -1,10 +1,18 @@
 #include "astra_bridge/engine/collective_algorithm.h"
 
-#include <algorithm>
-
 namespace meridian {
 
 using Kind = CollectiveAlgorithm::Kind;
+
+int32_t ReceiverOf(const CollectivePhase& phase, int32_t position, int32_t distance) {
+  if (phase.algorithm.kind == Kind::kHalvingDoubling) {
+    const bool is_lower = position / distance % 2 == 0;
+    distance = is_lower ? distance : -distance;
+  }
+  const int32_t receiver = position + distance;
+  if (receiver < 0) return receiver + phase.size;
+  return receiver >= phase.size ? receiver - phase.size : receiver;
+}
 
 ExchangeState::ExchangeState(const CollectivePhase& phase)
     : to_send_(phase.messages), next_bytes_(phase.message_bytes) {
@@ -76,24 +84,15 @@ bool ExchangeState::TrySend(const CollectivePhase& phase, int32_t position, Algo
   const uint32_t sequence = sent_++;
   --to_send_;
   --ready_;
-  host.Send(Receiver(phase, position, sequence), sequence, packet_bytes_);
+  host.Send(ReceiverOf(phase, position, Distance(phase, sequence)), sequence, packet_bytes_);
   host.Expect(sequence);
   return true;
 }
 
-int32_t ExchangeState::Receiver(const CollectivePhase& phase, int32_t position,
-                                uint32_t sequence) const {
-  const int32_t n = phase.size;
-  int32_t offset = phase.direction;
-  if (phase.algorithm.kind == Kind::kHalvingDoubling) {
-    offset = position / packet_offset_ % 2 == 0 ? packet_offset_ : -packet_offset_;
-  } else if (phase.algorithm.kind == Kind::kDirect) {
-    const int32_t distance = static_cast<int32_t>(sequence) % (n - 1) + 1;
-    offset = phase.direction * distance;
-  }
-  const int32_t receiver = position + offset;
-  if (receiver < 0) return receiver + n;
-  return receiver >= n ? receiver - n : receiver;
+int32_t ExchangeState::Distance(const CollectivePhase& phase, uint32_t sequence) const {
+  if (phase.algorithm.kind == Kind::kHalvingDoubling) return packet_offset_;
+  if (phase.algorithm.kind != Kind::kDirect) return phase.direction;
+  return phase.direction * (static_cast<int32_t>(sequence) % (phase.size - 1) + 1);
 }
 
 TreeState::TreeState(const CollectivePhase& phase, int32_t position, bool root_is_highest)
@@ -137,6 +136,37 @@ void TreeState::SendDown(const CollectivePhase& phase, AlgorithmHost& host) {
   if (place_.left_child >= 0) host.Send(place_.left_child, kFromParent, phase.data_bytes);
   if (place_.right_child >= 0) host.Send(place_.right_child, kFromParent, phase.data_bytes);
   host.Finish();
+}
+
+void PhaseState::Start(const CollectivePhase& phase, int32_t position, int32_t tree,
+                       AlgorithmHost& host) {
+  if (phase.algorithm.kind == Kind::kDoubleBinaryTree) {
+    state_.emplace<TreeState>(phase, position, tree % 2 == 0).Start(host);
+  } else {
+    state_.emplace<ExchangeState>(phase).Start(phase, host);
+  }
+}
+
+void PhaseState::OnPrepared(const CollectivePhase& phase, int32_t position, AlgorithmHost& host) {
+  if (ExchangeState* const exchange = std::get_if<ExchangeState>(&state_)) {
+    exchange->OnPrepared(phase, position, host);
+  } else {
+    std::get<TreeState>(state_).OnPrepared(phase, host);
+  }
+}
+
+void PhaseState::OnReceived(const CollectivePhase& phase, AlgorithmHost& host) {
+  if (ExchangeState* const exchange = std::get_if<ExchangeState>(&state_)) {
+    exchange->OnReceived(phase, host);
+  } else {
+    std::get<TreeState>(state_).OnReceived(phase, host);
+  }
+}
+
+bool PhaseState::Expects(uint32_t sequence) const {
+  const ExchangeState* const exchange = std::get_if<ExchangeState>(&state_);
+  return exchange != nullptr ? exchange->Expects(sequence)
+                             : std::get<TreeState>(state_).Expects(sequence);
 }
 
 }  // namespace meridian

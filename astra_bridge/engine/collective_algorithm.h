@@ -12,6 +12,7 @@
 #define ASTRA_BRIDGE_ENGINE_COLLECTIVE_ALGORITHM_H_
 
 #include <cstdint>
+#include <variant>
 
 #include "astra_bridge/engine/collective_plan.h"
 
@@ -36,6 +37,10 @@ class AlgorithmHost {
   virtual void Finish() = 0;
 };
 
+// Returns the position that gets a message of the member at `position` when the one at position 0
+// sends it that far: that many places ahead, or the partner at that distance with halving-doubling.
+int32_t ReceiverOf(const CollectivePhase& phase, int32_t position, int32_t distance);
+
 // Ring, direct and halving-doubling: a member sends and receives in step, `parallel` messages at
 // once.
 class ExchangeState {
@@ -52,7 +57,8 @@ class ExchangeState {
   void PreparePacket(const CollectivePhase& phase, AlgorithmHost& host);
   // Sends the next message. False when there is none, or none that can be sent at the moment.
   bool TrySend(const CollectivePhase& phase, int32_t position, AlgorithmHost& host);
-  int32_t Receiver(const CollectivePhase& phase, int32_t position, uint32_t sequence) const;
+  // Returns how far the message goes.
+  int32_t Distance(const CollectivePhase& phase, uint32_t sequence) const;
   void AdvanceHalvingDoubling(const CollectivePhase& phase);
 
   // Messages that are still to be sent.
@@ -106,6 +112,20 @@ class TreeState {
   int8_t reduced_ = 0;
   // Bit s: the message with sequence number s is expected.
   uint8_t expected_ = 0;
+};
+
+// The state machine of a phase, whatever its algorithm.
+class PhaseState {
+ public:
+  // Begins the phase of the member at that position. `tree` is the number of the double binary tree
+  // that the chunk takes, if it takes one.
+  void Start(const CollectivePhase& phase, int32_t position, int32_t tree, AlgorithmHost& host);
+  void OnPrepared(const CollectivePhase& phase, int32_t position, AlgorithmHost& host);
+  void OnReceived(const CollectivePhase& phase, AlgorithmHost& host);
+  bool Expects(uint32_t sequence) const;
+
+ private:
+  std::variant<std::monostate, ExchangeState, TreeState> state_;
 };
 
 }  // namespace meridian

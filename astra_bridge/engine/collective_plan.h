@@ -75,7 +75,7 @@ struct CollectiveRequest {
   int32_t group_size = 0;
   // Algorithms, one for each dimension that takes part.
   absl::Span<const CollectiveAlgorithm> algorithms;
-  // As in WorkloadNode.
+  // Dimensions that take part, as in WorkloadNode.
   uint64_t involved_dimensions = ~uint64_t{0};
 };
 

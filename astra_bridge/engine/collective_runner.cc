@@ -1,9 +1,7 @@
 #include "astra_bridge/engine/collective_runner.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -342,13 +340,9 @@ void CollectiveRunner::StartPhase(uint32_t number) {
     }
   }
   StreamHost host(*this, number);
-  if (phase.algorithm.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
-    const int32_t tree = collectives_[stream.collective]->first_tree[phase.dimension] +
-                         phase.tree_offset + stream.chunk * phase.trees_per_chunk;
-    stream.state.emplace<TreeState>(phase, stream.position, tree % 2 == 0).Start(host);
-  } else {
-    stream.state.emplace<ExchangeState>(phase).Start(phase, host);
-  }
+  const int32_t tree = collectives_[stream.collective]->first_tree[phase.dimension] +
+                       phase.tree_offset + stream.chunk * phase.trees_per_chunk;
+  stream.state.Start(phase, stream.position, tree, host);
 }
 
 void CollectiveRunner::OnPrepared(uint32_t number) {
@@ -362,11 +356,7 @@ void CollectiveRunner::OnPrepared(uint32_t number) {
   stream.prepared_ns = events_.now_ns();
   CheckOrder(stream);
   StreamHost host(*this, number);
-  if (ExchangeState* const exchange = std::get_if<ExchangeState>(&stream.state)) {
-    exchange->OnPrepared(host.phase(), stream.position, host);
-  } else {
-    std::get<TreeState>(stream.state).OnPrepared(host.phase(), host);
-  }
+  stream.state.OnPrepared(host.phase(), stream.position, host);
   if (host.finished()) FinishPhase(number);
 }
 
@@ -386,11 +376,7 @@ void CollectiveRunner::OnReceived(uint32_t number) {
   stream.received_ns = events_.now_ns();
   CheckOrder(stream);
   StreamHost host(*this, number);
-  if (ExchangeState* const exchange = std::get_if<ExchangeState>(&stream.state)) {
-    exchange->OnReceived(host.phase(), host);
-  } else {
-    std::get<TreeState>(stream.state).OnReceived(host.phase(), host);
-  }
+  stream.state.OnReceived(host.phase(), host);
 }
 
 bool CollectiveRunner::Deliver(uint32_t message) {
@@ -403,11 +389,7 @@ bool CollectiveRunner::Deliver(uint32_t message) {
     Insert(mail.sequence, &early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)]);
     return true;
   }
-  const ExchangeState* const exchange = std::get_if<ExchangeState>(&stream->state);
-  const bool is_expected = exchange != nullptr
-                               ? exchange->Expects(mail.sequence)
-                               : std::get<TreeState>(stream->state).Expects(mail.sequence);
-  if (is_expected) {
+  if (stream->state.Expects(mail.sequence)) {
     OnReceived(number);
   } else {
     Insert(mail.sequence, &stream->early);

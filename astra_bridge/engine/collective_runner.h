@@ -20,7 +20,6 @@
 #include <optional>
 #include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -45,7 +44,7 @@ struct CollectiveShape {
   int64_t bytes = 0;
   // Number of the group in the group table.
   uint32_t group = 0;
-  // As in WorkloadNode.
+  // Algorithms and dimensions that take part, as in WorkloadNode.
   int32_t algorithms = kSystemAlgorithms;
   uint64_t involved_dimensions = ~uint64_t{0};
 
@@ -184,7 +183,7 @@ class CollectiveRunner {
     // When it last had a packet prepared in this phase, and when it last received one.
     int64_t prepared_ns = -1;
     int64_t received_ns = -1;
-    std::variant<std::monostate, ExchangeState, TreeState> state;
+    PhaseState state;
     EarlyMessages early;
   };
 
@@ -213,7 +212,7 @@ class CollectiveRunner {
     std::deque<uint32_t> collectives;
     // How many all members have joined, before these.
     int64_t closed = 0;
-    // By position in the group: how many collectives the member has joined.
+    // How many collectives each member has joined, indexed by its position in the group.
     std::vector<int64_t> joins;
   };
 
@@ -307,7 +306,7 @@ class CollectiveRunner {
   std::vector<int32_t> trees_taken_;
   // When the last tree was taken.
   int64_t tree_taken_ns_ = -1;
-  // By rank: when a chunk of it last finished one of several phases.
+  // When a chunk of a rank last finished one of several phases, indexed by rank.
   std::vector<int64_t> phase_finished_ns_;
 
   std::vector<Stream> streams_;
@@ -316,7 +315,7 @@ class CollectiveRunner {
   std::vector<Queue> queues_;
   // What each rank's comm stream is doing; CurrentOf computes the index.
   std::vector<Current> current_;
-  // By number of the message in the network.
+  // What each message is for, indexed by its number in the network.
   std::vector<Mail> mail_;
   // Messages for chunks that have not begun their phase.
   absl::flat_hash_map<PhaseKey, EarlyMessages> early_;

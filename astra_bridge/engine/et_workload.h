@@ -15,7 +15,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"

@@ -15,7 +15,6 @@
 #ifndef ASTRA_BRIDGE_ENGINE_LINK_NETWORK_H_
 #define ASTRA_BRIDGE_ENGINE_LINK_NETWORK_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -88,7 +87,7 @@ class LinkNetwork {
     int16_t dimension = 0;
     uint32_t first_waiting = kNone;
     uint32_t last_waiting = kNone;
-    // Of a link of a fully connected block: the rank it comes from << 32 | the rank it leads to.
+    // The rank it comes from << 32 | the rank it leads to, of a link of a fully connected block.
     uint64_t key = 0;
     // When the last message came to it, and from which rank.
     int64_t entered_ns = -1;

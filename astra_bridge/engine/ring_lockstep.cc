@@ -1,8 +1,6 @@
 #include "astra_bridge/engine/ring_lockstep.h"
 
-#include <cstddef>
 #include <deque>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -298,11 +296,11 @@ std::optional<RingStep> StepBetween(int32_t source, int32_t destination, int64_t
 
 }  // namespace
 
-int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps) {
+int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distance) {
+  if (distance == 0) return member;
   const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
   const int32_t position = member / stride % phase.size;
-  const int32_t ahead = ((position + steps) % phase.size + phase.size) % phase.size;
-  return member + (ahead - position) * stride;
+  return member + (ReceiverOf(phase, position, distance % phase.size) - position) * stride;
 }
 
 std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const GroupTable& groups,
@@ -330,8 +328,8 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
                                            uint32_t group, const Topology& topology,
                                            const LinkNetwork& network, const SystemConfig& system) {
   const CollectivePhase& phase = plan.phases[0];
-  const CollectiveAlgorithm::Kind kind = phase.algorithm.kind;
-  if (plan.phases.size() > 1 || kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
+  if (plan.phases.size() > 1 ||
+      phase.algorithm.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
     return std::nullopt;
   }
   const int32_t members = groups.size(group);
@@ -344,21 +342,11 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
       dimension = 0;
     }
     if (!dimension.has_value()) return std::nullopt;
-    // Of a fully connected block each rank has a link to each other; else others use the links too.
+    // Each rank of a fully connected block has a link to each other; else others use the links too.
     const NetworkDimension& block = topology.dimension(*dimension);
     if (members < block.npus && block.shape != BlockShape::kFullyConnected) return std::nullopt;
   }
-  // Returns who gets the message of a member that position 0 would send to that position.
-  const auto receiver = [&](int32_t member, int32_t to_position) {
-    if (kind != CollectiveAlgorithm::Kind::kHalvingDoubling) {
-      return MemberAhead(phase, member, to_position);
-    }
-    const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
-    const int32_t position = member / stride % phase.size;
-    const bool is_lower = position / to_position % 2 == 0;
-    return member + (is_lower ? to_position : -to_position) * stride;
-  };
-  // By position and for one size of message at a time: how it gets there.
+  // How a message of one size at a time gets to each position, indexed by position.
   std::vector<std::optional<RingStep>> steps(phase.size);
   std::vector<int64_t> known_bytes(phase.size, -1);
   const auto step_to = [&](int32_t to_position, int64_t bytes) {
@@ -366,9 +354,9 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
     if (known_bytes[to_position] == bytes) return step;
     known_bytes[to_position] = bytes;
     for (int32_t member = 0; member < members; ++member) {
-      const std::optional<RingStep> found =
-          StepBetween(groups.rank(group, member), groups.rank(group, receiver(member, to_position)),
-                      bytes, topology, network);
+      const std::optional<RingStep> found = StepBetween(
+          groups.rank(group, member), groups.rank(group, MemberAhead(phase, member, to_position)),
+          bytes, topology, network);
       if (!found.has_value() || (member > 0 && !(*found == *step))) {
         step = std::nullopt;
         break;

@@ -45,9 +45,9 @@ struct LockstepResult {
   int32_t turn = 0;
 };
 
-// Returns the member so many places further along the ring of the phase; members are ranks, or
+// Returns the member that gets what a member sends that far (ReceiverOf); members are ranks, or
 // positions in a group.
-int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps);
+int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distance);
 
 // Returns what happens when all members of the group of that number start the collective at once
 // and nothing else happens. Nullopt when that has to be simulated: the plan is more than one phase

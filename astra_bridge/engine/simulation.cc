@@ -3,37 +3,25 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
 #include <queue>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/engine/collective_runner.h"
+#include "astra_bridge/engine/deadlock.h"
 #include "astra_bridge/engine/dependency_graph.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/send_matcher.h"
 #include "astra_bridge/engine/topology.h"
+#include "astra_bridge/engine/workload_check.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
-
-// Times of larger messages might not fit into 64 bits.
-constexpr int64_t kMaxBytes = int64_t{1} << 42;
-
-// How many queues of chunks all ranks may have together; each takes memory.
-constexpr int64_t kMaxQueues = int64_t{1} << 26;
 
 // AstraSim folds the tags of sends into this range.
 constexpr int32_t kTags = 500'000'000;
@@ -42,207 +30,6 @@ constexpr int32_t kTags = 500'000'000;
 constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
 
 constexpr int64_t kEventsPerReport = 1 << 16;
-
-std::string SourceOr(const std::string& source, absl::string_view otherwise) {
-  return source.empty() ? std::string(otherwise) : source;
-}
-
-std::string RankName(const Workload& workload, int32_t rank) {
-  return SourceOr(workload.ranks[rank].source, absl::StrCat("rank ", rank));
-}
-
-// Returns whether operations and bytes decide how long the node lasts.
-bool HasRoofline(const WorkloadNode& node, const SystemConfig& system) {
-  return system.roofline_enabled && !system.replay_only &&
-         node.type == WorkloadNodeType::kCompute && !node.on_host;
-}
-
-// Returns how long a node with a roofline lasts; not finite where nothing is computed.
-double RooflineNs(const WorkloadNode& node, const SystemConfig& system) {
-  const double operations = static_cast<double>(node.operations);
-  const double intensity = operations / static_cast<double>(node.tensor_bytes);
-  const double per_second =
-      std::min(system.local_memory_bandwidth * 1e9 * intensity, system.peak_performance * 1e12);
-  return operations / per_second * 1e9;
-}
-
-// Returns what is wrong with the node, or "".
-std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& workload,
-                      const SystemConfig& system) {
-  if (node.duration_ns < 0 || node.duration_ns > kMaxDurationNs) {
-    return absl::StrCat("duration of ", node.duration_ns, " ns is out of range");
-  }
-  if (node.type == WorkloadNodeType::kCompute) {
-    if (!system.roofline_enabled) return "";
-    if (node.operations < 0 || node.tensor_bytes < 0) return "num_ops or tensor_size is negative";
-    if (!HasRoofline(node, system) || node.tensor_bytes == 0) return "";
-    if (node.operations == 0) return "num_ops is 0; a roofline divides by it: write 1 or more";
-    const double roofline_ns = RooflineNs(node, system);
-    if (roofline_ns <= kMaxDurationNs) return "";
-    return absl::StrCat("num_ops ", node.operations, " and tensor_size ", node.tensor_bytes,
-                        " take ", roofline_ns, " ns by the roofline, which is out of range");
-  }
-  if (system.replay_only) return "";
-  if (node.bytes < 0 || node.bytes > kMaxBytes) {
-    return absl::StrCat("comm_size ", node.bytes, " is out of range; at most ", kMaxBytes,
-                        " bytes are possible");
-  }
-  if (node.type == WorkloadNodeType::kCollective) {
-    const bool has_algorithms = node.algorithms >= kSystemAlgorithms &&
-                                node.algorithms < static_cast<int32_t>(workload.algorithms.size());
-    return has_algorithms ? "" : absl::StrCat("has no algorithms number ", node.algorithms);
-  }
-  const char* const key = node.type == WorkloadNodeType::kSend ? "comm_dst" : "comm_src";
-  if (node.peer < 0 || node.peer >= static_cast<int32_t>(workload.ranks.size())) {
-    return absl::StrCat(key, " ", node.peer, " is no rank; the network has ranks 0 to ",
-                        workload.ranks.size() - 1);
-  }
-  if (node.peer == rank) return absl::StrCat(key, " ", node.peer, " is the rank itself");
-  if (node.bytes == 0) return "comm_size 0: a message has at least one byte";
-  if (node.tag < 0) return absl::StrCat("comm_tag ", node.tag, " is negative");
-  return "";
-}
-
-absl::Status CheckConfig(const Workload& workload, const NetworkConfig& network,
-                         const SystemConfig& system, const SimulationOptions& options) {
-  if (workload.ranks.size() != static_cast<size_t>(network.npus())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(SourceOr(network.source, "network"), ": npus_count: the network has ",
-                     network.npus(), " NPUs, but the workload ", workload.ranks.size(), " ranks"));
-  }
-  const int64_t max_streams = std::min<int64_t>(kMaxCommStreams, kMaxQueues / network.npus());
-  if (options.comm_streams < 1 || options.comm_streams > max_streams) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("comm_streams is ", options.comm_streams, "; expected 1 to ", max_streams));
-  }
-  if (system.roofline_enabled && !system.replay_only &&
-      (system.peak_performance == 0 || system.local_memory_bandwidth == 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(SourceOr(system.source, "system"),
-                     ": roofline-enabled: peak-perf and local-mem-bw must be positive"));
-  }
-  return absl::OkStatus();
-}
-
-// Returns InvalidArgument, naming rank and node or source and key, when what is to be simulated has
-// no meaning: values out of range, ranks that do not exist, sends to oneself. Groups and
-// dependencies are checked where they are looked up.
-absl::Status CheckWorkload(const Workload& workload, const NetworkConfig& network,
-                           const SystemConfig& system, const SimulationOptions& options) {
-  RETURN_IF_ERROR(CheckNetworkConfig(network));
-  RETURN_IF_ERROR(CheckSystemConfig(system));
-  RETURN_IF_ERROR(CheckConfig(workload, network, system, options));
-  for (size_t r = 0; r < workload.ranks.size(); ++r) {
-    const RankWorkload& rank = workload.ranks[r];
-    const std::string name = RankName(workload, static_cast<int32_t>(r));
-    if (rank.nodes().size() > kMaxEventDetail) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": has more than ", kMaxEventDetail, " nodes"));
-    }
-    for (const WorkloadNode& node : rank.nodes()) {
-      const std::string fault = FindFault(node, static_cast<int32_t>(r), workload, system);
-      if (fault.empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(name, ": node ", node.id, ": ", fault));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// A node that was issued and is not over.
-struct WaitingNode {
-  int32_t rank = 0;
-  // Position among the nodes of its rank.
-  uint32_t node = 0;
-  // The ranks that have not done their part; the rank itself may be among them and is not meant.
-  absl::Span<const int32_t> for_ranks;
-  // More about it, e.g. "a send with this tag has 8 bytes, not 16"; may be empty.
-  std::string note;
-};
-
-// How many of the waiting nodes and of the ranks that one waits for are named.
-constexpr size_t kShownNodes = 8;
-constexpr size_t kShownRanks = 8;
-
-std::string DescribeNode(const WorkloadNode& node) {
-  if (node.type == WorkloadNodeType::kReceive) {
-    return absl::StrCat("receive from rank ", node.peer, ", tag ", node.tag, ", ", node.bytes,
-                        " bytes");
-  }
-  return node.group == kWorldGroup
-             ? absl::StrCat(CollectiveKindName(node.op), " of all ranks")
-             : absl::StrCat(CollectiveKindName(node.op), " of group ", node.group);
-}
-
-// Returns e.g. "ranks 2, 5 and others": the ranks but for one.
-std::string DescribeRanks(absl::Span<const int32_t> ranks, int32_t except) {
-  std::vector<int32_t> shown;
-  for (size_t i = 0; i < ranks.size() && shown.size() <= kShownRanks; ++i) {
-    if (ranks[i] != except) shown.push_back(ranks[i]);
-  }
-  const bool has_more = shown.size() > kShownRanks;
-  if (has_more) shown.pop_back();
-  return absl::StrCat(shown.size() == 1 ? "rank " : "ranks ", absl::StrJoin(shown, ", "),
-                      has_more ? " and others" : "");
-}
-
-// Returns a circle among the numbers below `count`, if there is one: next(i) says which one i waits
-// for, `count` when for none.
-std::vector<size_t> FindCircle(size_t count, absl::FunctionRef<size_t(size_t)> next) {
-  // By number: the walk that came by, from 1 on; 0 for none.
-  std::vector<size_t> walks(count);
-  for (size_t start = 0; start < count; ++start) {
-    size_t at = start;
-    while (at < count && walks[at] == 0) {
-      walks[at] = start + 1;
-      at = next(at);
-    }
-    if (at == count || walks[at] != start + 1) continue;
-    std::vector<size_t> circle = {at};
-    for (size_t i = next(at); i != at; i = next(i)) circle.push_back(i);
-    return circle;
-  }
-  return {};
-}
-
-std::string DescribeWait(const Workload& workload, const WaitingNode& waiting) {
-  const RankWorkload& rank = workload.ranks[waiting.rank];
-  const WorkloadNode& node = rank.nodes()[waiting.node];
-  return absl::StrCat("rank ", waiting.rank,
-                      rank.source.empty() ? "" : absl::StrCat(" (", rank.source, ")"),
-                      " waits in node ", node.id, " (", DescribeNode(node), ") for ",
-                      DescribeRanks(waiting.for_ranks, waiting.rank),
-                      waiting.note.empty() ? "" : ": ", waiting.note);
-}
-
-// Returns e.g. "deadlock at 5300 ns: rank 0 (run.0.et) waits in node 5 (all-reduce, group 1) for
-// rank 1; rank 1 (run.1.et) waits in node 3 (receive from rank 0, tag 7, 64 bytes) for rank 0". It
-// begins with a circle if there is one, and names a few of the others.
-std::string DescribeDeadlock(const Workload& workload, const std::vector<WaitingNode>& waiting,
-                             int64_t now_ns) {
-  absl::flat_hash_map<int32_t, size_t> by_rank;
-  for (size_t i = 0; i < waiting.size(); ++i) by_rank.try_emplace(waiting[i].rank, i);
-  // Leads from a node to the node of a rank that it waits for, if that rank waits too.
-  std::vector<size_t> order = FindCircle(waiting.size(), [&](size_t at) {
-    for (const int32_t rank : waiting[at].for_ranks) {
-      const auto found = by_rank.find(rank);
-      if (rank != waiting[at].rank && found != by_rank.end()) return found->second;
-    }
-    return waiting.size();
-  });
-  std::vector<bool> is_listed(waiting.size());
-  for (const size_t i : order) is_listed[i] = true;
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    if (!is_listed[i]) order.push_back(i);
-  }
-  std::vector<std::string> lines;
-  for (size_t i = 0; i < std::min(order.size(), kShownNodes); ++i) {
-    lines.push_back(DescribeWait(workload, waiting[order[i]]));
-  }
-  if (order.size() > kShownNodes) {
-    lines.push_back(absl::StrCat(order.size() - kShownNodes, " more nodes wait"));
-  }
-  return absl::StrCat("deadlock at ", now_ns, " ns: ", absl::StrJoin(lines, "; "));
-}
 
 // Runs the nodes of all ranks: issues what is ready and finds its resource free, and goes on when
 // it is over.
@@ -286,9 +73,9 @@ class WorkloadRunner {
 
   struct Rank {
     DependencyGraph graph;
-    // By node: how many of its dependencies are not over.
+    // How many dependencies of each node are not over, indexed by node.
     std::vector<uint32_t> waits_for;
-    // By resource.
+    // Nodes that are ready, indexed by resource.
     std::array<ReadyNodes, kResources> ready;
     // Nodes that are ready since one was skipped, and that one; they are looked at when the next
     // node ends.
@@ -296,7 +83,7 @@ class WorkloadRunner {
     uint32_t last_skipped = 0;
     // How many more nodes each resource has room for; kReceive has room for all.
     std::array<uint32_t, kResources> free = {};
-    // By comm stream: the node that occupies it, or kNone.
+    // The node that occupies each comm stream, or kNone.
     std::vector<uint32_t> comm_streams;
     // How many nodes have been issued, and how many are over.
     uint32_t issued = 0;
@@ -309,14 +96,14 @@ class WorkloadRunner {
     uint32_t computing = 0;
     uint32_t communicating = 0;
     bool has_device = false;
-    // By resource: when a node was last issued to it, and became ready for it, and in which event.
+    // When a node was last issued to each resource, and became ready for it, and in which event.
     static constexpr int64_t kSeveralEvents = -1;
     struct Turn {
       int64_t time_ns = -1;
       int64_t event = 0;
     };
     std::array<Turn, kResources> issued_in, ready_in;
-    // By node; empty unless SimulationOptions::node_times.
+    // Times indexed by node; empty unless SimulationOptions::node_times.
     std::vector<int64_t> issue_ns;
     std::vector<int64_t> done_ns;
   };
@@ -710,7 +497,7 @@ class WorkloadRunner {
   CollectiveRunner collectives_;
   std::vector<Rank> ranks_;
   SendMatcher sends_;
-  // By number of the message in the network; those of collectives have none.
+  // Senders indexed by the number of the message in the network; those of collectives are not set.
   std::vector<Sender> senders_;
   int64_t nodes_ = 0;
   int64_t nodes_done_ = 0;

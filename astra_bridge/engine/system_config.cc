@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
@@ -106,10 +107,12 @@ absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view n
       return algorithm;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown algorithm \"", Printable(name),
-      "\"; expected ring, direct, direct<N>, halvingDoubling, doubleBinaryTree, oneRing, "
-      "oneDirect, oneDirect<N> or oneHalvingDoubling"));
+  const std::string names =
+      absl::StrJoin(kAlgorithmNames, ", ", [](std::string* out, const AlgorithmName& known) {
+        absl::StrAppend(out, known.name, known.kind == Kind::kDirect ? "[N]" : "");
+      });
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown algorithm \"", Printable(name), "\"; expected one of ", names));
 }
 
 std::string CollectiveAlgorithmName(const CollectiveAlgorithm& algorithm) {

@@ -105,7 +105,7 @@ class RankTimeline {
   const RankWorkload& workload_;
   const absl::Span<const NodeTime> times_;
   TraceJsonWriter* const writer_;
-  // By band, then by thread of the band: when it is free again, in ns.
+  // When each thread is free again, in ns, indexed by band, then by thread of the band.
   std::array<std::vector<int64_t>, kBands.size()> free_from_;
 };
 

@@ -47,14 +47,14 @@ class Topology {
   // Returns +1 or -1: which way along a ring or mesh is shorter; + when both are equal.
   int32_t Direction(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const;
 
-  // As HopsBetween, in a block of the dimension.
+  // Returns HopsBetween in a block of the dimension.
   int32_t Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const {
     return HopsBetween(dimensions_[dimension], from_coordinate, to_coordinate);
   }
 
  private:
   std::vector<NetworkDimension> dimensions_;
-  // By dimension: how much a rank's number grows with its coordinate.
+  // How much a rank's number grows with its coordinate, indexed by dimension.
   std::vector<int32_t> strides_;
   int32_t npus_ = 1;
   // The coordinates of rank r begin at r * dimension_count().

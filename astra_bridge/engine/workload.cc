@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

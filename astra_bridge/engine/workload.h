@@ -24,7 +24,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/hlo/collective_kind.h"

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"

@@ -76,9 +76,8 @@ TEST_F(AstraSimTimingTest, AFailedRunIsNotTriedAgain) {
 }
 
 TEST_F(AstraSimTimingTest, WhatTheCacheKnowsIsNotRun) {
-  const std::string path = directory_.PathOf("timing.sqlite");
-  ASSERT_OK_AND_ASSIGN(std::shared_ptr<TimingCache> cache,
-                       TimingCache::Open(path, CacheMode::kReadWrite));
+  const auto cache =
+      std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path(), CacheMode::kReadWrite);
   UseScript(directory_, FinishScript({101, 91, 1, 1}));
   AstraSimTiming first = Timing(cache);
   ASSERT_OK(first.EstimateEdge(small_));

@@ -4,11 +4,9 @@
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
 #define ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulation.h"
@@ -30,7 +28,7 @@ struct AstraSimulatorOptions {
 };
 
 struct AstraSimulation {
-  // Without links and corrections, which AstraSim does not tell of.
+  // What AstraSim found; it tells nothing of links and corrections.
   SimulationResult result;
   // How it ended when that was odd, e.g. "crashed (signal 6) after all ranks had finished".
   std::string note;

@@ -38,13 +38,13 @@ struct ChildProcessResult {
     // Killed by a signal that was not ours.
     kSignaled,
     kTimedOut,
-    // To its streams, or into a file.
+    // It wrote too much to its streams, or into a file.
     kWroteTooMuch,
   };
   End end = End::kExited;
-  // Only when it exited.
+  // The exit code; 0 unless it exited.
   int exit_code = 0;
-  // Only when it was killed by a signal.
+  // The signal that killed it; 0 for none.
   int signal = 0;
   // The last bytes of standard error.
   std::string error_tail;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,8 +16,6 @@ namespace meridian {
 namespace {
 
 using Algorithm = CollectiveAlgorithm::Kind;
-
-bool IsPowerOfTwo(size_t n) { return (n & (n - 1)) == 0; }
 
 // Returns how long one message takes that has the network to itself: hops * latency + bytes /
 // bandwidth of the lowest dimension in which the two devices differ, which is all that AstraSim
@@ -42,91 +38,81 @@ class PhaseCost {
 
   // Returns how long a phase takes that begins with so many bytes per rank.
   absl::StatusOr<double> Ns(double bytes) const {
-    switch (phase_.algorithm.kind) {
-      case Algorithm::kRing:
-        return RingNs(bytes);
-      case Algorithm::kDirect:
-        return DirectNs(bytes);
-      case Algorithm::kHalvingDoubling:
-        return HalvingDoublingNs(bytes);
-      case Algorithm::kDoubleBinaryTree:
-        return TreeNs(bytes);
-    }
-    return RingNs(bytes);
+    ASSIGN_OR_RETURN(const std::vector<Step> steps, StepsOf(bytes));
+    const double delay = static_cast<double>(phase_.endpoint_delay_ns);
+    double ns = delay;
+    for (const Step& step : steps) ns += step.times * (StepNs(step) + delay);
+    return ns;
   }
 
  private:
-  double delay() const { return static_cast<double>(phase_.endpoint_delay_ns); }
+  // Messages that all members send at once to those so many places ahead, and how often they do.
+  struct Step {
+    double times;
+    size_t places;
+    double bytes;
+  };
 
-  double MessageBytes(double bytes) const {
-    return phase_.op == CollectiveKind::kAllGather ? bytes : bytes / static_cast<double>(n_);
-  }
-
-  // Returns the slowest message between members so many places apart in the ring.
-  double MessageNs(size_t places, double bytes) const {
-    double slowest = 0;
-    for (size_t i = 0; i < n_; ++i) {
-      slowest = std::max(slowest,
-                         MessageDelayNs(network_, members_[i], members_[(i + places) % n_], bytes));
-    }
-    return slowest;
-  }
-
-  double RingNs(double bytes) const {
+  absl::StatusOr<std::vector<Step>> StepsOf(double bytes) const {
     const double n = static_cast<double>(n_);
-    double messages = n - 1;
-    if (phase_.op == CollectiveKind::kAllReduce) messages = 2 * (n - 1);
-    if (phase_.op == CollectiveKind::kAllToAll) messages = n * (n - 1) / 2;
-    return delay() + messages * (MessageNs(1, MessageBytes(bytes)) + delay());
+    const double ways = phase_.op == CollectiveKind::kAllReduce ? 2 : 1;
+    const double message = phase_.op == CollectiveKind::kAllGather ? bytes : bytes / n;
+    std::vector<Step> steps;
+    switch (phase_.algorithm.kind) {
+      case Algorithm::kRing:
+        if (phase_.op == CollectiveKind::kAllToAll) return {{{n * (n - 1) / 2, 1, message}}};
+        return {{{ways * (n - 1), 1, message}}};
+      case Algorithm::kDirect:
+        return {{{ways * DirectTurns(), 0, message}}};
+      case Algorithm::kHalvingDoubling:
+        RETURN_IF_ERROR(CheckPowerOfTwo());
+        if (phase_.op == CollectiveKind::kAllToAll) {
+          return absl::InvalidArgumentError("halvingDoubling has no all-to-all");
+        }
+        // Peers are 1, 2, 4, .. places apart, messages a half, a quarter, .. of the bytes; an
+        // all-reduce then goes back the way it came. An all-gather starts far away with all it has.
+        if (phase_.op == CollectiveKind::kAllGather) bytes *= n;
+        for (size_t places = 1; places < n_; places *= 2)
+          steps.push_back({ways, places, bytes /= 2});
+        return steps;
+      case Algorithm::kDoubleBinaryTree:
+        RETURN_IF_ERROR(CheckPowerOfTwo());
+        // The leaves are one place apart from their parents, these two, and so on up to the root.
+        for (size_t places = 1; places < n_; places *= 2) steps.push_back({2, places, bytes});
+        return steps;
+    }
+    return steps;
   }
 
   // A window makes the messages take turns.
-  double DirectNs(double bytes) const {
+  double DirectTurns() const {
     const size_t all = n_ - 1;
     const size_t wanted = static_cast<size_t>(phase_.algorithm.window);
     const size_t window = wanted == 0 ? all : std::min(wanted, all);
-    const double turns = static_cast<double>((all + window - 1) / window);
-    const double rounds = phase_.op == CollectiveKind::kAllReduce ? 2 : 1;
-    // The farthest is half a ring away, or next to it in a part of a ring.
-    const double message =
-        std::max(MessageNs(1, MessageBytes(bytes)), MessageNs(n_ / 2, MessageBytes(bytes)));
-    return delay() + rounds * turns * (message + delay());
+    return static_cast<double>((all + window - 1) / window);
   }
 
   absl::Status CheckPowerOfTwo() const {
-    if (IsPowerOfTwo(n_)) return absl::OkStatus();
+    if ((n_ & (n_ - 1)) == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(CollectiveAlgorithmName(phase_.algorithm),
                                                    " needs a number of ranks that is a power of "
                                                    "two, not ",
                                                    n_));
   }
 
-  // Peers are 1, 2, 4, .. places apart, messages a half, a quarter, .. of the bytes; an all-reduce
-  // then goes back the way it came. An all-gather starts far away with all it has.
-  absl::StatusOr<double> HalvingDoublingNs(double bytes) const {
-    RETURN_IF_ERROR(CheckPowerOfTwo());
-    if (phase_.op == CollectiveKind::kAllToAll) {
-      return absl::InvalidArgumentError("halvingDoubling has no all-to-all");
+  // Returns the slowest message of a step. Of messages to all, for which places is 0, the farthest
+  // is half a ring away, or next to it in a part of a ring.
+  double StepNs(const Step& step) const {
+    if (step.places == 0) {
+      return std::max(StepNs({1, 1, step.bytes}),
+                      StepNs({1, std::max<size_t>(n_ / 2, 1), step.bytes}));
     }
-    const double ways = phase_.op == CollectiveKind::kAllReduce ? 2 : 1;
-    double ns = delay();
-    double message =
-        phase_.op == CollectiveKind::kAllGather ? bytes * static_cast<double>(n_) : bytes;
-    for (size_t places = 1; places < n_; places *= 2) {
-      message /= 2;
-      ns += ways * (MessageNs(places, message) + delay());
+    double slowest = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      slowest = std::max(slowest, MessageDelayNs(network_, members_[i],
+                                                 members_[(i + step.places) % n_], step.bytes));
     }
-    return ns;
-  }
-
-  // The leaves are one place apart from their parents, these two, and so on up to the root.
-  absl::StatusOr<double> TreeNs(double bytes) const {
-    RETURN_IF_ERROR(CheckPowerOfTwo());
-    double ns = delay();
-    for (size_t places = 1; places < n_; places *= 2) {
-      ns += 2 * (MessageNs(places, bytes) + delay());
-    }
-    return ns;
+    return slowest;
   }
 
   const NetworkConfig& network_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

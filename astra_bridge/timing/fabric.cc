@@ -1,7 +1,6 @@
 #include "astra_bridge/timing/fabric.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -1,7 +1,6 @@
 #include "astra_bridge/timing/fabric_timing.h"
 
 #include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/content_hash.h"

@@ -8,6 +8,7 @@
 #include "astra_bridge/testing/fabrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -51,10 +52,8 @@ class CountingTiming : public FabricTiming {
 class FabricTimingTest : public ::testing::Test {
  protected:
   std::shared_ptr<TimingCache> Cache() {
-    absl::StatusOr<std::unique_ptr<TimingCache>> cache =
-        TimingCache::Open(directory_.PathOf("timing.sqlite"), CacheMode::kReadWrite);
-    EXPECT_OK(cache);
-    return *std::move(cache);
+    return std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path(),
+                                         CacheMode::kReadWrite);
   }
 
   const TemporaryDirectory directory_;

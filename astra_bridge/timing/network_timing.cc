@@ -1,7 +1,6 @@
 #include "astra_bridge/timing/network_timing.h"
 
 #include <algorithm>
-#include <string>
 
 #include "xla_profiler/base/errors.h"
 

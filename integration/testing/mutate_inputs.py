@@ -104,9 +104,6 @@ PAIRS = [
     Pair("astra_predict", "edges", "{made}/edges.jsonl",
          "--edges={input} --network={made}/ring4.yml --mode=snapshot --json"),
     Pair("astra_predict", "config", "{made}/timing.yml", "--edges={made}/edges.jsonl --config={input}"),
-    Pair("astra_predict", "cache", "{made}/cache/timing.sqlite",
-         "--edges={made}/edges.jsonl --network={made}/ring4.yml --engine=embedded --cache=readwrite"
-         " --cache_dir={input}/"),
     Pair("workload_model", "et", ET, "fit --et={input_prefix} --size=1 --output={out}/m.json"),
     Pair("workload_model", "xspace.gz", "{examples}/jax_tp_cuda4/rank2.xplane.pb.gz",
          "scale --traces={input}/ --ranks=8 --output={out}/w/run"),
@@ -207,7 +204,7 @@ def prepare(program, made, examples):
     """Makes the inputs that are no examples."""
     def run(*arguments):
         subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    for folder in ("cache", "logs", "mpip"):
+    for folder in ("logs", "mpip"):
         (made / folder).mkdir(parents=True)
     run("chakra_export", f"--traces={examples}/jax_cuda2", f"--output={made}/et/run")
     run("chakra_generate", "--pattern=transformer", "--tp=2", "--dp=2", "--layers=2", f"--output={made}/gen/t")
@@ -226,8 +223,6 @@ def prepare(program, made, examples):
         "  astra: {backend: analytical, mode: snapshot, collectives: {all-gather: ring}}\n"
         f"topologies:\n  default: {made}/ring4.yml\nrank_to_device: {{0: 0, 1: 1, 2: 2, 3: 3}}\n"
         "groups: {dp: [0, 1, 2, 3]}\n")
-    run("astra_predict", f"--edges={made}/edges.jsonl", f"--network={made}/ring4.yml", "--engine=embedded",
-        "--cache=readwrite", f"--cache_dir={made}/cache")
     (made / "edits.txt").write_text(
         'scale category=kernel 0.5\nset name="cudaLaunchKernel" 0us\nremove name=~"aten::(t|view)$"\n'
         'scale all x2\n')

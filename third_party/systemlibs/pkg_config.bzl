@@ -208,7 +208,6 @@ SYSTEM_PACKAGES = [
     "protobuf-lite",
     "re2",
     "simdjson",
-    "sqlite3",
     "yaml-cpp",
     "zlib",
 ]

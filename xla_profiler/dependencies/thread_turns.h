@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Which thread a thread waited for while it did nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Which thread a thread waited for while it did nothing.
 // Threads of a process take turns, as those of forward and backward pass do:
 //
 //   thread 1   [forward]   . . . gap . . .   [optimizer]

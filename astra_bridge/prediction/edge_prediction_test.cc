@@ -1,0 +1,183 @@
+#include "astra_bridge/prediction/prediction_report.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/prediction/prediction_report.pb.h"
+#include "astra_bridge/prediction/prediction_text.h"
+#include "astra_bridge/testing/fixed_timing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TimingSetup FixedSetup(FixedTimes times) {
+  TimingSetup setup;
+  setup.timing = std::make_unique<FixedTiming>(std::move(times));
+  setup.warnings = {"careful"};
+  return setup;
+}
+
+CommEdgeList List(const std::vector<std::string>& ids) {
+  CommEdgeList list;
+  for (const std::string& id : ids) {
+    list.edges.emplace_back();
+    list.edges.back().id = id;
+    list.edges.back().participants = {0, 1};
+  }
+  list.duplicates_dropped = 3;
+  return list;
+}
+
+void Ignore(uint64_t) {}
+
+TEST(EdgePredictionTest, EachAlone) {
+  const TimingSetup setup = FixedSetup(FixedTimes({{"a", 2e-6}, {"b", 3e-6}}));
+  std::vector<uint64_t> steps;
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List({"a", "b"}), TimingMode::kIsolated,
+                                    [&](uint64_t done) { steps.push_back(done); }));
+  EXPECT_EQ(report.engine(), "fixed");
+  EXPECT_EQ(report.engine_version(), "1");
+  EXPECT_EQ(report.mode(), "isolated");
+  EXPECT_EQ(report.iteration_ns(), 3000);
+  ASSERT_EQ(report.edges_size(), 2);
+  EXPECT_EQ(report.edges(0).id(), "a");
+  EXPECT_EQ(report.edges(0).seconds(), 2e-6);
+  EXPECT_EQ(report.snapshots(), 0);
+  EXPECT_EQ(report.inflation(), 1);
+  EXPECT_EQ(report.fallbacks(), 0);
+  EXPECT_EQ(report.duplicates_dropped(), 3);
+  EXPECT_THAT(report.warnings(), ElementsAre("careful"));
+  EXPECT_THAT(steps, ElementsAre(1, 2));
+}
+
+TEST(EdgePredictionTest, AllAtOnce) {
+  const TimingSetup setup =
+      FixedSetup(FixedTimes({{"a", 2e-6}, {"b", 3e-6}}, /*batch_inflation=*/2));
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List({"a", "b"}), TimingMode::kSnapshot, Ignore));
+  EXPECT_EQ(report.mode(), "snapshot");
+  EXPECT_EQ(report.iteration_ns(), 6000);
+  EXPECT_EQ(report.snapshots(), 1);
+  EXPECT_EQ(report.inflation(), 2);
+  EXPECT_EQ(report.batch_rule(), "simulated together");
+  EXPECT_EQ(report.edges(0).seconds(), 4e-6);
+  EXPECT_EQ(report.edges(0).isolated_seconds(), 2e-6);
+  EXPECT_THAT(FormatPrediction(report),
+              AllOf(HasSubstr("iteration  6.000 us"), HasSubstr("inflation  2.0000"),
+                    HasSubstr("cache      not used\nfallbacks  0\n")));
+}
+
+// Gives every answer in place of another.
+class SteppingIn : public FixedTiming {
+ public:
+  using FixedTiming::FixedTiming;
+
+  absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override {
+    absl::StatusOr<EdgeEstimate> estimate = FixedTiming::EstimateEdge(edge);
+    if (estimate.ok()) estimate->fallback_reason = "it\ncrashed";
+    return estimate;
+  }
+
+  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override {
+    absl::StatusOr<BatchEstimate> estimate = FixedTiming::EstimateBatch(edges);
+    if (estimate.ok()) estimate->fallback_reason = "hung";
+    return estimate;
+  }
+};
+
+TEST(EdgePredictionTest, FallbacksAreMarkedCountedAndExplained) {
+  TimingSetup setup;
+  setup.timing = std::make_unique<SteppingIn>(FixedTimes({{"a", 1}, {"b", 2}}));
+  ASSERT_OK_AND_ASSIGN(const PredictionReport alone,
+                       PredictEdges(setup, List({"a", "b"}), TimingMode::kIsolated, Ignore));
+  EXPECT_EQ(alone.fallbacks(), 2);
+  EXPECT_TRUE(alone.edges(1).fallback());
+  EXPECT_EQ(alone.fallback_details(1).edge_id(), "b");
+  EXPECT_EQ(alone.fallback_details(1).reason(), "it\ncrashed");
+  EXPECT_THAT(FormatPrediction(alone), HasSubstr("fallbacks  2, the first: it?crashed\n"));
+  ASSERT_OK_AND_ASSIGN(const PredictionReport together,
+                       PredictEdges(setup, List({"a", "b"}), TimingMode::kSnapshot, Ignore));
+  EXPECT_EQ(together.fallbacks(), 1);
+  EXPECT_TRUE(together.edges(0).fallback());
+  EXPECT_EQ(together.fallback_details(0).edge_id(), "");
+  EXPECT_EQ(together.fallback_details(0).reason(), "hung");
+}
+
+// Edges edge0, edge1, ..., that many, of 0, 1, ... us.
+std::map<std::string, double> ManyEdges(int count) {
+  std::map<std::string, double> seconds;
+  for (int i = 0; i < count; ++i) seconds[absl::StrCat("edge", i)] = i * 1e-6;
+  return seconds;
+}
+
+std::vector<std::string> Ids(int count) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < count; ++i) ids.push_back(absl::StrCat("edge", i));
+  return ids;
+}
+
+TEST(EdgePredictionTest, AllFallbacksAreCountedAndTheFirstListed) {
+  TimingSetup setup;
+  setup.timing = std::make_unique<SteppingIn>(FixedTimes(ManyEdges(1001)));
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List(Ids(1001)), TimingMode::kIsolated, Ignore));
+  EXPECT_EQ(report.fallbacks(), 1001);
+  ASSERT_EQ(report.fallback_details_size(), 100);
+  EXPECT_EQ(report.fallback_details(99).edge_id(), "edge99");
+  EXPECT_THAT(FormatPrediction(report), HasSubstr("fallbacks  1,001, the first: it?crashed\n"));
+}
+
+TEST(EdgePredictionTest, SaysWhatTheCacheSaved) {
+  const TemporaryDirectory directory;
+  const auto cache =
+      std::make_shared<TimingCache>(FileSystem::Posix(), directory.path(), CacheMode::kReadWrite);
+  cache->Find("a", 1);
+  cache->Store("a", {1.0});
+  cache->Find("a", 1);
+  cache->Find("a", 2);
+  TimingSetup setup = FixedSetup(FixedTimes());
+  setup.cache = cache;
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List({}), TimingMode::kIsolated, Ignore));
+  EXPECT_EQ(report.cache_hits(), 1);
+  EXPECT_EQ(report.cache_misses(), 2);
+  EXPECT_THAT(report.warnings(), ElementsAre("careful", HasSubstr("damaged files")));
+  EXPECT_THAT(FormatPrediction(report), HasSubstr("cache      1 hits, 2 misses\n"));
+}
+
+TEST(EdgePredictionTest, ManyEdgesAreShortenedForPeople) {
+  const TimingSetup setup = FixedSetup(FixedTimes(ManyEdges(1025)));
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List(Ids(1025)), TimingMode::kIsolated, Ignore));
+  EXPECT_EQ(report.edges_size(), 1025);
+  EXPECT_THAT(FormatPrediction(report),
+              AllOf(HasSubstr("edge1024"), HasSubstr("and 1,005 that are faster"),
+                    Not(HasSubstr("edge1004 "))));
+}
+
+TEST(EdgePredictionTest, EdgesThatCannotBePlacedAreErrors) {
+  TimingSetup setup = FixedSetup(FixedTimes({{"a", 1}}));
+  setup.layout.rank_to_device = {{0, 0}};
+  EXPECT_THAT(PredictEdges(setup, List({"a"}), TimingMode::kIsolated, Ignore),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("edge a: rank 1")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What predictions say, as messages for programs; prediction_text.h has the same for people.
+#ifndef ASTRA_BRIDGE_PREDICTION_PREDICTION_REPORT_H_
+#define ASTRA_BRIDGE_PREDICTION_PREDICTION_REPORT_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "astra_bridge/configuration/timing_config.h"
+#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/edges/comm_edge_list.h"
+#include "astra_bridge/prediction/iteration_prediction.h"
+#include "astra_bridge/timing/network_timing.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+
+namespace meridian {
+
+class PredictionReport;  // prediction_report.proto
+class TrafficManifest;   // traffic_manifest.proto
+
+// Returns the report of a workload's prediction.
+PredictionReport MakeIterationReport(const IterationPrediction& prediction,
+                                     const IterationOptions& options, const TimingSetup& setup,
+                                     const ExecutionGraph& graph, const CommunicationMatch& match);
+
+// Returns the record of a prediction's traffic intervals: intervals, members, sizes, times. The
+// prediction is one in snapshot mode.
+TrafficManifest MakeTrafficManifest(const IterationPrediction& prediction,
+                                    const IterationOptions& options, const TimingEngine& engine,
+                                    const ExecutionGraph& graph);
+
+// Times the edges of a list, each alone or all at once as one batch, and returns the report. Edges
+// are put on their devices first. All of them start at 0: alone, the iteration lasts as long as the
+// longest; as a batch, until the last is done. `progress` is told how many edges have been timed.
+absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdgeList list,
+                                              TimingMode mode,
+                                              absl::FunctionRef<void(uint64_t)> progress);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_PREDICTION_PREDICTION_REPORT_H_
