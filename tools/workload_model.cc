@@ -12,7 +12,6 @@
 #include "pipeline/workload_page.h"
 #include "tools/command.h"
 #include "tools/commands.h"
-#include "workload_model/calls/comparison.h"
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/calls/workload_file.h"
 #include "workload_model/calls/workload_fit.h"

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "workload_model/calls/flow_walk.h"
 #include "workload_model/models/curve_fit.h"
 #include "xla_profiler/base/errors.h"
 

@@ -12,7 +12,6 @@
 #include "gtest/gtest.h"
 #include "workload_model/calls/call_operation.h"
 #include "workload_model/calls/control_flow.h"
-#include "workload_model/calls/flow_walk.h"
 #include "workload_model/calls/rank_patterns.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/models/models.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the model of a code predicts for one cell, and how far that may be off.
+// What the model of a code predicts for one cell, how far that may be off, and how it compares with what
+// was measured.
 #ifndef WORKLOAD_MODEL_CALLS_EVALUATION_H_
 #define WORKLOAD_MODEL_CALLS_EVALUATION_H_
 
@@ -46,6 +47,11 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
 // number.
 absl::StatusOr<double> FiniteValue(const CallModel& call, const Model& model,
                                    const WorkloadCell& cell);
+
+// Compares predictions with measurements, of which the model may or may not have known. Transitions
+// without a model are noted.
+absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
+                                                   const Measurements& measurements);
 
 }  // namespace meridian
 

@@ -1,4 +1,4 @@
-#include "workload_model/calls/flow_walk.h"
+#include "workload_model/calls/control_flow.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "workload_model/calls/call_operation.h"
 #include "workload_model/measurements/rank_classes.h"
-#include "workload_model/models/rank_row.h"
+#include "workload_model/models/rank_mesh.h"
 
 namespace meridian {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "chakra_export/generate/generated_workload.h"
-#include "workload_model/generate/class_calls.h"
+#include "workload_model/generate/evaluated_flow.h"
 
 namespace meridian {
 

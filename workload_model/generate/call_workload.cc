@@ -23,7 +23,6 @@
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/calls/rank_patterns.h"
 #include "workload_model/generate/arrivals.h"
-#include "workload_model/generate/class_calls.h"
 #include "workload_model/generate/evaluated_flow.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"

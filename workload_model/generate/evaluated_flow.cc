@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "workload_model/calls/call_operation.h"
+#include "workload_model/calls/control_flow.h"
 #include "workload_model/calls/evaluation.h"
+#include "workload_model/calls/rank_patterns.h"
 #include "workload_model/measurements/rank_classes.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -85,6 +89,9 @@ absl::StatusOr<const ControlFlow*> FlowOf(const WorkloadModel& model,
             "of ranks that call otherwise by no rule nothing was learnt (the notes of fit say so)"
           : absl::StrCat("ranks '", Printable(rank_class), "' were never measured"));
 }
+
+// A rank makes at most so many calls.
+constexpr int64_t kMaxCalls = 5000000;
 
 }  // namespace
 
@@ -173,6 +180,41 @@ absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const W
     result.classes.push_back(*name);
     result.flows.push_back(std::move(evaluated));
   }
+  return result;
+}
+
+double ClassCalls::ComputeUs() const {
+  double sum = 0;
+  for (const Visit& visit : visits) sum += static_cast<double>(visit.compute_ns) / kNsPerUs;
+  return sum;
+}
+
+absl::StatusOr<ClassCalls> WalkClass(EvaluatedFlow evaluated) {
+  ASSIGN_OR_RETURN(
+      const std::vector<int64_t> path,
+      WalkControlFlow(*evaluated.flow, evaluated.cell_of_ranks, kBranchSeed, kMaxCalls));
+  ClassCalls result;
+  std::map<int64_t, std::vector<int64_t>> numbers;
+  std::set<Transition> seen;
+  int64_t source = 0;
+  for (size_t i = 0; i < path.size(); ++i) {
+    Visit& visit = result.visits.emplace_back();
+    ASSIGN_OR_RETURN(visit.callsite, evaluated.CallsiteOf(path[i]));
+    visit.operation = OperationOf(visit.callsite->operation());
+    visit.bytes = evaluated.BytesOf(path[i]);
+    if (visit.callsite->peer().by_visit() != 0) {
+      std::vector<int64_t>& of_callsite = numbers[path[i]];
+      if (of_callsite.empty()) {
+        of_callsite = VisitsSince(path, path[i], visit.callsite->peer().since());
+      }
+      visit.number = of_callsite[i];
+    }
+    const EvaluatedFlow::Times times = evaluated.TimesOf({source, path[i]});
+    const bool is_first = seen.insert({source, path[i]}).second;
+    visit.compute_ns = is_first ? times.first_ns : times.steady_ns;
+    source = path[i];
+  }
+  result.evaluated = std::move(evaluated);
   return result;
 }
 

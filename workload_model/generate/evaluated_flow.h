@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of one class of ranks do and cost in one cell: the models, evaluated.
+// What the calls of one class of ranks do and cost in one cell: the models evaluated, and the control
+// flow walked.
 #ifndef WORKLOAD_MODEL_GENERATE_EVALUATED_FLOW_H_
 #define WORKLOAD_MODEL_GENERATE_EVALUATED_FLOW_H_
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "workload_model/calls/call_operation.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/models/models.h"
 #include "workload_model/workload_model.pb.h"
@@ -65,6 +67,32 @@ struct EvaluatedRanks {
 // rule of classes, or the model, says nothing about some; and as EvaluateFlow.
 absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const WorkloadCell& cell,
                                              int64_t most_ranks);
+
+// One call of a class of ranks.
+struct Visit {
+  const CallsiteModel* callsite = nullptr;
+  CallOperation operation;
+  // The computation before the call.
+  int64_t compute_ns = 0;
+  int64_t bytes = 0;
+  // How often the callsite was visited, as its rule of peers counts.
+  int64_t number = 0;
+
+  bool Sends() const {
+    return callsite->has_peer() && (operation.kind == CallOperation::Kind::kSend ||
+                                    operation.kind == CallOperation::Kind::kSendReceive);
+  }
+};
+
+struct ClassCalls {
+  EvaluatedFlow evaluated;
+  std::vector<Visit> visits;
+
+  double ComputeUs() const;
+};
+
+// FailedPrecondition when the flow comes to a callsite of which nothing is known, or to no end.
+absl::StatusOr<ClassCalls> WalkClass(EvaluatedFlow evaluated);
 
 }  // namespace meridian
 

@@ -25,7 +25,7 @@ struct MeasuredRunsOptions {
   std::string traces;
   std::string et;
   std::string working_directory;
-  // How names tell cells (run_names.h), or a file that does.
+  // How names tell cells (ReadRunName), or a file that does.
   std::string name_pattern;
   std::string cells;
   // A report of mpiP that belongs to the traces.
@@ -61,6 +61,12 @@ absl::StatusOr<MeasuredInputs> FindMeasuredRuns(FileSystem& file_system,
 absl::StatusOr<std::vector<RunMeasurements>> ReadMeasuredRuns(FileSystem& file_system,
                                                               const MeasuredInputs& inputs,
                                                               const MeasuredRunsOptions& options);
+
+// Reads PREFIX.<rank>.et of a run that was measured: its machines are its ranks. `name` is what messages call
+// it. InvalidArgument when communication has no times, or a rank communicates less than twice.
+absl::StatusOr<std::vector<RunMeasurements>> ReadRunCalls(FileSystem& file_system,
+                                                          const std::string& prefix,
+                                                          const std::string& name, double size);
 
 }  // namespace meridian
 

@@ -9,7 +9,6 @@
 #include "workload_model/measurements/callsite_graph.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/measurements/rank_classes.h"
-#include "workload_model/measurements/run_names.h"
 #include "workload_model/testing/made_up_search.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 

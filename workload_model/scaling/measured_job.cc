@@ -15,7 +15,7 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
-#include "workload_model/models/rank_row.h"
+#include "workload_model/models/rank_mesh.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {

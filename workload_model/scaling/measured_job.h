@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_reader.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "workload_model/scaling/rank_mesh.h"
+#include "workload_model/models/rank_mesh.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 

@@ -8,7 +8,6 @@
 #include "workload_model/measurements/call_traces.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/measurements/model_files.h"
-#include "workload_model/measurements/run_names.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/testing/fuzz.h"
 
