@@ -56,8 +56,7 @@ Flag<std::string> FLAGS_cells(
 Flag<std::string> FLAGS_models(
     "models", "auto",
     "Of times: auto, the simplest normal form that predicts runs it was not fitted to; or "
-    "CONSTANT, "
-    "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
+    "CONSTANT, EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
 Flag<int32_t> FLAGS_order("order", 2, "Of polynomials: 1 to 4.");
 Flag<std::string> FLAGS_callsites(
     "callsites", "",
@@ -268,18 +267,15 @@ Command WorkloadModelCommand() {
             "Predicts how long a run of so many nodes and such a size takes, with an "
             "interval.",
             {"evaluate --model=M.json --nodes=64 --size=24",
-             "evaluate --model=exec_exp.model --nodes=64 --size=24 "
-             "--ember_compatible --json"},
+             "evaluate --model=exec_exp.model --nodes=64 --size=24 --ember_compatible --json"},
             {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
              &FLAGS_ember_compatible},
             Evaluate},
            {"generate",
             "Writes a run that was not yet made as Chakra traces, which simulators run: the "
             "control flow of the model, with its times, bytes, groups and peers.",
-            {"generate --model=M.json --nodes=256 --size=26 "
-             "--output=et/large",
-             "generate --model=M.json --nodes=256 --size=26 "
-             "--format=ember --output=motif/Search"},
+            {"generate --model=M.json --nodes=256 --size=26 --output=et/large",
+             "generate --model=M.json --nodes=256 --size=26 --format=ember --output=motif/Search"},
             {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
              &FLAGS_format, &FLAGS_output},
             Generate},
@@ -293,8 +289,7 @@ Command WorkloadModelCommand() {
            {"report",
             "Compares what a model predicts with measured runs, in total and for each "
             "transition.",
-            {"report --model=M.json --traces='runs/bfs_exectrace_*' "
-             "--csv=cells.csv"},
+            {"report --model=M.json --traces='runs/bfs_exectrace_*' --csv=cells.csv"},
             {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells,
              &FLAGS_csv, &FLAGS_html},
             Compare}}};

@@ -1,10 +1,12 @@
 #include "workload_model/calls/call_operation.h"
 
+#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "chakra_export/et/collective_type.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -14,93 +16,78 @@ namespace {
 
 using Kind = CallOperation::Kind;
 
+CallOperation Collective(CollectiveKind kind, bool is_per_member = false) {
+  return {Kind::kCollective, kind, /*is_asynchronous=*/false, is_per_member};
+}
+
+// The operations of MPI by name, in small letters and without MPI_.
+std::map<std::string, CallOperation> MpiOperations() {
+  std::map<std::string, CallOperation> operations;
+  const auto add = [&](absl::string_view names, const CallOperation& operation) {
+    for (absl::string_view name : absl::StrSplit(names, ' ')) {
+      operations[std::string(name)] = operation;
+    }
+  };
+  add("allreduce", Collective(CollectiveKind::kAllReduce));
+  add("allgather allgatherv", Collective(CollectiveKind::kAllGather));
+  add("alltoall", Collective(CollectiveKind::kAllToAll, /*is_per_member=*/true));
+  add("alltoallv alltoallw", Collective(CollectiveKind::kAllToAll));
+  add("reduce_scatter reduce_scatter_block", Collective(CollectiveKind::kReduceScatter));
+  add("bcast", Collective(CollectiveKind::kCollectiveBroadcast));
+  add("reduce scan exscan", Collective(CollectiveKind::kCollectiveReduce));
+  add("gather gatherv", Collective(CollectiveKind::kCollectiveGather));
+  add("scatter scatterv", Collective(CollectiveKind::kCollectiveScatter));
+  add("barrier", Collective(CollectiveKind::kBarrier));
+  add("send bsend rsend ssend", {Kind::kSend});
+  add("recv", {Kind::kReceive});
+  add("sendrecv sendrecv_replace", {Kind::kSendReceive});
+  add("wait waitall waitany waitsome", {Kind::kWait});
+  return operations;
+}
+
+// Communicators, topologies, types and the like, which other ranks at most agree about.
+bool IsLocal(absl::string_view name) {
+  constexpr absl::string_view kPrefixes[] = {
+      "Comm_",     "Cart_",    "Graph_",      "Dist_graph_", "Group_",
+      "Type_",     "Op_",      "Info_",       "Topo_",       "Test",
+      "Probe",     "Iprobe",   "Mprobe",      "Improbe",     "Request_",
+      "Status_",   "Error_",   "Errhandler_", "Init",        "Finalize",
+      "Wtime",     "Wtick",    "Pcontrol",    "Get_count",   "Get_processor_name",
+      "Cancel",    "Pack",     "Unpack",      "Attr_",       "Keyval_",
+      "Alloc_mem", "Free_mem", "File_"};
+  for (absl::string_view prefix : kPrefixes) {
+    if (absl::StartsWith(name, prefix)) return true;
+  }
+  return false;
+}
+
+// Chakra's names: those of its types, SEND and RECV.
+CallOperation ChakraOperation(absl::string_view name) {
+  if (name == "SEND") return {Kind::kSend};
+  if (name == "RECV") return {Kind::kReceive};
+  ChakraProtoMsg::CollectiveCommType type;
+  if (!ChakraProtoMsg::CollectiveCommType_Parse(std::string(name), &type)) return {Kind::kUnknown};
+  const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
+  return kind.has_value() ? Collective(*kind) : CallOperation{Kind::kUnknown};
+}
+
 }  // namespace
 
 CallOperation OperationOf(absl::string_view name) {
-  struct Entry {
-    absl::string_view name;
-    CallOperation operation;
-  };
-  const auto collective = [](CollectiveKind kind, bool is_per_member = false) {
-    CallOperation operation;
-    operation.kind = Kind::kCollective;
-    operation.collective = kind;
-    operation.is_per_member = is_per_member;
-    return operation;
-  };
-  const auto other = [](Kind kind) {
-    CallOperation operation;
-    operation.kind = kind;
-    return operation;
-  };
-  static const auto& entries = *new std::vector<Entry>{
-      {"allreduce", collective(CollectiveKind::kAllReduce)},
-      {"allgather", collective(CollectiveKind::kAllGather)},
-      {"allgatherv", collective(CollectiveKind::kAllGather)},
-      {"alltoall", collective(CollectiveKind::kAllToAll, /*is_per_member=*/true)},
-      {"alltoallv", collective(CollectiveKind::kAllToAll)},
-      {"alltoallw", collective(CollectiveKind::kAllToAll)},
-      {"reduce_scatter", collective(CollectiveKind::kReduceScatter)},
-      {"reduce_scatter_block", collective(CollectiveKind::kReduceScatter)},
-      {"bcast", collective(CollectiveKind::kCollectiveBroadcast)},
-      {"reduce", collective(CollectiveKind::kCollectiveReduce)},
-      {"scan", collective(CollectiveKind::kCollectiveReduce)},
-      {"exscan", collective(CollectiveKind::kCollectiveReduce)},
-      {"gather", collective(CollectiveKind::kCollectiveGather)},
-      {"gatherv", collective(CollectiveKind::kCollectiveGather)},
-      {"scatter", collective(CollectiveKind::kCollectiveScatter)},
-      {"scatterv", collective(CollectiveKind::kCollectiveScatter)},
-      {"barrier", collective(CollectiveKind::kBarrier)},
-      {"send", other(Kind::kSend)},
-      {"bsend", other(Kind::kSend)},
-      {"rsend", other(Kind::kSend)},
-      {"ssend", other(Kind::kSend)},
-      {"recv", other(Kind::kReceive)},
-      {"sendrecv", other(Kind::kSendReceive)},
-      {"sendrecv_replace", other(Kind::kSendReceive)},
-      {"wait", other(Kind::kWait)},
-      {"waitall", other(Kind::kWait)},
-      {"waitany", other(Kind::kWait)},
-      {"waitsome", other(Kind::kWait)}};
-  const bool is_mpi = absl::ConsumePrefix(&name, "MPI_");
-  if (!is_mpi) {
-    // Chakra's names: those of its types, SEND and RECV.
-    if (name == "SEND") return other(Kind::kSend);
-    if (name == "RECV") return other(Kind::kReceive);
-    ChakraProtoMsg::CollectiveCommType type;
-    if (!ChakraProtoMsg::CollectiveCommType_Parse(std::string(name), &type)) {
-      return other(Kind::kUnknown);
-    }
-    const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
-    return kind.has_value() ? collective(*kind) : other(Kind::kUnknown);
-  }
-  const auto find = [&](absl::string_view text) -> const Entry* {
-    for (const Entry& entry : entries) {
-      if (absl::EqualsIgnoreCase(entry.name, text)) return &entry;
-    }
-    return nullptr;
-  };
-  if (const Entry* entry = find(name)) return entry->operation;
+  if (!absl::ConsumePrefix(&name, "MPI_")) return ChakraOperation(name);
+  static const auto& operations = *new std::map<std::string, CallOperation>(MpiOperations());
+  const auto found = operations.find(absl::AsciiStrToLower(name));
+  if (found != operations.end()) return found->second;
   // MPI_Isend, MPI_Iallreduce.
-  if (absl::ConsumePrefix(&name, "I")) {
-    if (const Entry* entry = find(name)) {
-      CallOperation operation = entry->operation;
+  if (absl::StartsWith(name, "I")) {
+    const auto begun = operations.find(absl::AsciiStrToLower(name.substr(1)));
+    if (begun != operations.end()) {
+      CallOperation operation = begun->second;
       operation.is_asynchronous = operation.kind != Kind::kWait;
       return operation;
     }
   }
-  // Communicators, topologies, types and the like, which other ranks at most agree about.
-  for (absl::string_view prefix :
-       {"Comm_",     "Cart_",    "Graph_",      "Dist_graph_", "Group_",
-        "Type_",     "Op_",      "Info_",       "Topo_",       "Test",
-        "Probe",     "Iprobe",   "Mprobe",      "Improbe",     "Request_",
-        "Status_",   "Error_",   "Errhandler_", "Init",        "Finalize",
-        "Wtime",     "Wtick",    "Pcontrol",    "Get_count",   "Get_processor_name",
-        "Cancel",    "Pack",     "Unpack",      "Attr_",       "Keyval_",
-        "Alloc_mem", "Free_mem", "File_"}) {
-    if (absl::StartsWith(name, prefix)) return other(Kind::kLocal);
-  }
-  return other(Kind::kUnknown);
+  return {IsLocal(name) ? Kind::kLocal : Kind::kUnknown};
 }
 
 }  // namespace meridian

@@ -13,7 +13,7 @@ namespace meridian {
 // What a call does to the rank that makes it.
 struct CallOperation {
   enum class Kind : uint8_t {
-    // Nothing that a network sees.
+    // Does nothing that a network sees.
     kLocal,
     kCollective,
     kSend,
@@ -21,19 +21,19 @@ struct CallOperation {
     kSendReceive,
     // Goes on when all that was begun before has ended.
     kWait,
-    // Nobody knows.
+    // Nobody knows what it does.
     kUnknown,
   };
   Kind kind = Kind::kLocal;
-  // Of collectives.
+  // What a collective does; that of other calls means nothing.
   CollectiveKind collective = CollectiveKind::kBarrier;
-  // Whether the rank goes on before it has ended.
+  // Whether the rank goes on before the call has ended.
   bool is_asynchronous = false;
-  // Bytes of the trace are those for one member of the group.
+  // Whether the bytes of the trace are those for one member of the group.
   bool is_per_member = false;
 };
 
-// Of "MPI_Allreduce", "MPI_Isend", or "ALL_REDUCE", "SEND" of Chakra traces.
+// Returns what "MPI_Allreduce" and "MPI_Isend" do, or "ALL_REDUCE" and "SEND" of Chakra traces.
 CallOperation OperationOf(absl::string_view name);
 
 }  // namespace meridian

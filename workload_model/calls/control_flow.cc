@@ -221,7 +221,7 @@ class FlowLearner {
   }
 
   // Explains a branch by its visits since those of another callsite: with the same numbers in all
-  // cells, or with numbers that are models of nodes and size.
+  // cells, or with numbers that are models of ranks and size.
   Explanation ByVisits(int64_t callsite, int64_t since, const Prices& prices) const {
     std::map<WorkloadCell, std::vector<Counts>> by_cell;
     std::vector<Counts> pooled;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -224,11 +223,9 @@ void LearnGroup(absl::Span<const RunMeasurements* const> runs, CallsiteModel* ca
     }
   }
   if (lengths.empty()) return;
-  const std::vector<std::pair<int64_t, int64_t>> of_stride(strides.begin(), strides.end());
-  const std::vector<std::pair<int64_t, int64_t>> of_length(lengths.begin(), lengths.end());
   const std::optional<std::string> stride =
-      of_stride.empty() ? std::optional<std::string>("1") : FindRanksExpression(of_stride);
-  const std::optional<std::string> length = FindRanksExpression(of_length);
+      strides.empty() ? std::optional<std::string>("1") : FindRanksExpression(strides);
+  const std::optional<std::string> length = FindRanksExpression(lengths);
   if (!stride.has_value() || !length.has_value()) {
     callsite->set_unexplained("its groups do not grow with the ranks by any rule that is known");
     return;
@@ -250,9 +247,8 @@ std::optional<int64_t> RanksOf(absl::string_view expression, int64_t ranks) {
   return ranks / number;
 }
 
-std::optional<std::string> FindRanksExpression(
-    absl::Span<const std::pair<int64_t, int64_t>> pairs) {
-  const auto [ranks, value] = pairs[0];
+std::optional<std::string> FindRanksExpression(const std::set<std::pair<int64_t, int64_t>>& pairs) {
+  const auto [ranks, value] = *pairs.begin();
   std::vector<std::string> expressions = {"n", std::string(kSquareRoot), absl::StrCat(value)};
   // The number 1 is the number 1.
   if (value == 1) std::swap(expressions[0], expressions[2]);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,7 @@ std::optional<int64_t> RanksOf(absl::string_view expression, int64_t ranks);
 
 // Returns the simplest expression that gives the second number of each pair for its first; nullopt
 // when there is none.
-std::optional<std::string> FindRanksExpression(absl::Span<const std::pair<int64_t, int64_t>> pairs);
+std::optional<std::string> FindRanksExpression(const std::set<std::pair<int64_t, int64_t>>& pairs);
 
 // What the callsites of runs of one class do, in their order. Runs have calls. Whom messages go to is
 // told only where all ranks of the runs were traced, those of other classes too.

@@ -365,7 +365,7 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
 std::string FormatCallWorkload(const CallWorkloadReport& report) {
   constexpr TextTable::Align kRight = TextTable::Align::kRight;
   std::string text = absl::StrFormat("%g nodes, size %g", report.nodes(), report.size());
-  // Of a motif only the files are known.
+  // About a motif only the files are known.
   if (report.trace_nodes() == 0) {
     absl::StrAppend(&text, ", ", report.ranks(), " ranks\n");
     for (const std::string& file : report.files()) absl::StrAppend(&text, file, "\n");

@@ -199,24 +199,20 @@ Model FitTerms(absl::Span<const MeasuredPoint> points, absl::Span<const std::str
     }
     y[static_cast<Eigen::Index>(i)] = std::max(points[i].value, least_value);
   }
-  // What is the same everywhere cannot be told from the constant.
-  std::vector<Eigen::Index> kept;
-  for (Eigen::Index j = 0; j < x.cols(); ++j) {
-    const double most = x.col(j).maxCoeff(), least = x.col(j).minCoeff();
-    if (terms[static_cast<size_t>(j)] == "1" || most - least > kSingular * std::abs(most)) {
-      kept.push_back(j);
-    }
-  }
-  MatrixXd columns(x.rows(), kept.size());
-  VectorXd largest(kept.size());
+  VectorXd largest(terms.size());
+  Eigen::Index kept = 0;
   model.clear_terms();
-  for (size_t j = 0; j < kept.size(); ++j) {
-    const auto to = static_cast<Eigen::Index>(j);
-    largest[to] = std::max(x.col(kept[j]).maxCoeff(), std::numeric_limits<double>::min());
-    columns.col(to) = x.col(kept[j]) / largest[to];
-    model.add_terms(terms[static_cast<size_t>(kept[j])]);
+  for (Eigen::Index j = 0; j < x.cols(); ++j) {
+    const std::string& term = terms[static_cast<size_t>(j)];
+    const double most = x.col(j).maxCoeff(), least = x.col(j).minCoeff();
+    // What is the same everywhere cannot be told from the constant.
+    if (term != "1" && !(most - least > kSingular * std::abs(most))) continue;
+    largest[kept] = std::max(most, std::numeric_limits<double>::min());
+    x.col(kept) = x.col(j) / largest[kept];
+    model.add_terms(term);
+    ++kept;
   }
-  const VectorXd coefficients = FitColumns(columns, y, loss);
+  const VectorXd coefficients = FitColumns(x.leftCols(kept), y, loss);
   for (Eigen::Index j = 0; j < coefficients.size(); ++j) {
     model.add_coefficients(coefficients[j] / largest[j]);
   }

@@ -231,7 +231,7 @@ class Scaler {
   const MeasuredJob& job_;
   const std::vector<ScaledAxis> axes_;
   const RankMesh new_mesh_;
-  // By how much computation changes.
+  // What computation is multiplied by.
   double work_ = 1;
   bool raised_shares_ = false;
   // Names of groups, by their first rank and their axes.
