@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "workload_model/call_traces.h"
+#include "workload_model/measurements/call_traces.h"
 
 namespace meridian {
 namespace {
@@ -94,13 +94,27 @@ std::vector<RunMeasurements> SearchRuns(const MadeUpSearch& search) {
   std::vector<RunMeasurements> runs;
   for (int64_t rank = 0; rank < search.root_of_ranks * search.root_of_ranks; ++rank) {
     RunName name;
-    name.cell.nodes = static_cast<double>(search.root_of_ranks * search.root_of_ranks);
+    name.cell.machines = static_cast<double>(search.root_of_ranks * search.root_of_ranks);
     name.cell.size = search.size;
     name.rank = rank;
     name.run = "search";
     std::vector<TracedCall> calls = *ParseCallTrace(SearchTrace(search, rank), "search");
     for (TracedCall& call : calls) call.call_us = kCallUs;
     runs.push_back(*MeasureCalls(std::move(calls), "search", name));
+  }
+  return runs;
+}
+
+std::vector<RunMeasurements> SearchesOf(const std::vector<int64_t>& roots) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t q : roots) {
+    for (double size : {14, 16, 18}) {
+      MadeUpSearch search;
+      search.root_of_ranks = q;
+      search.size = size;
+      search.seed = static_cast<uint64_t>(q) * 100 + static_cast<uint64_t>(size);
+      for (RunMeasurements& run : SearchRuns(search)) runs.push_back(std::move(run));
+    }
   }
   return runs;
 }

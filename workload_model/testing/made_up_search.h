@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "workload_model/measurements.h"
+#include "workload_model/measurements/measurements.h"
 
 namespace meridian {
 
@@ -29,6 +29,9 @@ std::string SearchTrace(const MadeUpSearch& search, int64_t rank);
 
 // Returns what all ranks measured, with the times of the calls themselves.
 std::vector<RunMeasurements> SearchRuns(const MadeUpSearch& search);
+
+// Returns the same of searches of three sizes, for each of these roots of the number of ranks.
+std::vector<RunMeasurements> SearchesOf(const std::vector<int64_t>& roots);
 
 }  // namespace meridian
 

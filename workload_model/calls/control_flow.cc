@@ -1,0 +1,369 @@
+#include "workload_model/calls/control_flow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "workload_model/models/curve_fit.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+namespace {
+
+// What leads to more destinations is no loop.
+constexpr size_t kMaxDestinations = 16;
+// An explanation is not better than another by this cost.
+constexpr double kSameCost = 1e-9;
+
+// How often each destination was taken.
+using Counts = std::map<int64_t, int64_t>;
+using CountsByCell = std::map<WorkloadCell, Counts>;
+
+int64_t Sum(const Counts& counts) {
+  int64_t sum = 0;
+  for (const auto& [destination, count] : counts) sum += count;
+  return sum;
+}
+
+Counts Merged(Counts a, const Counts& b) {
+  for (const auto& [destination, count] : b) a[destination] += count;
+  return a;
+}
+
+Counts Together(const CountsByCell& by_cell) {
+  Counts all;
+  for (const auto& [cell, counts] : by_cell) all = Merged(std::move(all), counts);
+  return all;
+}
+
+// How many nats it takes to say which destinations were taken when the shares are known.
+double DrawCost(const Counts& counts) {
+  const double sum = static_cast<double>(Sum(counts));
+  double cost = 0;
+  for (const auto& [destination, count] : counts) {
+    cost -= static_cast<double>(count) * std::log(static_cast<double>(count) / sum);
+  }
+  return cost;
+}
+
+// Visits of a branch that go on alike.
+struct Segment {
+  int64_t visits = 0;
+  Counts counts;
+};
+
+// What it costs to write down explanations of a branch, in nats.
+struct Prices {
+  // `all` is where the branch led, how often.
+  explicit Prices(const Counts& all)
+      : of_number(0.5 * std::log(static_cast<double>(std::max<int64_t>(2, Sum(all))))),
+        of_name(std::log(static_cast<double>(all.size()))) {}
+
+  // The shares of a segment, and which of all destinations it leads to.
+  double OfShares(const Counts& counts) const {
+    return (of_number + of_name) * static_cast<double>(counts.size());
+  }
+  double OfSegment(const Counts& counts) const { return DrawCost(counts) + OfShares(counts); }
+
+  // A number more among so many observations, and the name of one of so many destinations.
+  double of_number;
+  double of_name;
+};
+
+// Puts visits together that differ by less than it costs to tell them apart. by_visit[i] is what the
+// (i + 1)-th visits did.
+std::vector<Segment> FindSegments(const std::vector<Counts>& by_visit, const Prices& prices) {
+  std::vector<Segment> segments;
+  for (const Counts& counts : by_visit) {
+    if (!segments.empty()) {
+      const Counts merged = Merged(segments.back().counts, counts);
+      if (prices.OfSegment(merged) <=
+          prices.OfSegment(segments.back().counts) + prices.OfSegment(counts)) {
+        ++segments.back().visits;
+        segments.back().counts = merged;
+        continue;
+      }
+    }
+    segments.push_back({1, counts});
+  }
+  return segments;
+}
+
+bool LeadAlike(const Counts& a, const Counts& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
+}
+
+// One explanation of a branch.
+struct Explanation {
+  double cost = std::numeric_limits<double>::max();
+  FlowBranch branch;
+};
+
+// Returns the choices that these counts mean, with shares that change from cell to cell where that
+// is worth its coefficients.
+void AddChoices(const CountsByCell& by_cell, FlowSegment* segment) {
+  for (const auto& [destination, count] : Together(by_cell)) {
+    FlowChoice& choice = *segment->add_choices();
+    choice.set_destination(destination);
+    std::vector<MeasuredShare> points;
+    for (const auto& [cell, counts] : by_cell) {
+      const auto taken = counts.find(destination);
+      points.push_back({cell, static_cast<double>(taken == counts.end() ? 0 : taken->second),
+                        static_cast<double>(Sum(counts))});
+    }
+    *choice.mutable_share() = FitShare(points);
+  }
+}
+
+class FlowLearner {
+ public:
+  explicit FlowLearner(const CallSequences& sequences) {
+    for (const auto& [cell, of_cell] : sequences) {
+      for (const std::vector<int64_t>& sequence : of_cell) {
+        Run& run = runs_.emplace_back();
+        run.cell = cell;
+        run.sequence = &sequence;
+        for (size_t i = 0; i < sequence.size(); ++i) {
+          run.positions[sequence[i]].push_back(i);
+          callsites_.insert(sequence[i]);
+        }
+      }
+    }
+  }
+
+  absl::StatusOr<ControlFlow> Learn() {
+    ControlFlow flow;
+    flow.set_first(runs_[0].sequence->front());
+    for (const Run& run : runs_) {
+      if (run.sequence->front() == flow.first()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("runs begin at callsites ", flow.first(), " and ", run.sequence->front(),
+                       ": they are no runs of one code, or callsites are not numbered alike"));
+    }
+    FindIterations(&flow);
+    for (int64_t callsite : callsites_) *flow.add_branches() = Explain(callsite);
+    return flow;
+  }
+
+ private:
+  struct Run {
+    WorkloadCell cell;
+    const std::vector<int64_t>* sequence = nullptr;
+    std::map<int64_t, std::vector<size_t>> positions;
+
+    // Where the run goes at its end: to the next iteration, if it were not the last.
+    int64_t after_end = kNoCallsite;
+
+    int64_t After(size_t position) const {
+      return position + 1 < sequence->size() ? (*sequence)[position + 1] : after_end;
+    }
+  };
+
+  int64_t VisitsOf(int64_t callsite) const {
+    int64_t visits = 0;
+    for (const Run& run : runs_) {
+      const auto found = run.positions.find(callsite);
+      if (found != run.positions.end()) visits += static_cast<int64_t>(found->second.size());
+    }
+    return visits;
+  }
+
+  FlowBranch Explain(int64_t callsite) const {
+    Counts all;
+    for (const Run& run : runs_) {
+      ForEachVisit(run, callsite, kNoCallsite,
+                   [&](int64_t, size_t position) { ++all[run.After(position)]; });
+    }
+    const Prices prices(all);
+    // Drawn each time, unless something else is better.
+    Explanation best = ByContext(callsite, 0, prices);
+    const auto consider = [&](Explanation other) {
+      if (other.cost < best.cost - kSameCost) best = std::move(other);
+    };
+    if (all.size() > 1) {
+      consider(ByVisits(callsite, kNoCallsite, prices));
+      for (int64_t since : callsites_) {
+        // Only what is visited less often sets a count back.
+        if (all.size() <= kMaxDestinations && since != callsite && VisitsOf(since) < Sum(all)) {
+          consider(ByVisits(callsite, since, prices));
+        }
+      }
+      for (int length = 1; length <= kMaxContext; ++length) {
+        consider(ByContext(callsite, length, prices));
+      }
+    }
+    best.branch.set_callsite(callsite);
+    return best.branch;
+  }
+
+  // Calls visit(number, position) for each visit of the callsite; the number counts from 1 after
+  // each visit of `since`.
+  template <typename Visit>
+  static void ForEachVisit(const Run& run, int64_t callsite, int64_t since, const Visit& visit) {
+    const auto found = run.positions.find(callsite);
+    if (found == run.positions.end()) return;
+    const auto resets = run.positions.find(since);
+    size_t next_reset = 0;
+    int64_t number = 0;
+    for (size_t position : found->second) {
+      while (resets != run.positions.end() && next_reset < resets->second.size() &&
+             resets->second[next_reset] < position) {
+        number = 0;
+        ++next_reset;
+      }
+      visit(++number, position);
+    }
+  }
+
+  // Explains a branch by its visits since those of another callsite: with the same numbers in all
+  // cells, or with numbers that are models of ranks and size.
+  Explanation ByVisits(int64_t callsite, int64_t since, const Prices& prices) const {
+    std::map<WorkloadCell, std::vector<Counts>> by_cell;
+    std::vector<Counts> pooled;
+    for (const Run& run : runs_) {
+      std::vector<Counts>& of_cell = by_cell[run.cell];
+      ForEachVisit(run, callsite, since, [&](int64_t number, size_t position) {
+        for (std::vector<Counts>* counts : {&of_cell, &pooled}) {
+          if (counts->size() < static_cast<size_t>(number)) counts->emplace_back();
+          ++(*counts)[static_cast<size_t>(number) - 1][run.After(position)];
+        }
+      });
+    }
+    Explanation same = ByPooledVisits(by_cell, pooled, prices);
+    const Explanation own = ByVisitsOfCells(by_cell, prices);
+    if (own.cost < same.cost - kSameCost) same = own;
+    same.branch.set_since(since);
+    return same;
+  }
+
+  static Explanation ByPooledVisits(const std::map<WorkloadCell, std::vector<Counts>>& by_cell,
+                                    const std::vector<Counts>& pooled, const Prices& prices) {
+    Explanation result;
+    result.cost = 0;
+    const std::vector<Segment> segments = FindSegments(pooled, prices);
+    size_t begin = 0;
+    for (const Segment& segment : segments) {
+      result.cost += prices.OfSegment(segment.counts);
+      FlowSegment& written = *result.branch.add_segments();
+      const size_t end = begin + static_cast<size_t>(segment.visits);
+      if (&segment != &segments.back()) {
+        *written.mutable_visits() = ConstantModel(static_cast<double>(segment.visits));
+      }
+      CountsByCell counts;
+      for (const auto& [cell, visits] : by_cell) {
+        for (size_t i = begin; i < std::min(end, visits.size()); ++i) {
+          counts[cell] = Merged(counts[cell], visits[i]);
+        }
+      }
+      AddChoices(counts, &written);
+      begin = end;
+    }
+    return result;
+  }
+
+  // Cells have the same segments, one after the other, but not equally long ones; one of length 0 is
+  // missing.
+  static Explanation ByVisitsOfCells(const std::map<WorkloadCell, std::vector<Counts>>& by_cell,
+                                     const Prices& prices) {
+    Explanation result;
+    result.cost = 0;
+    std::map<WorkloadCell, std::vector<Segment>> segments;
+    const std::vector<Segment>* most = nullptr;
+    for (const auto& [cell, visits] : by_cell) {
+      std::vector<Segment>& of_cell = segments[cell];
+      of_cell = FindSegments(visits, prices);
+      for (const Segment& segment : of_cell) result.cost += DrawCost(segment.counts);
+      if (most == nullptr || of_cell.size() > most->size()) most = &of_cell;
+    }
+    std::vector<std::vector<MeasuredPoint>> lengths(most->size());
+    std::vector<CountsByCell> counts(most->size());
+    for (const auto& [cell, of_cell] : segments) {
+      size_t next = 0;
+      for (size_t i = 0; i < most->size(); ++i) {
+        const bool is_there =
+            next < of_cell.size() && LeadAlike(of_cell[next].counts, (*most)[i].counts);
+        lengths[i].push_back({cell, is_there ? static_cast<double>(of_cell[next].visits) : 0.0});
+        if (is_there) counts[i][cell] = of_cell[next++].counts;
+      }
+      if (next < of_cell.size()) return Explanation();
+    }
+    for (size_t i = 0; i < most->size(); ++i) {
+      FlowSegment& written = *result.branch.add_segments();
+      AddChoices(counts[i], &written);
+      // The shares, and two numbers for the length: the same in all cells.
+      result.cost += prices.of_number + prices.OfShares((*most)[i].counts);
+      if (i + 1 == most->size()) break;
+      const std::optional<TripCount> trips = FitTrips(lengths[i]);
+      // Lengths that no model explains are no rule.
+      if (!trips.has_value()) return Explanation();
+      *written.mutable_visits() = trips->model;
+      written.set_also(trips->also);
+    }
+    return result;
+  }
+
+  // Explains a branch by so many callsites that came before.
+  Explanation ByContext(int64_t callsite, int length, const Prices& prices) const {
+    std::map<std::vector<int64_t>, CountsByCell> contexts;
+    for (const Run& run : runs_) {
+      ForEachVisit(run, callsite, kNoCallsite, [&](int64_t, size_t position) {
+        std::vector<int64_t> before;
+        for (size_t i = 1; i <= static_cast<size_t>(length); ++i) {
+          before.push_back(position >= i ? (*run.sequence)[position - i] : kNoCallsite);
+        }
+        ++contexts[before][run.cell][run.After(position)];
+      });
+    }
+    Explanation result;
+    result.cost = 0;
+    for (const auto& [before, by_cell] : contexts) {
+      result.cost += prices.OfSegment(Together(by_cell));
+      FlowSegment& segment = *result.branch.add_segments();
+      segment.mutable_before()->Add(before.begin(), before.end());
+      AddChoices(by_cell, &segment);
+    }
+    return result;
+  }
+
+  // The last callsite of a run is also that of each iteration: where else it leads, the next begins.
+  void FindIterations(ControlFlow* flow) {
+    const int64_t last = runs_[0].sequence->back();
+    Counts after;
+    for (const Run& run : runs_) {
+      if (run.sequence->back() != last) return;
+      ForEachVisit(run, last, kNoCallsite,
+                   [&](int64_t, size_t position) { ++after[run.After(position)]; });
+    }
+    after.erase(kNoCallsite);
+    if (after.empty()) return;
+    // Of loops within loops the outermost: where the run began, or what is gone to least often.
+    const auto least =
+        std::min_element(after.begin(), after.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    flow->set_head(after.count(flow->first()) > 0 ? flow->first() : least->first);
+    flow->set_last(last);
+    std::vector<MeasuredPoint> visits;
+    for (Run& run : runs_) {
+      run.after_end = flow->head();
+      visits.push_back({run.cell, static_cast<double>(run.positions[flow->head()].size())});
+    }
+    const std::optional<TripCount> trips = FitTrips(visits);
+    *flow->mutable_iterations() = trips.has_value() ? trips->model : FitCount(visits, FitOptions());
+  }
+
+  std::vector<Run> runs_;
+  std::set<int64_t> callsites_;
+};
+
+}  // namespace
+
+absl::StatusOr<ControlFlow> LearnControlFlow(const CallSequences& sequences) {
+  return FlowLearner(sequences).Learn();
+}
+
+}  // namespace meridian

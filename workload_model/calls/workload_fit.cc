@@ -1,0 +1,451 @@
+#include "workload_model/calls/workload_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "workload_model/calls/control_flow.h"
+#include "workload_model/calls/evaluation.h"
+#include "workload_model/calls/rank_patterns.h"
+#include "workload_model/calls/workload_file.h"
+#include "workload_model/measurements/rank_classes.h"
+#include "workload_model/models/curve_fit.h"
+#include "workload_model/models/models.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+// A deviation of log(total) is at least this.
+constexpr double kLeastDeviation = 0.02;
+// Powers of two of larger sizes are no numbers of anything.
+constexpr double kMaxLogSize = 60;
+// A transition in fewer cells than this is constant where there are more.
+constexpr size_t kLeastCells = 8;
+// Bytes that differ by no more than this are what a header or an average adds.
+constexpr double kNegligibleBytes = 16;
+// Bytes vary when ranks differ by more than this share of them.
+constexpr double kNotableSpread = 0.2;
+
+using CellValues = std::map<WorkloadCell, CellValue>;
+
+// The values of those cells that have one.
+std::vector<MeasuredPoint> PointsOf(const CellValues& values, const CellSet& cells,
+                                    double CellValue::*value) {
+  std::vector<MeasuredPoint> points;
+  for (const auto& [cell, measured] : values) {
+    if (cells.count(cell) > 0) points.push_back({cell, measured.*value});
+  }
+  return points;
+}
+
+// How often: also in those cells in which it did not happen.
+std::vector<MeasuredPoint> CountPoints(const CellValues& values, const CellSet& cells) {
+  std::vector<MeasuredPoint> points;
+  for (const WorkloadCell& cell : cells) {
+    const auto it = values.find(cell);
+    points.push_back({cell, it == values.end() ? 0 : it->second.count});
+  }
+  return points;
+}
+
+// Mean |predicted / measured - 1|; measured zeros are left out.
+class MeanError {
+ public:
+  void Add(double predicted, double measured) {
+    if (!(measured > 0)) return;
+    sum_ += std::abs(predicted / measured - 1);
+    ++count_;
+  }
+  // Nullopt when there was nothing to compare with.
+  std::optional<double> value() const {
+    return count_ > 0 ? std::optional<double>(sum_ / count_) : std::nullopt;
+  }
+
+ private:
+  double sum_ = 0;
+  double count_ = 0;
+};
+
+// Writes down where the cells lie, of which there is at least one.
+FittedKind RangeOf(const CellSet& cells, bool linear_size) {
+  FittedKind range;
+  const auto [few, many] =
+      std::minmax_element(cells.begin(), cells.end(),
+                          [](const auto& a, const auto& b) { return a.machines < b.machines; });
+  const auto [small, large] = std::minmax_element(
+      cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
+  range.set_least_nodes(few->machines);
+  range.set_most_nodes(many->machines);
+  range.set_least_size(small->size);
+  range.set_most_size(large->size);
+  range.set_linear_size(linear_size);
+  return range;
+}
+
+// The form of a model that was chosen, fitted to other cells; nullopt where these do not bear it.
+std::optional<Model> Refit(const Model& form, absl::Span<const MeasuredPoint> points,
+                           const FitOptions& options) {
+  if (form.type() == kNormal) {
+    return FitNormal(points, std::vector<std::string>(form.terms().begin(), form.terms().end()),
+                     options);
+  }
+  const int order = form.terms_size() > 0 ? form.terms(form.terms_size() - 1)[2] - '0' : 0;
+  absl::StatusOr<Model> model = FitType(points, form.type(), order, options);
+  if (!model.ok()) return std::nullopt;
+  return *std::move(model);
+}
+
+double PredictTotal(const std::vector<CallModel>& models, const WorkloadCell& cell) {
+  double total = 0;
+  for (const CallModel& call : models) total += PredictCall(call, cell).Sum();
+  return total;
+}
+
+double MeasuredTotal(const Measurements& measurements, const WorkloadCell& cell) {
+  double total = 0;
+  for (const auto& [transition, values] : measurements.times) {
+    const auto it = values.find(cell);
+    if (it != values.end()) total += it->second.Sum();
+  }
+  return total;
+}
+
+// How far totals are off in all cells: fitted ones, and those left out that lie between others, or
+// beyond.
+struct TotalErrors {
+  MeanError in_sample, between, beyond;
+  // Whether how far larger runs are off is assumed for some kind.
+  bool is_assumed = false;
+};
+
+// Fits the times of one kind: one number of threads and ranks per machine, one class of ranks.
+class KindFitter {
+ public:
+  KindFitter(const Measurements& measurements, const WorkloadFitOptions& options, CellKind kind)
+      : measurements_(measurements), options_(options), kind_(std::move(kind)) {
+    for (const WorkloadCell& cell : measurements.cells) {
+      if (cell.kind == kind_) cells_.insert(cell);
+    }
+  }
+
+  // Adds the kind and its models to the model of the code.
+  absl::Status AddTo(WorkloadModel* model, TotalErrors* errors) {
+    FittedKind& fitted = *model->add_kinds();
+    fitted = RangeOf(cells_, false);
+    fitted.set_linear_size(fitted.most_size() > kMaxLogSize);
+    SetKind(kind_, &fitted);
+    std::vector<double> near_errors, far_rates;
+    if (!measurements_.times.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<CallModel> models, Fit(fitted.most_size()));
+      fitted.set_linear_size(fit_.linear_size);
+      for (const WorkloadCell& cell : cells_) {
+        errors->in_sample.Add(PredictTotal(models, cell), MeasuredTotal(measurements_, cell));
+      }
+      LeaveOut(models, errors, &near_errors, &far_rates);
+      for (const CallModel& call : models) *model->add_models() = call;
+    }
+    const auto deviation = [](const std::vector<double>& of) {
+      if (of.empty()) return kAssumedDeviation;
+      return std::max(kLeastDeviation, kDeviationsPerMedianDistance * Median(of));
+    };
+    fitted.set_log_deviation(deviation(near_errors));
+    fitted.set_log_deviation_beyond(deviation(far_rates));
+    errors->is_assumed |= far_rates.empty();
+    return absl::OkStatus();
+  }
+
+ private:
+  // A machine's share is that of a power of two, or of the size itself: what is left out of the fit
+  // decides.
+  absl::StatusOr<std::vector<CallModel>> Fit(double most_size) {
+    std::vector<CallModel> best;
+    double least_error = std::numeric_limits<double>::max();
+    bool best_is_linear = false;
+    for (const bool linear : {false, true}) {
+      if (!linear && most_size > kMaxLogSize) continue;
+      fit_.linear_size = linear;
+      double error = 0;
+      ASSIGN_OR_RETURN(std::vector<CallModel> models, FitAll(&error));
+      if (error >= least_error) continue;
+      least_error = error;
+      best = std::move(models);
+      best_is_linear = linear;
+    }
+    fit_.linear_size = best_is_linear;
+    return best;
+  }
+
+  // Fits all transitions; `error` becomes the mean error of what is left out, weighted by time.
+  absl::StatusOr<std::vector<CallModel>> FitAll(double* error) const {
+    std::vector<CallModel> models;
+    double weighted = 0, weight = 0;
+    for (const auto& [transition, values] : measurements_.times) {
+      if (PointsOf(values, cells_, &CellValue::steady).empty()) continue;
+      ASSIGN_OR_RETURN(const CallModel call, FitCall(transition, values));
+      models.push_back(call);
+      if (!call.has_left_out_error()) continue;
+      double time = 0;
+      for (const auto& [cell, value] : values) time += cells_.count(cell) > 0 ? value.Sum() : 0;
+      weighted += time * call.left_out_error();
+      weight += time;
+    }
+    *error = weight > 0 ? weighted / weight : 0;
+    return models;
+  }
+
+  absl::StatusOr<CallModel> FitCall(const Transition& transition, const CellValues& values) const {
+    const std::vector<MeasuredPoint> steady = PointsOf(values, cells_, &CellValue::steady);
+    const std::vector<MeasuredPoint> first = PointsOf(values, cells_, &CellValue::first);
+    static const auto& of_first = *new std::vector<std::string>{"1", "u"};
+    CallModel call;
+    call.set_source(transition.first);
+    call.set_destination(transition.second);
+    SetKind(kind_, &call);
+    call.set_cells(static_cast<int64_t>(steady.size()));
+    ASSIGN_OR_RETURN(const ChosenModel chosen, Choose(transition, steady));
+    *call.mutable_value() = chosen.model;
+    *call.mutable_first() =
+        first.size() < 4 ? FitConstant(first) : FitNormal(first, of_first, fit_);
+    *call.mutable_count() = FitCount(CountPoints(values, cells_), fit_);
+    if (const auto computes = measurements_.computes.find(transition);
+        computes != measurements_.computes.end()) {
+      const std::vector<MeasuredPoint> points =
+          PointsOf(computes->second, cells_, &CellValue::steady);
+      if (points.size() == steady.size()) {
+        ASSIGN_OR_RETURN(const ChosenModel compute, Choose(transition, points));
+        *call.mutable_compute() = compute.model;
+      }
+    }
+    std::vector<double> spreads;
+    MeanError in_sample;
+    for (const auto& [cell, value] : values) {
+      if (cells_.count(cell) == 0) continue;
+      spreads.push_back(value.spread);
+      in_sample.Add(PredictCall(call, cell).Sum(), value.Sum());
+    }
+    call.set_spread(Median(spreads));
+    call.set_in_sample_error(in_sample.value().value_or(0));
+    if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
+    return call;
+  }
+
+  absl::StatusOr<ChosenModel> Choose(const Transition& transition,
+                                     const std::vector<MeasuredPoint>& points) const {
+    if (options_.models != "auto") {
+      absl::StatusOr<Model> model = FitType(points, options_.models, options_.order, fit_);
+      if (model.ok()) return ChosenModel{*std::move(model), std::nullopt};
+      return absl::InvalidArgumentError(absl::StrCat("from callsite ", transition.first, " to ",
+                                                     transition.second, ": ",
+                                                     model.status().message()));
+    }
+    if (points.size() < kLeastCells && cells_.size() >= kLeastCells) {
+      return ChosenModel{FitConstant(points), std::nullopt};
+    }
+    return ChooseModel(points, fit_);
+  }
+
+  // Fits the same forms without each number of machines, each size, and the two and three largest of
+  // each. `near_errors` are |log(measured / predicted)| of the totals left out between others,
+  // `far_rates` those beyond for each doubling.
+  void LeaveOut(const std::vector<CallModel>& models, TotalErrors* errors,
+                std::vector<double>* near_errors, std::vector<double>* far_rates) const {
+    for (const CellSet& left : CellsToLeaveOut(cells_, /*most_together=*/3)) {
+      CellSet fitted;
+      std::set_difference(cells_.begin(), cells_.end(), left.begin(), left.end(),
+                          std::inserter(fitted, fitted.end()));
+      if (fitted.size() < 2) continue;
+      const std::optional<std::vector<CallModel>> refitted = RefitAll(models, fitted);
+      if (!refitted.has_value()) continue;
+      const FittedKind range = RangeOf(fitted, fit_.linear_size);
+      for (const WorkloadCell& cell : left) {
+        const double predicted = PredictTotal(*refitted, cell);
+        const double measured = MeasuredTotal(measurements_, cell);
+        if (!(predicted > 0) || !(measured > 0)) continue;
+        const double log_error = std::abs(std::log(measured / predicted));
+        if (const double outside = DoublingsOutside(cell, range); outside > 0) {
+          errors->beyond.Add(predicted, measured);
+          far_rates->push_back(log_error / outside);
+        } else {
+          errors->between.Add(predicted, measured);
+          near_errors->push_back(log_error);
+        }
+      }
+    }
+  }
+
+  // The same forms, fitted to fewer cells, without transitions that do not occur in these. Nullopt
+  // where a form needs more of them.
+  std::optional<std::vector<CallModel>> RefitAll(const std::vector<CallModel>& models,
+                                                 const CellSet& fitted) const {
+    std::vector<CallModel> result;
+    for (const CallModel& call : models) {
+      const CellValues& values = measurements_.times.at({call.source(), call.destination()});
+      const std::vector<MeasuredPoint> points = PointsOf(values, fitted, &CellValue::steady);
+      if (points.empty()) continue;
+      const std::optional<Model> value = Refit(call.value(), points, fit_);
+      const std::optional<Model> first =
+          Refit(call.first(), PointsOf(values, fitted, &CellValue::first), fit_);
+      if (!value.has_value() || !first.has_value()) return std::nullopt;
+      CallModel& copy = result.emplace_back(call);
+      *copy.mutable_value() = *value;
+      *copy.mutable_first() = *first;
+      *copy.mutable_count() = FitCount(CountPoints(values, fitted), fit_);
+    }
+    return result;
+  }
+
+  const Measurements& measurements_;
+  const WorkloadFitOptions& options_;
+  const CellKind kind_;
+  FitOptions fit_;
+  CellSet cells_;
+};
+
+// Messages vary when some form is better than a constant on what is left out, by more than the
+// standard error of that; what differs by a few bytes does not.
+ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points, const FitOptions& options) {
+  const auto [least, most] = std::minmax_element(
+      points.begin(), points.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
+  if (most->value - least->value <= kNegligibleBytes) return {FitConstant(points), std::nullopt};
+  return ChooseModel(points, options);
+}
+
+// Sizes are linear as they are for the times of the kind.
+void FitMessages(const Measurements& measurements, WorkloadModel* model) {
+  std::map<CellKind, FitOptions> options;
+  for (const FittedKind& kind : model->kinds()) options[KindOf(kind)] = {kind.linear_size()};
+  for (const auto& [callsite, values] : measurements.messages) {
+    std::map<CellKind, std::vector<MeasuredPoint>> by_kind;
+    std::set<CellKind> varying;
+    for (const auto& [cell, value] : values) {
+      // The mean of all: messages have no first one of their own.
+      by_kind[cell.kind].push_back({cell, value.Sum() / std::max(1.0, value.count)});
+      if (value.varies || value.spread > kNotableSpread) varying.insert(cell.kind);
+    }
+    for (const auto& [kind, points] : by_kind) {
+      CallModel& call = *model->add_messages();
+      call.set_source(callsite);
+      SetKind(kind, &call);
+      call.set_cells(static_cast<int64_t>(points.size()));
+      const ChosenModel chosen = ChooseMessages(points, options[kind]);
+      *call.mutable_value() = chosen.model;
+      MeanError in_sample;
+      for (const MeasuredPoint& point : points) {
+        in_sample.Add(EvaluateModel(chosen.model, point.cell), point.value);
+      }
+      call.set_in_sample_error(in_sample.value().value_or(0));
+      call.set_varies_in_runs(varying.count(kind) > 0);
+      if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
+    }
+  }
+}
+
+// Returns whether all ranks of all runs were traced; notes it if not.
+bool CheckTracedRanks(const std::vector<RunMeasurements>& runs, WorkloadModel* model) {
+  std::map<std::pair<double, std::string>, std::set<int64_t>> traced;
+  for (const RunMeasurements& run : runs) {
+    if (!run.calls.empty()) traced[{run.cell.Ranks(), run.run}].insert(run.rank);
+  }
+  for (const auto& [run, ranks] : traced) {
+    if (static_cast<double>(ranks.size()) >= run.first) continue;
+    model->add_notes(absl::StrCat(Printable(run.second), ": ", ranks.size(), " of ", run.first,
+                                  " ranks were traced; the others are taken to do the same"));
+    return false;
+  }
+  return true;
+}
+
+// Adds how the ranks of one class go from call to call, and what they do there.
+absl::Status AddFlow(const std::string& rank_class, const std::vector<const RunMeasurements*>& runs,
+                     bool all_traced, WorkloadModel* model) {
+  // Ranks of one run do the same, and count once.
+  CallSequences sequences;
+  std::set<std::pair<WorkloadCell, std::string>> seen;
+  for (const RunMeasurements* run : runs) {
+    if (!seen.insert({run->cell, run->run}).second) continue;
+    std::vector<int64_t>& sequence = sequences[run->cell.InRanks()].emplace_back();
+    for (const TracedCall& call : run->calls) sequence.push_back(call.destination);
+  }
+  ControlFlow& flow = *model->add_flows();
+  ASSIGN_OR_RETURN(flow, LearnControlFlow(sequences));
+  flow.set_rank_class(rank_class);
+  for (CallsiteModel& callsite : LearnCallsites(runs, all_traced)) {
+    *flow.add_callsites() = std::move(callsite);
+  }
+  for (const FlowBranch& branch : flow.branches()) {
+    for (const FlowSegment& segment : branch.segments()) {
+      if (segment.also().empty()) continue;
+      model->add_notes(absl::StrCat(
+          "how often callsite ", branch.callsite(), " leads on is taken for a rule in ",
+          segment.visits().terms(1), ", but one in ", segment.also(),
+          " says the same about these runs: measure another number of ranks"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
+                                          const WorkloadFitOptions& options) {
+  if (options.order < 1 || options.order > 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
+  }
+  if (measurements.times.empty() && measurements.messages.empty()) {
+    return absl::InvalidArgumentError("there is nothing to fit: no transition was measured");
+  }
+  WorkloadModel model;
+  model.set_format(std::string(kWorkloadModelFormat));
+  model.set_cells(static_cast<int64_t>(measurements.cells.size()));
+  for (const std::string& note : measurements.notes) model.add_notes(note);
+  for (const MeasuredCell& cell : measurements.measured) *model.add_measured() = cell;
+  std::set<CellKind> kinds;
+  for (const WorkloadCell& cell : measurements.cells) kinds.insert(cell.kind);
+  TotalErrors errors;
+  for (const CellKind& kind : kinds) {
+    RETURN_IF_ERROR(KindFitter(measurements, options, kind).AddTo(&model, &errors));
+  }
+  FitMessages(measurements, &model);
+  if (const auto error = errors.in_sample.value()) model.mutable_errors()->set_in_sample(*error);
+  if (const auto error = errors.between.value()) model.mutable_errors()->set_interpolation(*error);
+  if (const auto error = errors.beyond.value()) model.mutable_errors()->set_extrapolation(*error);
+  if (errors.is_assumed) {
+    model.add_notes(
+        "nothing can be left out to see how far larger runs are off: 20 % for each doubling is "
+        "assumed");
+  }
+  return model;
+}
+
+absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
+                                      const WorkloadFitOptions& options) {
+  std::vector<std::string> notes;
+  const std::optional<std::string> rule = ClassifyRanks(&runs, &notes);
+  ASSIGN_OR_RETURN(WorkloadModel model, FitWorkload(Aggregate(runs), options));
+  for (const std::string& note : notes) model.add_notes(note);
+  if (!rule.has_value()) return model;
+  model.set_rank_classes(*rule);
+  std::map<std::string, std::vector<const RunMeasurements*>> classes;
+  for (const RunMeasurements& run : runs) {
+    if (!run.calls.empty()) classes[run.cell.kind.rank_class].push_back(&run);
+  }
+  const bool all_traced = CheckTracedRanks(runs, &model);
+  for (const auto& [name, of_class] : classes) {
+    RETURN_IF_ERROR(AddFlow(name, of_class, all_traced, &model));
+  }
+  return model;
+}
+
+}  // namespace meridian

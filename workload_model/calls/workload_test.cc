@@ -1,0 +1,283 @@
+// The chain from measured runs to predictions, on made-up codes whose truth is known and, where the
+// published data are there, on these.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "workload_model/calls/evaluation.h"
+#include "workload_model/calls/workload_file.h"
+#include "workload_model/calls/workload_fit.h"
+#include "workload_model/measurements/measurements.h"
+#include "workload_model/measurements/model_files.h"
+#include "workload_model/models/models.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/testing/shared_data.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::string ReadText(const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  return file.ok() ? std::string(file->bytes()) : "";
+}
+
+double Share(double nodes, double size) { return std::exp2(size) / nodes; }
+
+std::vector<RunMeasurements> MadeUpRuns(double most_machines, double most_size) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> noise(0, 0.05);
+  std::vector<RunMeasurements> runs;
+  for (double machines : {4, 9, 16, 25, 36, 49}) {
+    for (double size = 16; size <= 23; ++size) {
+      if (machines > most_machines || size > most_size) continue;
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {machines, size};
+      const double u = Share(machines, size);
+      for (int i = 0; i < 40; ++i) {
+        run.times[{1, 2}].push_back((30 + 5 * std::log2(machines)) * std::exp(noise(random)));
+        run.times[{2, 1}].push_back((10 + 2e-3 * u) * std::exp(noise(random)));
+        run.messages[1].push_back(8);
+        run.messages[2].push_back(std::floor(u / 4));
+      }
+      run.times[{1, 2}][0] = 10000;
+    }
+  }
+  return runs;
+}
+
+TEST(WorkloadTest, PredictsLargerRunsWithinItsInterval) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  EXPECT_EQ(model.cells(), 35);
+  EXPECT_LT(model.errors().in_sample(), 0.05);
+  EXPECT_TRUE(model.errors().has_extrapolation());
+  int inside = 0, all = 0;
+  for (const RunMeasurements& run : MadeUpRuns(49, 23)) {
+    ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, run.cell));
+    EXPECT_NEAR(evaluation.total_us() / SumOf(run.times), 1, 0.1);
+    EXPECT_EQ(evaluation.extrapolated(), run.cell.machines > 36 || run.cell.size > 22);
+    inside +=
+        SumOf(run.times) >= evaluation.low_us() && SumOf(run.times) <= evaluation.high_us() ? 1 : 0;
+    ++all;
+    double sum = 0;
+    for (const EvaluatedTransition& t : evaluation.transitions()) sum += t.count() * t.us();
+    EXPECT_NEAR(sum / evaluation.total_us(), 1, 1e-9);
+  }
+  EXPECT_GE(inside, all * 8 / 10);
+  ASSERT_THAT(model.messages(), SizeIs(2));
+  EXPECT_EQ(model.messages(0).value().type(), kConstant);
+  EXPECT_NE(model.messages(1).value().type(), kConstant);
+}
+
+TEST(WorkloadTest, WhatIsWrittenIsReadBackTheSame) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel read, ParseWorkloadModel(ReportToJson(model), "M.json"));
+  for (const WorkloadCell& cell : {WorkloadCell{4, 16}, {100, 26}}) {
+    ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation a, EvaluateWorkload(model, cell));
+    ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation b, EvaluateWorkload(read, cell));
+    EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString());
+  }
+  EXPECT_THAT(EvaluateWorkload(model, {4, 16, {3}}).status().message(),
+              HasSubstr("no model of 3 threads; there are those of 1 thread"));
+}
+
+// Times of 1, 2 and 8 threads, of which 4 are asked for: half the time for twice the threads.
+TEST(WorkloadTest, ThreadsBetweenMeasuredOnesArePredicted) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t threads : {1, 2, 8}) {
+    for (RunMeasurements run : MadeUpRuns(threads == 1 ? 36 : 16, 22)) {
+      run.cell.kind.threads = threads;
+      for (auto& [transition, values] : run.times) {
+        for (double& value : values) value /= static_cast<double>(threads);
+      }
+      runs.push_back(std::move(run));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation one, EvaluateWorkload(model, {16, 20}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation four, EvaluateWorkload(model, {16, 20, {4}}));
+  EXPECT_NEAR(four.total_us() / one.total_us(), 0.25, 0.02);
+  EXPECT_THAT(four.notes(), ElementsAre(HasSubstr("4 threads were not measured")));
+  EXPECT_GT(four.high_us() / four.low_us(), one.high_us() / one.low_us());
+  // What was measured with 2 threads is what counts for 2 threads.
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation two, EvaluateWorkload(model, {36, 20, {2}}));
+  EXPECT_TRUE(two.extrapolated());
+}
+
+// Sizes that are no powers of two: messages of s / n bytes, and a cell just below the least.
+TEST(WorkloadTest, LinearSizesAreSharedAsTheyAre) {
+  std::vector<RunMeasurements> runs;
+  for (double nodes : {2, 4, 8, 16}) {
+    for (double size : {1000, 2000, 4000, 8000}) {
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {nodes, size};
+      run.times[{1, 2}] = std::vector<double>(10, 5 + size / nodes);
+      run.messages[2] = std::vector<double>(10, 8 * size / nodes);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), {}));
+  ASSERT_THAT(model.messages(), SizeIs(1));
+  EXPECT_NE(model.messages(0).value().type(), kConstant);
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation below, EvaluateWorkload(model, {4, 900}));
+  EXPECT_NEAR(below.total_us(), 10 * (5 + 225), 30);
+  EXPECT_LT(below.high_us() / below.low_us(), 1.5);
+  EXPECT_NEAR(below.messages(0).bytes(), 1800, 20);
+}
+
+TEST(WorkloadTest, OtherFilesAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel good,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  const auto refused = [&](const std::function<void(WorkloadModel*)>& damage) {
+    WorkloadModel model = good;
+    damage(&model);
+    return !ParseWorkloadModel(ReportToJson(model), "M.json").ok();
+  };
+  EXPECT_FALSE(refused([](WorkloadModel*) {}));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { *m->add_models() = m->models(0); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_threads(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_kinds(0)->clear_most_nodes(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_kinds(0)->clear_log_deviation(); }));
+  EXPECT_TRUE(
+      refused([](WorkloadModel* m) { m->mutable_models(1)->mutable_value()->set_type("TRACE"); }));
+  // Computation may be missing, not a part of it.
+  EXPECT_TRUE(refused(
+      [](WorkloadModel* m) { m->mutable_models(0)->mutable_compute()->add_coefficients(1); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_value(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_first(); }));
+  for (const char* json : {"", "{}", "[", "{\"format\": \"x\"}", "{\"cells\": {}}",
+                           R"({"format": "meridian workload model 1", "models": [{"source": "1",
+                               "destination": "2", "value": {"type": "LINEAR"}}]})",
+                           R"({"format": "meridian workload model 1", "log_deviation": -1})"}) {
+    EXPECT_THAT(ParseWorkloadModel(json, "M.json").status().message(), HasSubstr("M.json: "))
+        << json;
+  }
+  EXPECT_THAT(FitWorkload(Measurements(), WorkloadFitOptions()).status().message(),
+              HasSubstr("nothing to fit"));
+}
+
+TEST(WorkloadTest, WhatExplodesIsRefused) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  EXPECT_OK(EvaluateWorkload(model, {1e6, 40}));
+  EXPECT_THAT(EvaluateWorkload(model, {64, 1000}).status().message(),
+              HasSubstr("lie too far from what is known"));
+}
+
+TEST(WorkloadTest, WhatIsNoNumberIsRefused) {
+  CallModel call;
+  call.set_source(7);
+  call.mutable_value()->set_type(std::string(kExponential));
+  for (double coefficient : {1e300, -1e308, 1.0, 1.0}) {
+    call.mutable_value()->add_coefficients(coefficient);
+  }
+  EXPECT_THAT(FiniteValue(call, call.value(), {1e8, 2.4e9}).status().message(),
+              HasSubstr("of callsite 7 is no finite number"));
+}
+
+TEST(WorkloadTest, PredictionsAreComparedWithMeasurements) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  std::vector<RunMeasurements> later = MadeUpRuns(49, 23);
+  later.resize(2);
+  later[1].times[{7, 8}] = {1e6};
+  ASSERT_OK_AND_ASSIGN(const WorkloadComparison comparison,
+                       CompareWorkload(model, Aggregate(later)));
+  ASSERT_THAT(comparison.cells(), SizeIs(2));
+  EXPECT_DOUBLE_EQ(comparison.cells(0).measured_us(), SumOf(later[0].times));
+  EXPECT_NEAR(comparison.cells(0).error(), 0, 0.1);
+  // Most of the second is of a transition that the model does not know.
+  EXPECT_LT(comparison.cells(1).error(), -0.9);
+  EXPECT_EQ(comparison.inside(), 1);
+  EXPECT_THAT(comparison.notes(), ElementsAre(HasSubstr("no model from callsite 7 to 8")));
+  EXPECT_THAT(comparison.transitions(), SizeIs(2));
+  EXPECT_FALSE(CompareWorkload(model, Measurements()).ok());
+}
+
+// One cell is enough for constants, and says what it cannot know.
+TEST(WorkloadTest, FewCellsGiveConstants) {
+  std::vector<RunMeasurements> runs = MadeUpRuns(36, 22);
+  runs.resize(1);
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(runs), WorkloadFitOptions()));
+  EXPECT_EQ(model.models(0).value().type(), kConstant);
+  EXPECT_THAT(model.notes(), testing::Contains(HasSubstr("nothing can be left out")));
+  WorkloadFitOptions polynomials;
+  polynomials.models = "POLYNOMIAL";
+  EXPECT_THAT(FitWorkload(Aggregate(runs), polynomials).status().message(),
+              HasSubstr("from callsite 1 to 2: there are too few cells"));
+}
+
+// 51 of the published message models are constant, 11 vary: found again from their values.
+TEST(WorkloadTest, FindsThePublishedSplitOfMessages) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<CallModel> models,
+      ParseModelFile(ReadText(absl::StrCat(*shared, "/golden/ember/models/msg_exp.model")), "m"));
+  std::vector<RunMeasurements> runs;
+  for (double nodes : {4, 9, 16, 25, 36, 49, 64}) {
+    for (double size = 16; size <= 24; ++size) {
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {nodes, size};
+      for (const CallModel& call : models) {
+        ASSERT_OK_AND_ASSIGN(const double bytes, EmberValue(call.value(), 1, run.cell));
+        run.messages[call.source()] = {bytes};
+      }
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel fitted,
+                       FitWorkload(Aggregate(runs), WorkloadFitOptions()));
+  std::vector<int64_t> varying;
+  EXPECT_THAT(fitted.messages(), SizeIs(62));
+  for (const CallModel& call : fitted.messages()) {
+    if (call.value().type() != kConstant) varying.push_back(call.source());
+  }
+  EXPECT_THAT(varying, ElementsAre(26, 28, 30, 41, 42, 43, 44, 46, 47, 48, 49));
+}
+
+// Fitted to 4 to 36 nodes and sizes 16 to 22, the published runs beyond are predicted.
+TEST(WorkloadTest, PredictsThePublishedRuns) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const std::string folder = absl::StrCat(*shared, "/golden/ember/trace/");
+  std::vector<RunMeasurements> fitted, beyond;
+  for (int nodes : {4, 9, 16, 25, 36, 49}) {
+    for (int size = 16; size <= 23; ++size) {
+      const std::string name =
+          absl::StrCat(folder, "bfs_exectrace_", nodes, "-", nodes, "-1-", size, "-0.txt");
+      ASSERT_OK_AND_ASSIGN(const RunName cell, ReadRunName(name, ""));
+      ASSERT_OK_AND_ASSIGN(RunMeasurements run, ParseMeasurements(ReadText(name), name, cell));
+      (nodes <= 36 && size <= 22 ? fitted : beyond).push_back(std::move(run));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(fitted), WorkloadFitOptions()));
+  EXPECT_LE(model.errors().in_sample(), 0.11);
+  double error = 0;
+  for (const RunMeasurements& run : beyond) {
+    ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, run.cell));
+    error += std::abs(evaluation.total_us() / SumOf(run.times) - 1);
+    EXPECT_LE(evaluation.low_us(), SumOf(run.times));
+    EXPECT_GE(evaluation.high_us(), SumOf(run.times));
+  }
+  EXPECT_LE(error / static_cast<double>(beyond.size()), 0.1);
+}
+
+}  // namespace
+}  // namespace meridian

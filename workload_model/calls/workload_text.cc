@@ -1,0 +1,211 @@
+#include "workload_model/calls/workload_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/repeated_field.h"
+#include "workload_model/calls/evaluation.h"
+#include "workload_model/models/models.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr TextTable::Align kRight = TextTable::Align::kRight;
+// Tables of transitions show so many, those with the most time.
+constexpr int kShown = 20;
+
+std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
+std::string SignedPercent(double share) { return absl::StrFormat("%+.1f %%", 100 * share); }
+std::string Ms(double us) { return absl::StrFormat("%.3f", us / 1000); }
+
+std::string Notes(const google::protobuf::RepeatedPtrField<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  return text;
+}
+
+std::string MoreText(int rows) {
+  return rows > kShown ? absl::StrCat("and ", rows - kShown, " more\n") : "";
+}
+
+// What was fitted, where and how well.
+std::string FittedText(const WorkloadModel& model) {
+  std::string text = absl::StrCat(model.models_size(), " transitions in ", model.cells(), " cells");
+  for (const FittedKind& kind : model.kinds()) {
+    absl::StrAppend(&text, &kind == &model.kinds(0) ? ": " : "; ",
+                    model.kinds_size() > 1 ? absl::StrCat(KindText(KindOf(kind)), ", ranks '",
+                                                          kind.rank_class(), "', ")
+                                           : "",
+                    absl::StrFormat("%g to %g nodes, sizes %g to %g", kind.least_nodes(),
+                                    kind.most_nodes(), kind.least_size(), kind.most_size()));
+  }
+  absl::StrAppend(&text, "\n");
+  TextTable table({{"from", kRight},
+                   {"to", kRight},
+                   {"cells", kRight},
+                   {"model"},
+                   {"in sample", kRight},
+                   {"left out", kRight}});
+  for (const CallModel& call : model.models()) {
+    std::string form = call.value().type();
+    for (const std::string& term : call.value().terms()) absl::StrAppend(&form, " ", term);
+    table.AddRow({absl::StrCat(call.source()), absl::StrCat(call.destination()),
+                  absl::StrCat(call.cells()), form, Percent(call.in_sample_error()),
+                  call.has_left_out_error() ? Percent(call.left_out_error()) : "?"});
+  }
+  if (model.models_size() > 0) absl::StrAppend(&text, "\n", table.ToString(), "\n");
+  const WorkloadErrors& errors = model.errors();
+  absl::StrAppend(
+      &text, "total time is off by ", Percent(errors.in_sample()), " in the fitted cells",
+      errors.has_interpolation() ? ", " + Percent(errors.interpolation()) + " between them" : "",
+      errors.has_extrapolation() ? ", " + Percent(errors.extrapolation()) + " beyond them" : "",
+      "\n");
+  return text;
+}
+
+// How one class of ranks goes on, and what of it cannot be generated.
+std::string FlowText(const ControlFlow& flow) {
+  int64_t branches = 0, draws = 0;
+  for (const FlowBranch& branch : flow.branches()) {
+    branches += branch.segments_size() > 1 || branch.segments(0).choices_size() > 1 ? 1 : 0;
+    for (const FlowSegment& segment : branch.segments()) draws += segment.choices_size() > 1;
+  }
+  std::string text =
+      absl::StrCat("control flow of ranks '", flow.rank_class(), "': ", flow.branches_size(),
+                   " callsites, ", branches, " branches, ", draws, " of their segments drawn\n");
+  for (const CallsiteModel& callsite : flow.callsites()) {
+    if (callsite.unexplained().empty()) continue;
+    absl::StrAppend(&text, "note: callsite ", callsite.callsite(), " (",
+                    Printable(callsite.operation()),
+                    ") cannot be generated: ", Printable(callsite.unexplained()), "\n");
+  }
+  return text;
+}
+
+std::string TransitionsText(const WorkloadEvaluation& evaluation) {
+  std::vector<EvaluatedTransition> order(evaluation.transitions().begin(),
+                                         evaluation.transitions().end());
+  if (order.empty()) return "";
+  const auto time = [](const EvaluatedTransition& t) { return t.count() * t.us(); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto& a, const auto& b) { return time(a) > time(b); });
+  TextTable table({{"from", kRight},
+                   {"to", kRight},
+                   {"count", kRight},
+                   {"us", kRight},
+                   {"share", kRight},
+                   {"model"}});
+  const int rows = evaluation.transitions_size();
+  order.resize(static_cast<size_t>(std::min(rows, kShown)));
+  for (const EvaluatedTransition& t : order) {
+    table.AddRow({absl::StrCat(t.source()), absl::StrCat(t.destination()),
+                  absl::StrFormat("%.1f", t.count()), absl::StrFormat("%.3f", t.us()),
+                  Percent(evaluation.total_us() > 0 ? time(t) / evaluation.total_us() : 0),
+                  t.type()});
+  }
+  return absl::StrCat("\n", table.ToString(), MoreText(rows));
+}
+
+std::string MessagesText(const WorkloadEvaluation& evaluation) {
+  if (evaluation.messages_size() == 0) return "";
+  TextTable messages({{"callsite", kRight}, {"bytes", kRight}, {"model"}});
+  int constants = 0;
+  for (const EvaluatedMessage& message : evaluation.messages()) {
+    if (message.type() == kConstant) {
+      ++constants;
+      continue;
+    }
+    messages.AddRow({absl::StrCat(message.callsite()), absl::StrFormat("%.1f", message.bytes()),
+                     message.type()});
+  }
+  return absl::StrCat("\n", messages.ToString(), "and ", constants,
+                      " callsites whose messages are constant\n");
+}
+
+}  // namespace
+
+std::string FormatWorkloadModel(const WorkloadModel& model) {
+  std::string text = FittedText(model);
+  if (model.messages_size() > 0) {
+    const auto varying =
+        std::count_if(model.messages().begin(), model.messages().end(),
+                      [](const CallModel& call) { return call.value().type() != kConstant; });
+    absl::StrAppend(&text, "messages of ", model.messages_size(), " callsites, of which ", varying,
+                    " vary\n");
+  }
+  for (const ControlFlow& flow : model.flows()) text += FlowText(flow);
+  return text + Notes(model.notes());
+}
+
+std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
+  std::string text = absl::StrFormat("%g nodes, size %g", evaluation.nodes(), evaluation.size());
+  if (evaluation.transitions_size() > 0) {
+    absl::StrAppend(&text, ": ", Ms(evaluation.total_us()), " ms");
+  }
+  // Files of the motif have no interval.
+  if (evaluation.low_us() < evaluation.high_us()) {
+    absl::StrAppend(&text, "; nine of ten between ", Ms(evaluation.low_us()), " and ",
+                    Ms(evaluation.high_us()), " ms");
+  }
+  absl::StrAppend(&text, "\n");
+  if (evaluation.has_iterations()) {
+    absl::StrAppend(&text, absl::StrFormat("%.0f iterations of ", evaluation.iterations()),
+                    Ms(evaluation.iteration_us()), " ms, the first times aside\n");
+  }
+  return absl::StrCat(text, TransitionsText(evaluation), MessagesText(evaluation),
+                      Notes(evaluation.notes()));
+}
+
+std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
+  TextTable cells({{"nodes", kRight},
+                   {"size", kRight},
+                   {"measured ms", kRight},
+                   {"predicted ms", kRight},
+                   {"nine of ten ms", kRight},
+                   {"error", kRight},
+                   {""}});
+  for (const ComparedCell& cell : comparison.cells()) {
+    cells.AddRow({absl::StrFormat("%.15g", cell.nodes()), absl::StrFormat("%.15g", cell.size()),
+                  Ms(cell.measured_us()), Ms(cell.predicted_us()),
+                  absl::StrCat(Ms(cell.low_us()), " to ", Ms(cell.high_us())),
+                  SignedPercent(cell.error()), cell.extrapolated() ? "extrapolated" : ""});
+  }
+  TextTable transitions({{"from", kRight},
+                         {"to", kRight},
+                         {"measured ms", kRight},
+                         {"predicted ms", kRight},
+                         {"mean error", kRight},
+                         {"signed", kRight}});
+  for (int i = 0; i < std::min(comparison.transitions_size(), kShown); ++i) {
+    const ComparedTransition& t = comparison.transitions(i);
+    transitions.AddRow({absl::StrCat(t.source()), absl::StrCat(t.destination()),
+                        Ms(t.measured_us()), Ms(t.predicted_us()), Percent(t.error()),
+                        SignedPercent(t.signed_error())});
+  }
+  return absl::StrCat(
+      cells.ToString(), "\n", transitions.ToString(), MoreText(comparison.transitions_size()),
+      absl::StrFormat("\ntotals are off by %.1f %% in the mean; %d of %d lie in "
+                      "their intervals\n",
+                      100 * comparison.mean_error(), comparison.inside(), comparison.cells_size()),
+      Notes(comparison.notes()));
+}
+
+std::string WorkloadComparisonCsv(const WorkloadComparison& comparison) {
+  std::string csv =
+      "nodes,size,threads,measured_us,predicted_us,low_us,high_us,error,extrapolated\n";
+  for (const ComparedCell& cell : comparison.cells()) {
+    absl::StrAppend(
+        &csv,
+        absl::StrFormat("%.15g,%.15g,%d,%.3f,%.3f,%.3f,%.3f,%.6f,%d\n", cell.nodes(), cell.size(),
+                        cell.threads(), cell.measured_us(), cell.predicted_us(), cell.low_us(),
+                        cell.high_us(), cell.error(), cell.extrapolated() ? 1 : 0));
+  }
+  return csv;
+}
+
+}  // namespace meridian

@@ -1,0 +1,405 @@
+#include "workload_model/generate/call_workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chakra_export/et/collective_type.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/generate/generate_report.pb.h"
+#include "chakra_export/generate/workload_writer.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "workload_model/calls/call_operation.h"
+#include "workload_model/calls/evaluation.h"
+#include "workload_model/calls/rank_patterns.h"
+#include "workload_model/generate/arrivals.h"
+#include "workload_model/generate/evaluated_flow.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
+
+namespace meridian {
+namespace {
+
+// The whole workload is in memory while it is checked.
+constexpr int64_t kMaxTraceNodes = 20000000;
+// A simulator has no barriers: an all-reduce of so many bytes takes as long as its messages need to go
+// round.
+constexpr int64_t kBarrierBytes = 64;
+// 11 days: all ranks' times in nanoseconds must fit into 64 bits.
+constexpr double kMaxTotalUs = 1e12;
+// Bytes that are predicted worse than this, and calls generated again that are off by more, are noted.
+constexpr double kNotableError = 0.2;
+constexpr double kNotableCalls = 0.02;
+// A call moves at most so much for each member of its group: a terabyte.
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
+
+using Kind = CallOperation::Kind;
+
+std::string NodeName(const CallsiteModel& callsite) {
+  return absl::StrCat(callsite.operation(), " at ", callsite.callsite());
+}
+
+class CallWorkload final : public GeneratedWorkload {
+ public:
+  static absl::StatusOr<std::unique_ptr<CallWorkload>> Make(const WorkloadModel& model,
+                                                            const WorkloadCell& cell) {
+    auto workload = std::make_unique<CallWorkload>();
+    ASSIGN_OR_RETURN(EvaluatedRanks ranks, EvaluateRanks(model, cell, kMaxGeneratedRanks));
+    for (EvaluatedFlow& flow : ranks.flows) {
+      ASSIGN_OR_RETURN(ClassCalls calls, WalkClass(std::move(flow)));
+      workload->classes_.push_back(std::move(calls));
+    }
+    for (const size_t number : ranks.class_of) {
+      workload->visits_.push_back(&workload->classes_[number].visits);
+    }
+    RETURN_IF_ERROR(workload->FindGroups());
+    ASSIGN_OR_RETURN(workload->arrivals_, FindArrivals(workload->visits_));
+    return workload;
+  }
+
+  int64_t rank_count() const override { return static_cast<int64_t>(visits_.size()); }
+
+  int64_t node_count() const override {
+    size_t nodes = 0;
+    // A computation, and at most a send and a receive.
+    for (const std::vector<Visit>* visits : visits_) nodes += 3 * visits->size();
+    return static_cast<int64_t>(nodes);
+  }
+
+  void AddRank(int64_t rank, RankProgram* program) const override {
+    size_t next_arrival = 0;
+    std::vector<NodeIndex> last, begun;
+    for (const Visit& visit : *visits_[static_cast<size_t>(rank)]) {
+      if (visit.operation.kind == Kind::kWait) {
+        last.insert(last.end(), begun.begin(), begun.end());
+        begun.clear();
+      }
+      if (visit.compute_ns > 0 || last.size() > 1) {
+        last = {program->Compute(absl::StrCat("to ", visit.callsite->callsite()), {},
+                                 visit.compute_ns, last)};
+      }
+      const std::vector<NodeIndex> nodes = AddCall(rank, visit, last, &next_arrival, program);
+      if (nodes.empty()) continue;
+      if (visit.operation.is_asynchronous) {
+        begun.insert(begun.end(), nodes.begin(), nodes.end());
+      } else {
+        last = nodes;
+      }
+    }
+  }
+
+  const std::vector<ClassCalls>& classes() const { return classes_; }
+  const std::set<std::string>& notes() const { return notes_; }
+
+ private:
+  // What tells the rule of a callsite's groups: their stride and length.
+  using GroupKey = std::pair<std::string, std::string>;
+  static GroupKey KeyOf(const CallsiteModel& callsite) {
+    return {callsite.stride(), callsite.length()};
+  }
+
+  // Groups of one rule are numbered by their first rank.
+  absl::Status FindGroups() {
+    int64_t next_group = 1;
+    for (const ClassCalls& calls : classes_) {
+      for (const Visit& visit : calls.visits) {
+        if (visit.operation.kind != Kind::kCollective) continue;
+        const GroupKey key = KeyOf(*visit.callsite);
+        if (groups_.count(key) > 0) continue;
+        std::map<int64_t, int64_t>& by_first_rank = groups_[key];
+        for (int64_t rank = 0; rank < rank_count(); ++rank) {
+          ASSIGN_OR_RETURN(const std::vector<int64_t> members,
+                           GroupOf(*visit.callsite, rank, rank_count()));
+          if (static_cast<int64_t>(members.size()) == rank_count()) break;
+          if (by_first_rank.insert({members.front(), next_group}).second) ++next_group;
+        }
+      }
+    }
+    return CheckGroupCount(next_group - 1, "predict for fewer nodes");
+  }
+
+  std::vector<NodeIndex> AddCall(int64_t rank, const Visit& visit,
+                                 const std::vector<NodeIndex>& after, size_t* next_arrival,
+                                 RankProgram* program) const {
+    const std::string name = NodeName(*visit.callsite);
+    if (visit.operation.kind == Kind::kCollective) {
+      return AddCollective(rank, visit, name, after, program);
+    }
+    std::vector<NodeIndex> nodes;
+    if (visit.operation.kind == Kind::kReceive) {
+      const std::vector<PeerMessage>& arrivals = arrivals_[static_cast<size_t>(rank)];
+      // What nobody sends is told by the check of the whole.
+      if (*next_arrival >= arrivals.size()) return {};
+      const PeerMessage& arrival = arrivals[(*next_arrival)++];
+      if (arrival.peer != rank) nodes.push_back(program->Receive(name, arrival, after));
+    } else if (visit.Sends()) {
+      const PeerRule& rule = visit.callsite->peer();
+      const Peer target = TargetOf(rule, rank, rank_count(), visit.number);
+      if (target.rank.value_or(rank) != rank) {
+        nodes.push_back(program->Send(name, MessageOf(visit, *target.rank), after));
+      }
+      if (visit.operation.kind == Kind::kSend) return nodes;
+      const Peer source = SourceOf(rule, rank, rank_count(), visit.number);
+      if (source.rank.value_or(rank) != rank) {
+        nodes.push_back(program->Receive(name, MessageOf(visit, *source.rank), after));
+      }
+    }
+    return nodes;
+  }
+
+  std::vector<NodeIndex> AddCollective(int64_t rank, const Visit& visit, const std::string& name,
+                                       const std::vector<NodeIndex>& after,
+                                       RankProgram* program) const {
+    const std::vector<int64_t> members = *GroupOf(*visit.callsite, rank, rank_count());
+    if (members.size() < 2) return {};
+    const bool is_barrier = visit.operation.collective == CollectiveKind::kBarrier;
+    int64_t bytes = is_barrier ? kBarrierBytes : std::max<int64_t>(1, visit.bytes);
+    if (visit.operation.is_per_member) {
+      bytes = std::min(bytes, kMaxBytes) * static_cast<int64_t>(members.size());
+    }
+    const ChakraProtoMsg::CollectiveCommType type =
+        SimulatedCommTypeOf(visit.operation.collective).value_or(ChakraProtoMsg::ALL_REDUCE);
+    if (type == ChakraProtoMsg::ALL_GATHER && bytes < kMinAllGatherBytes) {
+      bytes = kMinAllGatherBytes;
+      notes_.insert(absl::StrCat("all-gathers of fewer than ", kMinAllGatherBytes,
+                                 " bytes have that many, which simulators need"));
+    }
+    if (is_barrier) {
+      notes_.insert(absl::StrCat("barriers are all-reduces of ", kBarrierBytes, " bytes"));
+    } else if (IsApproximated(visit.operation.collective)) {
+      notes_.insert(absl::StrCat(visit.callsite->operation(), " is written as ",
+                                 ChakraProtoMsg::CollectiveCommType_Name(type),
+                                 ", the nearest that simulators have"));
+    }
+    ProcessGroup group;
+    group.ranks = members;
+    if (static_cast<int64_t>(members.size()) < rank_count()) {
+      group.name = absl::StrCat(groups_.at(KeyOf(*visit.callsite)).at(members.front()));
+    }
+    return {program->Collective(name, type, bytes, program->AddGroup(group), after)};
+  }
+
+  std::vector<ClassCalls> classes_;
+  // The calls of each rank, which are those of its class.
+  std::vector<const std::vector<Visit>*> visits_;
+  // The numbers of groups, by their rule and their first rank.
+  std::map<GroupKey, std::map<int64_t, int64_t>> groups_;
+  // What the receives of each rank get.
+  std::vector<std::vector<PeerMessage>> arrivals_;
+  mutable std::set<std::string> notes_;
+};
+
+// Runs the workload, so that nothing is written that would wait for ever, with what calls took when
+// they were measured.
+absl::StatusOr<GraphReplay> Replay(const CallWorkload& workload) {
+  ASSIGN_OR_RETURN(ExecutionGraph graph, BuildWorkloadGraph(workload));
+  std::map<std::string, int64_t> durations;
+  for (const ClassCalls& calls : workload.classes()) {
+    for (const Visit& visit : calls.visits) {
+      const auto found = calls.evaluated.call_ns.find(visit.callsite->callsite());
+      if (found == calls.evaluated.call_ns.end()) continue;
+      durations[NodeName(*visit.callsite)] = found->second;
+    }
+  }
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) == nullptr) continue;
+    const auto found = durations.find(std::string(graph.name(node)));
+    if (found != durations.end()) graph.set_duration_ns(node, found->second);
+  }
+  const CommunicationMatch match(graph);
+  if (!match.problems().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranks would not communicate alike: ", match.problems().front().text,
+                     "; the classes of ranks, or their branches, do not fit together"));
+  }
+  return ReplayAsSimulator(graph, match);
+}
+
+// Returns the largest cell in which calls of the class were measured; nullptr when there is none.
+const MeasuredCell* LargestCell(const WorkloadModel& model, const std::string& rank_class) {
+  const MeasuredCell* largest = nullptr;
+  for (const MeasuredCell& cell : model.measured()) {
+    if (cell.rank_class() != rank_class || !(cell.calls() > 0)) continue;
+    if (largest == nullptr || std::make_pair(cell.nodes(), cell.size()) >
+                                  std::make_pair(largest->nodes(), largest->size())) {
+      largest = &cell;
+    }
+  }
+  return largest;
+}
+
+// Generates the largest measured cell of each class again.
+absl::Status AddSelfChecks(const WorkloadModel& model, CallWorkloadReport* report) {
+  for (const ControlFlow& flow : model.flows()) {
+    const MeasuredCell* largest = LargestCell(model, flow.rank_class());
+    if (largest == nullptr) continue;
+    ASSIGN_OR_RETURN(
+        EvaluatedFlow evaluated,
+        EvaluateFlow(model, flow, {largest->nodes(), largest->size(), KindOf(*largest)}));
+    ASSIGN_OR_RETURN(const ClassCalls calls, WalkClass(std::move(evaluated)));
+    SelfCheck& check = *report->add_self_check();
+    check.set_nodes(largest->nodes());
+    check.set_size(largest->size());
+    check.set_rank_class(flow.rank_class());
+    check.set_measured_calls(largest->calls());
+    check.set_measured_bytes(largest->bytes());
+    check.set_measured_us(largest->total_us());
+    check.set_calls(static_cast<double>(calls.visits.size()));
+    check.set_us(calls.ComputeUs());
+    for (const Visit& visit : calls.visits) {
+      check.set_bytes(check.bytes() + static_cast<double>(visit.bytes));
+      const auto call = calls.evaluated.call_ns.find(visit.callsite->callsite());
+      // The first call has no transition that it ends.
+      if (&visit != &calls.visits.front() && call != calls.evaluated.call_ns.end()) {
+        check.set_us(check.us() + static_cast<double>(call->second) / kNsPerUs);
+      }
+    }
+    if (std::abs(check.calls() / check.measured_calls() - 1) > kNotableCalls) {
+      report->add_notes(absl::StrFormat(
+          "generated again, ranks '%s' of the largest measured run make %.0f calls, not %.0f: the "
+          "control flow is drawn where it is not understood",
+          Printable(flow.rank_class()), check.calls(), check.measured_calls()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Returns a workload that is not too large, of a cell that models say something about.
+absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& model,
+                                                          const WorkloadCell& cell) {
+  WorkloadCell all_classes = cell;
+  all_classes.kind.rank_class = "";
+  ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, all_classes));
+  if (evaluation.total_us() > kMaxTotalUs) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%g nodes and size %g would take %g s, longer than anything that can be simulated",
+        cell.machines, cell.size, evaluation.total_us() * 1e-6));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<CallWorkload> workload, CallWorkload::Make(model, cell));
+  if (workload->node_count() > kMaxTraceNodes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the workload would have up to ", WithThousands(workload->node_count()),
+                     " nodes; at most ", WithThousands(kMaxTraceNodes),
+                     ": generate for fewer nodes, or fit a trace of fewer iterations"));
+  }
+  return workload;
+}
+
+// Adds how many nodes and bytes each kind of communication has.
+void AddTraffic(const ChakraGenerateReport& written, CallWorkloadReport* report) {
+  std::map<std::string, ScaledTraffic> traffic;
+  for (const GeneratedCommunication& entry : written.communication()) {
+    ScaledTraffic& of_kind = traffic[entry.kind()];
+    of_kind.set_kind(entry.kind());
+    of_kind.set_nodes(of_kind.nodes() + entry.nodes());
+    of_kind.set_bytes(SaturateToInt64(absl::int128(of_kind.bytes()) +
+                                      absl::int128(entry.nodes()) * entry.bytes()));
+  }
+  for (const auto& [kind, of_kind] : traffic) *report->add_traffic() = of_kind;
+}
+
+void AddModelNotes(const WorkloadModel& model, CallWorkloadReport* report) {
+  for (const CallModel& call : model.messages()) {
+    if (call.varies_in_runs()) {
+      report->add_notes(absl::StrCat("bytes of callsite ", call.source(),
+                                     " differ from call to call, or from rank to rank; all are "
+                                     "written with their mean"));
+    } else if (call.left_out_error() > kNotableError) {
+      report->add_notes(absl::StrFormat("bytes of callsite %d are predicted within %.0f %% only",
+                                        call.source(), 100 * call.left_out_error()));
+    }
+  }
+  for (const std::string& note : model.notes()) report->add_notes(note);
+}
+
+}  // namespace
+
+absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
+                                                    const WorkloadModel& model,
+                                                    const std::string& prefix,
+                                                    const GenerateOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<CallWorkload> workload, MakeChecked(model, options.cell));
+  ASSIGN_OR_RETURN(const GraphReplay replay, Replay(*workload));
+  CallWorkloadReport report;
+  RETURN_IF_ERROR(AddSelfChecks(model, &report));
+  ASSIGN_OR_RETURN(const ChakraGenerateReport written,
+                   WriteGeneratedWorkload(file_system, *workload, prefix, options.progress));
+  report.set_nodes(options.cell.machines);
+  report.set_size(options.cell.size);
+  report.set_ranks(workload->rank_count());
+  report.set_trace_nodes(written.nodes());
+  bool has_call_times = true;
+  for (const ClassCalls& calls : workload->classes()) {
+    report.set_calls(std::max(report.calls(), static_cast<int64_t>(calls.visits.size())));
+    report.set_compute_us(std::max(report.compute_us(), calls.ComputeUs()));
+    has_call_times &= calls.evaluated.has_call_times;
+  }
+  if (has_call_times) {
+    report.set_replayed_us(static_cast<double>(replay.makespan_ns) / kNsPerUs);
+  } else {
+    report.add_notes(
+        "nobody measured how long calls took, so that computation contains them, and a simulator "
+        "adds its own: give the report of mpiP that was written with the traces to fit, as "
+        "--callsites");
+  }
+  AddTraffic(written, &report);
+  for (const GeneratedRank& rank : written.ranks()) report.add_files(rank.path());
+  if (!written.comm_groups().empty()) report.add_files(written.comm_groups());
+  for (const std::string& note : workload->notes()) report.add_notes(note);
+  AddModelNotes(model, &report);
+  return report;
+}
+
+std::string FormatCallWorkload(const CallWorkloadReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  std::string text = absl::StrFormat("%g nodes, size %g", report.nodes(), report.size());
+  // About a motif only the files are known.
+  if (report.trace_nodes() == 0) {
+    absl::StrAppend(&text, ", ", report.ranks(), " ranks\n");
+    for (const std::string& file : report.files()) absl::StrAppend(&text, file, "\n");
+  } else {
+    absl::StrAppend(&text, ": ", report.ranks(), " ranks of up to ", WithThousands(report.calls()),
+                    " calls, ", WithThousands(report.trace_nodes()), " trace nodes\n",
+                    absl::StrFormat("computation of a rank %.3f ms", report.compute_us() / 1000));
+    if (report.has_replayed_us()) {
+      absl::StrAppend(&text, absl::StrFormat("; with calls as they were measured %.3f ms",
+                                             report.replayed_us() / 1000));
+    }
+    TextTable traffic({{"communication"}, {"nodes", kRight}, {"bytes", kRight}});
+    for (const ScaledTraffic& kind : report.traffic()) {
+      traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
+    }
+    absl::StrAppend(&text, "\n\n", traffic.ToString(), "\n");
+  }
+  TextTable checks({{"generated again"}, {"measured", kRight}, {"generated", kRight}});
+  for (const SelfCheck& check : report.self_check()) {
+    const std::string cell = absl::StrFormat("%g nodes, size %g, ranks '%s': ", check.nodes(),
+                                             check.size(), Printable(check.rank_class()));
+    const auto row = [&](absl::string_view what, double measured, double generated) {
+      checks.AddRow({absl::StrCat(cell, what), absl::StrFormat("%.0f", measured),
+                     absl::StrFormat("%.0f", generated)});
+    };
+    row("calls", check.measured_calls(), check.calls());
+    row("bytes", check.measured_bytes(), check.bytes());
+    row("us", check.measured_us(), check.us());
+  }
+  if (report.self_check_size() > 0) absl::StrAppend(&text, checks.ToString(), "\n");
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  }
+  return text;
+}
+
+}  // namespace meridian

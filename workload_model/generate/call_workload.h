@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run not yet made, written as Chakra traces: the control flow of a model walked once for each class
+// of ranks, the models of times and bytes evaluated on the way.
+//
+//   47 -> 48 -> 49 -> 47 ...      [compute 12.5 us] -> [send to 3, receive from 5] -> [compute ...] -> ...
+//
+// All ranks of a class take the same branches: what is drawn is drawn once. Sends and receives are
+// paired, groups come from the rules of rank_patterns.h, and the whole is run before it is written, so
+// that nobody waits for ever.
+#ifndef WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_
+#define WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "workload_model/models/models.h"
+#include "workload_model/workload_model.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+
+namespace meridian {
+
+struct GenerateOptions {
+  // A number of machines and a size; threads and ranks per machine must have been measured.
+  WorkloadCell cell;
+  // Called with the rank that is written; may be null.
+  std::function<void(int64_t rank)> progress;
+};
+
+// Writes PREFIX.<rank>.et and PREFIX.comm_groups.json. FailedPrecondition, which names the callsite, for
+// a model without control flow, for groups or peers that are not known for so many ranks, and when
+// ranks would not communicate alike or wait for each other for ever.
+absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
+                                                    const WorkloadModel& model,
+                                                    const std::string& prefix,
+                                                    const GenerateOptions& options);
+
+std::string FormatCallWorkload(const CallWorkloadReport& report);
+
+}  // namespace meridian
+
+#endif  // WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_

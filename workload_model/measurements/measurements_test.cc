@@ -1,0 +1,183 @@
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "workload_model/measurements/callsite_graph.h"
+#include "workload_model/measurements/measurements.h"
+#include "workload_model/measurements/rank_classes.h"
+#include "workload_model/testing/made_up_search.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+TEST(MeasurementsTest, NamesTellTheCell) {
+  ASSERT_OK_AND_ASSIGN(const RunName published,
+                       ReadRunName("x_9/bfs_exectrace_16-32-2-20-3.txt", ""));
+  EXPECT_EQ(published.cell.machines, 16);
+  EXPECT_EQ(published.cell.kind.threads, 2);
+  EXPECT_EQ(published.cell.kind.ranks_per_machine, 2);
+  EXPECT_EQ(published.cell.size, 20);
+  EXPECT_EQ(published.rank, 3);
+  EXPECT_EQ(published.run, "x_9/bfs_exectrace_16-32-2-20-*.txt");
+  ASSERT_OK_AND_ASSIGN(const RunName own,
+                       ReadRunName("runs/n8_s1.5.trace", R"(n(?P<nodes>\d+)_s(?P<size>[\d.]+)\.)"));
+  EXPECT_EQ(own.cell.size, 1.5);
+  EXPECT_EQ(own.cell.kind.threads, 1);
+  EXPECT_EQ(own.rank, 0);
+  // As A-mpiP names its files.
+  ASSERT_OK_AND_ASSIGN(const RunName numbered,
+                       ReadRunName("n4_s2/n9_s20.trace_7", "n(?P<nodes>\\d+)_s(?P<size>\\d+)"));
+  EXPECT_EQ(numbered.cell.machines, 9);
+  EXPECT_EQ(numbered.rank, 7);
+  EXPECT_EQ(numbered.run, "n4_s2/n9_s20.trace_*");
+  EXPECT_THAT(ReadRunName("a.trace", "").status().message(), HasSubstr("--name_pattern"));
+  EXPECT_THAT(ReadRunName("a.trace", "(").status().message(), HasSubstr("--name_pattern: "));
+  EXPECT_THAT(ReadRunName("a.trace", "a").status().message(), HasSubstr("groups called nodes"));
+  EXPECT_FALSE(ReadRunName("n0_s1", "n(?P<nodes>\\d+)_s(?P<size>\\d+)").ok());
+}
+
+TEST(MeasurementsTest, ATableTellsTheCells) {
+  ASSERT_OK_AND_ASSIGN(const auto cells,
+                       ParseCells("file,nodes,size\na.trace,16,20\nb.trace,4,1.5,2\n\n", "t.csv"));
+  ASSERT_THAT(cells, SizeIs(2));
+  EXPECT_EQ(cells.at("a.trace").machines, 16);
+  EXPECT_EQ(cells.at("a.trace").kind.threads, 1);
+  EXPECT_EQ(cells.at("b.trace").size, 1.5);
+  EXPECT_EQ(cells.at("b.trace").kind.threads, 2);
+  for (const char* bad : {"a,1", "a,0,1", "a,x,1", "a,1,2,0", ",1,2", "a,1,2,3,4", "a,nan,2"}) {
+    EXPECT_THAT(ParseCells(absl::StrCat("x,1,2\n", bad), "t.csv").status().message(),
+                HasSubstr("t.csv:2: this is no cell"))
+        << bad;
+  }
+  EXPECT_THAT(ParseCells("a,1,2\na,3,4", "t.csv").status().message(), HasSubstr("twice"));
+}
+
+// Three runs of one cell: the wild one moves nothing, and how much they differ is kept.
+TEST(MeasurementsTest, RunsOfACellAreTakenTogether) {
+  std::vector<RunMeasurements> runs(3);
+  runs[0].times[{1, 2}] = {100, 10, 10};
+  runs[1].times[{1, 2}] = {120, 12, 12};
+  runs[2].times[{1, 2}] = {9000, 900, 900, 900};
+  const Measurements together = Aggregate(runs);
+  ASSERT_THAT(together.cells, SizeIs(1));
+  const CellValue& value = together.times.at({1, 2}).begin()->second;
+  EXPECT_EQ(value.count, 3);
+  EXPECT_EQ(value.first, 120);
+  EXPECT_EQ(value.steady, 12);
+  EXPECT_NEAR(value.spread, 1.4826 * 2 / 12, 1e-12);
+  EXPECT_EQ(value.Sum(), 120 + 2 * 12);
+}
+
+// Two ranks that do different things: the cell's total is what a rank takes, not what both do.
+TEST(MeasurementsTest, WhatSomeRanksDoNotDoCountsForTheOthers) {
+  std::vector<RunMeasurements> runs(2);
+  runs[0].times[{1, 2}] = {200};
+  runs[1].times[{1, 3}] = {200};
+  const Measurements together = Aggregate(runs);
+  EXPECT_EQ(together.times.at({1, 2}).begin()->second.count, 0.5);
+  EXPECT_EQ(together.times.at({1, 2}).begin()->second.Sum(), 100);
+  ASSERT_THAT(together.measured, SizeIs(1));
+  EXPECT_EQ(together.measured[0].total_us(), 200);
+}
+
+TEST(MeasurementsTest, ATimeThatStandsOutIsNoted) {
+  RunMeasurements run;
+  run.file = "wild.txt";
+  run.times[{33, 34}] = {50, 51, 52, 100000, 49};
+  EXPECT_THAT(Aggregate({run}).notes,
+              ElementsAre(HasSubstr("wild.txt: from callsite 33 to 34 took 100000 us once")));
+}
+
+TEST(MeasurementsTest, ModelsAreNoMeasurements) {
+  EXPECT_THAT(ParseMeasurements("1 2 1 EXPONENTIAL 1 2 3 4\n", "m", RunName()).status().message(),
+              HasSubstr("not measured values"));
+  EXPECT_THAT(ParseMeasurements("1 2 4 TRACE 1\n", "m", RunName()).status().message(),
+              HasSubstr("values of 4 threads"));
+  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE -1\n", "m", RunName()).status().message(),
+              HasSubstr("negative value"));
+  EXPECT_THAT(ParseMeasurements("hello\n", "m", RunName()).status().message(),
+              HasSubstr("m: is neither"));
+  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE 1e300\n", "m", RunName()).status().message(),
+              HasSubstr("more than any time"));
+  ASSERT_OK_AND_ASSIGN(const RunMeasurements stepped,
+                       ParseMeasurements("TRACE 1 -> 2 -5.0 MPI_Barrier\n", "m", RunName()));
+  EXPECT_THAT(Aggregate({stepped}).notes, ElementsAre(HasSubstr("some times are negative")));
+  // From callsite 0 is a time since 1970.
+  ASSERT_OK_AND_ASSIGN(
+      const RunMeasurements run,
+      ParseMeasurements("0 1 1 TRACE 1672852472724046\n1 2 1 TRACE 5\n", "m", RunName()));
+  EXPECT_THAT(run.times, SizeIs(1));
+}
+
+TEST(RankClassesTest, RanksThatCallOtherwiseAreAClass) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    RunName name;
+    name.cell.machines = 4;
+    name.rank = rank;
+    std::vector<TracedCall> calls(2);
+    calls[0].destination = 1;
+    calls[1].source = 1;
+    calls[1].destination = rank == 0 ? 3 : 2;
+    runs.push_back(*MeasureCalls(calls, "a", name));
+  }
+  std::vector<std::string> notes;
+  EXPECT_EQ(ClassifyRanks(&runs, &notes), "first");
+  EXPECT_EQ(runs[0].cell.kind.rank_class, "first");
+  EXPECT_EQ(runs[3].cell.kind.rank_class, "others");
+  EXPECT_THAT(notes, SizeIs(0));
+  // Ranks 0 and 1 alike, 2 and 3 not.
+  runs[1].calls[1].destination = 3;
+  EXPECT_EQ(ClassifyRanks(&runs, &notes), std::nullopt);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("ranks of one run make different calls")));
+  EXPECT_EQ(RankClassOf("diagonal", 4, 9), "diagonal");
+  EXPECT_EQ(RankClassOf("diagonal", 4, 8), std::nullopt);
+  EXPECT_EQ(RankClassOf("ends", 7, 8), "last");
+}
+
+TEST(RankClassesTest, RanksThatComputeLongerAreAClass) {
+  std::vector<RunMeasurements> runs = SearchesOf({3});
+  std::vector<std::string> notes;
+  EXPECT_EQ(ClassifyRanks(&runs, &notes), "all");
+  for (RunMeasurements& run : runs) {
+    for (auto& [transition, values] : run.computes) {
+      for (double& value : values) value *= run.rank % 4 == 0 ? 2 : 1;
+    }
+  }
+  EXPECT_EQ(ClassifyRanks(&runs, &notes), "diagonal");
+}
+
+TEST(CallsiteGraphTest, CountsAndCommunicators) {
+  MadeUpSearch search;
+  search.roots = 3;
+  const CallsiteGraph graph = MakeCallsiteGraph(SearchRuns(search));
+  EXPECT_EQ(graph.runs(), 4);
+  ASSERT_THAT(graph.callsites(), SizeIs(9));
+  EXPECT_EQ(graph.callsites(0).calls(), 3 * 4);
+  EXPECT_EQ(graph.callsites(0).operation(), "MPI_Allreduce");
+  EXPECT_EQ(graph.callsites(0).bytes().median(), 8);
+  EXPECT_THAT(graph.callsites(0).communicators(), ElementsAre(0));
+  EXPECT_THAT(graph.communicators(0).ranks(), ElementsAre(0, 1, 2, 3));
+  // Rows and columns of 2 x 2 ranks, and all.
+  EXPECT_THAT(graph.communicators(), SizeIs(5));
+  for (const CallsiteTransition& edge : graph.transitions()) {
+    if (edge.source() != 1) continue;
+    EXPECT_EQ(edge.destination(), 2);
+    EXPECT_EQ(edge.count(), 3 * 4);
+    EXPECT_EQ(edge.us().median(), 15 + 16);
+    EXPECT_EQ(edge.us().deviation(), 0);
+  }
+  EXPECT_THAT(CallsiteGraphDot(graph), HasSubstr("1 -> 2 [label=\"12 x 31.0 us\""));
+}
+
+}  // namespace
+}  // namespace meridian

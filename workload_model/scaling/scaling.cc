@@ -1,0 +1,414 @@
+#include "workload_model/scaling/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "workload_model/models/rank_mesh.h"
+#include "workload_model/scaling/measured_job.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/output_files.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+using ChakraProtoMsg::Node;
+
+constexpr int64_t kMaxNewRanks = 16384;
+
+double Ratio(const ScaledAxis& axis) {
+  return static_cast<double>(axis.length()) / static_cast<double>(axis.new_length());
+}
+
+absl::Status TakeLayout(const ScaleOptions& options, std::vector<ScaledAxis>* axes) {
+  if (options.layout.size() != axes->size()) {
+    const auto length = [](std::string* out, const ScaledAxis& axis) {
+      absl::StrAppend(out, axis.length());
+    };
+    return absl::InvalidArgumentError(absl::StrCat("--layout has ", options.layout.size(),
+                                                   " lengths; the job is a mesh of ",
+                                                   absl::StrJoin(*axes, "x", length)));
+  }
+  for (size_t i = 0; i < axes->size(); ++i) {
+    const auto& [length, kind] = options.layout[i];
+    if (length < 1) return absl::InvalidArgumentError("--layout has a length below 1");
+    (*axes)[i].set_new_length(length);
+    if (kind.empty()) continue;
+    if (kind != "tensor" && kind != "data" && kind != "pipeline") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", kind, "' is no kind of axis; expected tensor, data or pipeline"));
+    }
+    (*axes)[i].set_kind(kind);
+  }
+  return absl::OkStatus();
+}
+
+// The data axis becomes longer, or the outermost where there is none.
+absl::Status TakeRanks(int64_t ranks, int64_t old_ranks, std::vector<ScaledAxis>* axes) {
+  auto grows = std::find_if(axes->begin(), axes->end(),
+                            [](const ScaledAxis& axis) { return axis.kind() == "data"; });
+  if (grows == axes->end()) --grows;
+  const int64_t others = old_ranks / grows->length();
+  if (ranks < others || ranks % others != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks=", ranks, " is no multiple of ", others,
+                     ", the ranks beside the data axis; give all lengths with --layout"));
+  }
+  grows->set_new_length(ranks / others);
+  return absl::OkStatus();
+}
+
+// Checks new lengths; returns the new mesh.
+absl::StatusOr<RankMesh> NewMesh(const std::vector<ScaledAxis>& axes,
+                                 const std::map<AxisRange, AxisTraffic>& traffic) {
+  std::vector<int64_t> lengths;
+  int64_t ranks = 1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const ScaledAxis& axis = axes[i];
+    if (axis.new_length() > kMaxNewRanks || ranks * axis.new_length() > kMaxNewRanks) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("at most ", kMaxNewRanks, " ranks can be written"));
+    }
+    ranks *= axis.new_length();
+    lengths.push_back(axis.new_length());
+    const auto along = traffic.find({i, i + 1});
+    const bool has_messages = along != traffic.end() && along->second.messages > 0;
+    if (axis.kind() == "pipeline" && !has_messages) {
+      return absl::InvalidArgumentError(absl::StrCat("--layout calls the axis of stride ",
+                                                     axis.stride(),
+                                                     " a pipeline, but no messages go along it"));
+    }
+    if (has_messages && axis.new_length() != axis.length() && axis.length() < 3) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "messages between two ranks (those ", axis.stride(),
+          " apart) may be of a ring, of pairs or of a pipeline, of which they do not show what a "
+          "stage between does; measure three"));
+    }
+  }
+  if (std::count(lengths.begin(), lengths.end(), 1) > 0) {
+    return absl::InvalidArgumentError("an axis of one position cannot be told; keep at least two");
+  }
+  return RankMesh(std::move(lengths));
+}
+
+class Scaler {
+ public:
+  Scaler(const MeasuredJob& job, std::vector<ScaledAxis> axes, RankMesh new_mesh)
+      : job_(job), axes_(std::move(axes)), new_mesh_(std::move(new_mesh)) {
+    for (const ScaledAxis& axis : axes_) work_ *= axis.kind() == "tensor" ? Ratio(axis) : 1;
+  }
+
+  // Returns the old rank that the new one does the same as.
+  int64_t TemplateOf(int64_t new_rank) const {
+    std::vector<int64_t> place = new_mesh_.PlaceOf(new_rank);
+    for (size_t i = 0; i < place.size(); ++i) place[i] = OldPosition(i, place[i]);
+    return job_.mesh().RankAt(place);
+  }
+
+  // Changes a node of the template into one of the new rank.
+  absl::Status Change(int64_t new_rank, Node* node) {
+    auto& attributes = *node->mutable_attr();
+    node->set_start_time_micros(0);
+    RemoveAttribute(kStartNsAttribute, &attributes);
+    if (!IsCommunication(node->type())) return ScaleWork(node);
+    // How long it took is the measured job's.
+    node->set_duration_micros(0);
+    RemoveAttribute(kDurationNsAttribute, &attributes);
+    RemoveAttribute(kRawDurationNsAttribute, &attributes);
+    const int64_t old_rank = TemplateOf(new_rank);
+    ASSIGN_OR_RETURN(const AxisRange axes, job_.AxesOf(*node, old_rank));
+    ASSIGN_OR_RETURN(const CommunicationNode old, ReadCommunication(*node));
+    if (old.is_message) return MoveMessage(new_rank, old_rank, old.peer, axes.first, node);
+    if (old.bytes.has_value()) {
+      const bool is_gather = old.type == ChakraProtoMsg::ALL_GATHER;
+      auto bytes = static_cast<int64_t>(
+          std::ceil(static_cast<double>(*old.bytes) * ShareOf(axes, is_gather)));
+      if (is_gather && bytes < kMinAllGatherBytes) {
+        raised_shares_ = true;
+        bytes = kMinAllGatherBytes;
+      }
+      SetIntAttribute(kCommSizeAttribute, bytes, &attributes);
+    }
+    if (axes == AxisRange(0, axes_.size())) {
+      RemoveAttribute(kPgNameAttribute, &attributes);
+    } else {
+      SetStringAttribute(kPgNameAttribute, GroupOf(new_rank, axes), &attributes);
+    }
+    return absl::OkStatus();
+  }
+
+  const CommGroups& groups() const { return groups_; }
+  // True when a share was too small for simulators.
+  bool raised_shares() const { return raised_shares_; }
+
+ private:
+  // By how much bytes of a collective along these axes change: a gather's share is that of a whole
+  // which more divide, and what copies exchange is that of parameters which more tensor parallel ranks
+  // divide.
+  double ShareOf(const AxisRange& axes, bool is_gather) const {
+    double share = 1;
+    bool is_of_copies = axes.first < axes.second;
+    for (size_t i = axes.first; i < axes.second; ++i) {
+      is_of_copies &= axes_[i].kind() == "data";
+      if (is_gather) share *= Ratio(axes_[i]);
+    }
+    return is_of_copies ? share * work_ : share;
+  }
+
+  int64_t OldPosition(size_t axis, int64_t position) const {
+    const int64_t length = axes_[axis].length(), new_length = axes_[axis].new_length();
+    if (axes_[axis].kind() != "pipeline") return position % length;
+    if (new_length == length || position == 0) return position;
+    if (position == new_length - 1) return length - 1;
+    return 1 + (position - 1) % (length - 2);
+  }
+
+  absl::Status ScaleWork(Node* node) const {
+    if (work_ == 1 || node->name() == kHostGapOpKind) return absl::OkStatus();
+    auto& attributes = *node->mutable_attr();
+    node->set_duration_micros(
+        static_cast<uint64_t>(std::llround(static_cast<double>(node->duration_micros()) * work_)));
+    for (absl::string_view name : {kDurationNsAttribute, kNumOpsAttribute, kTensorSizeAttribute}) {
+      ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(attributes, name));
+      if (!value.has_value()) continue;
+      SetIntAttribute(name, std::llround(static_cast<double>(*value) * work_), &attributes);
+    }
+    return absl::OkStatus();
+  }
+
+  // To the rank at the same distance, around the end where the old message went around.
+  absl::Status MoveMessage(int64_t new_rank, int64_t old_rank, int64_t old_peer, size_t axis,
+                           Node* node) const {
+    std::vector<int64_t> place = new_mesh_.PlaceOf(new_rank);
+    if (old_peer != old_rank) {
+      const int64_t length = axes_[axis].length(), new_length = axes_[axis].new_length();
+      const int64_t from = job_.mesh().PlaceOf(old_rank)[axis];
+      const int64_t to = job_.mesh().PlaceOf(old_peer)[axis];
+      int64_t distance = to - from;
+      const bool goes_around = length > 2 && std::abs(distance) == length - 1;
+      if (goes_around) distance = distance > 0 ? -1 : 1;
+      place[axis] += distance;
+      if (goes_around) place[axis] = (place[axis] + new_length) % new_length;
+      if (place[axis] < 0 || place[axis] >= new_length) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", node->name(), "': its message would leave the axis of stride ",
+                         axes_[axis].stride()));
+      }
+    }
+    const int64_t peer = new_mesh_.RankAt(place);
+    const bool sends = node->type() == ChakraProtoMsg::COMM_SEND_NODE;
+    SetIntAttribute(kCommSrcAttribute, sends ? new_rank : peer, node->mutable_attr());
+    SetIntAttribute(kCommDstAttribute, sends ? peer : new_rank, node->mutable_attr());
+    return absl::OkStatus();
+  }
+
+  // Returns the name of the group over the axes that the new rank is in.
+  std::string GroupOf(int64_t new_rank, const AxisRange& axes) {
+    const RankRow row = new_mesh_.RowOf(axes);
+    const auto [it, is_new] =
+        names_.insert({{row.First(new_rank), axes}, absl::StrCat(names_.size() + 1)});
+    if (is_new) groups_[it->second] = row.Members(new_rank);
+    return it->second;
+  }
+
+  const MeasuredJob& job_;
+  const std::vector<ScaledAxis> axes_;
+  const RankMesh new_mesh_;
+  // What computation is multiplied by.
+  double work_ = 1;
+  bool raised_shares_ = false;
+  // Names of groups, by their first rank and their axes.
+  std::map<std::pair<int64_t, AxisRange>, std::string> names_;
+  CommGroups groups_;
+};
+
+// What the new job communicates.
+class NewTraffic {
+ public:
+  absl::Status Add(const Node& node, int64_t rank) {
+    if (!IsCommunication(node.type())) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const CommunicationNode communication, ReadCommunication(node));
+    const int64_t bytes = communication.bytes.value_or(0);
+    const std::string kind = communication.is_message
+                                 ? ChakraProtoMsg::NodeType_Name(node.type())
+                                 : ChakraProtoMsg::CollectiveCommType_Name(communication.type);
+    ScaledTraffic& of_kind = by_kind_[kind];
+    of_kind.set_kind(kind);
+    of_kind.set_nodes(of_kind.nodes() + 1);
+    of_kind.set_bytes(of_kind.bytes() + bytes);
+    if (!communication.is_message) return absl::OkStatus();
+    if (node.type() == ChakraProtoMsg::COMM_SEND_NODE) {
+      ++unmatched_[{rank, communication.peer, bytes}];
+    } else {
+      --unmatched_[{communication.peer, rank, bytes}];
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckMessages() const {
+    for (const auto& [message, count] : unmatched_) {
+      if (count == 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "messages do not go along an axis as a ring, a pipeline or pairs do: in the new job, "
+          "rank ",
+          std::get<0>(message), " and rank ", std::get<1>(message), " would not agree on ",
+          std::abs(count), " of them"));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::map<std::string, ScaledTraffic>& by_kind() const { return by_kind_; }
+
+ private:
+  std::map<std::string, ScaledTraffic> by_kind_;
+  // Messages that were sent and not received, less those received and not sent: by sender, receiver
+  // and bytes.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> unmatched_;
+};
+
+void AddAssumptions(bool raised_shares, ScaleReport* report) {
+  const auto with_collectives = std::count_if(
+      report->axes().begin(), report->axes().end(),
+      [](const ScaledAxis& axis) { return axis.kind() == "data" || axis.kind() == "tensor"; });
+  if (with_collectives == 1) {
+    report->add_assumptions(
+        "only one axis has collectives, which do not tell data from tensor parallel ranks; "
+        "--layout can say which it is, e.g. tensor=4");
+  }
+  for (const ScaledAxis& axis : report->axes()) {
+    if (axis.length() == axis.new_length()) continue;
+    report->add_assumptions(absl::StrCat(
+        "the axis of stride ", axis.stride(), " is ", axis.kind(), " parallel and has ",
+        axis.new_length(), " positions in place of ", axis.length(), ": ",
+        axis.kind() == "tensor"
+            ? "each rank computes as much less, exchanges as much less with its copies, and "
+              "communicates along this axis as much as it did"
+        : axis.kind() == "pipeline" ? "stages between do what those between did"
+                                    : "each rank computes as much as it did, on data of its own"));
+  }
+  report->add_assumptions(
+      "an all-gather's share is that of the same whole, divided by more; bytes that are not named "
+      "here stay");
+  report->add_assumptions("gaps of the host and the order of work stay as they were measured");
+  if (raised_shares) {
+    report->add_assumptions(absl::StrCat("shares of less than ", kMinAllGatherBytes,
+                                         " bytes are that many, which simulators need"));
+  }
+}
+
+}  // namespace
+
+absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
+  if (options->ranks < 0) {
+    return absl::InvalidArgumentError("--ranks is no number of ranks; expected e.g. --ranks=64");
+  }
+  if ((options->ranks != 0) == !text.empty()) {
+    return absl::InvalidArgumentError("give either --ranks=64 or --layout=2x32");
+  }
+  if (absl::StrContains(text, "expert")) {
+    return absl::InvalidArgumentError(
+        "--layout names tensor, data and pipeline axes; experts are told by their all-to-alls");
+  }
+  if (text.empty()) return absl::OkStatus();
+  for (absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("x,"))) {
+    const std::vector<std::string> words = absl::StrSplit(part, '=');
+    int64_t length = 0;
+    // Words with an x of their own were split.
+    if (words.size() > 2 || !absl::SimpleAtoi(words.back(), &length)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layout=", text,
+                       " is no list of lengths; expected e.g. --layout=2x4 or "
+                       "--layout=tensor=2,data=4"));
+    }
+    options->layout.push_back({length, words.size() == 2 ? words[0] : ""});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::string& prefix,
+                                          const std::string& output, const ScaleOptions& options) {
+  ASSIGN_OR_RETURN(const MeasuredJob job, MeasuredJob::Read(file_system, prefix));
+  RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, job.paths()));
+  ASSIGN_OR_RETURN(const auto old_traffic, job.Traffic(file_system));
+  std::vector<ScaledAxis> axes = DescribeAxes(job.mesh(), old_traffic);
+  RETURN_IF_ERROR(options.layout.empty() ? TakeRanks(options.ranks, job.mesh().ranks(), &axes)
+                                         : TakeLayout(options, &axes));
+  ASSIGN_OR_RETURN(const RankMesh new_mesh, NewMesh(axes, old_traffic));
+  Scaler scaler(job, axes, new_mesh);
+  ScaleReport report;
+  report.set_ranks(job.mesh().ranks());
+  report.set_new_ranks(new_mesh.ranks());
+  for (ScaledAxis& axis : axes) *report.add_axes() = std::move(axis);
+  EtWorkloadWriter writer(file_system, output);
+  NewTraffic traffic;
+  for (int64_t rank = 0; rank < new_mesh.ranks(); ++rank) {
+    if (options.progress) options.progress(rank);
+    ASSIGN_OR_RETURN(EtReader reader, job.Open(file_system, scaler.TemplateOf(rank)));
+    RETURN_IF_ERROR(writer.BeginTrace(rank, reader.metadata()));
+    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
+      Node changed = node;
+      RETURN_IF_ERROR(scaler.Change(rank, &changed));
+      report.set_nodes(report.nodes() + 1);
+      RETURN_IF_ERROR(traffic.Add(changed, rank));
+      CompleteForSimulators(&changed);
+      return writer.Add(changed);
+    }));
+  }
+  RETURN_IF_ERROR(traffic.CheckMessages());
+  report.set_groups(static_cast<int64_t>(scaler.groups().size()));
+  if (report.groups() > kMaxGroupNumber) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the new job has ", report.groups(), " groups; simulators take ",
+                     kMaxGroupNumber, " at most: make axes within longer, not those outside"));
+  }
+  writer.AddGroups(scaler.groups());
+  RETURN_IF_ERROR(writer.Commit(new_mesh.ranks()).status());
+  for (const auto& [kind, of_kind] : traffic.by_kind()) *report.add_traffic() = of_kind;
+  AddAssumptions(scaler.raised_shares(), &report);
+  return report;
+}
+
+std::string FormatScaleReport(const ScaleReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable axes({{"axis of stride", kRight},
+                  {"length", kRight},
+                  {"new length", kRight},
+                  {"kind"},
+                  {"communications of a rank", kRight},
+                  {"bytes", kRight}});
+  for (const ScaledAxis& axis : report.axes()) {
+    axes.AddRow({absl::StrCat(axis.stride()), absl::StrCat(axis.length()),
+                 absl::StrCat(axis.new_length()), axis.kind(), WithThousands(axis.communications()),
+                 WithThousands(axis.bytes())});
+  }
+  TextTable traffic({{"communication"}, {"nodes", kRight}, {"bytes", kRight}});
+  for (const ScaledTraffic& kind : report.traffic()) {
+    traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
+  }
+  std::string text = absl::StrCat(report.ranks(), " ranks -> ", report.new_ranks(), " ranks, ",
+                                  WithThousands(report.nodes()), " nodes, ", report.groups(),
+                                  " groups\n\n", axes.ToString(), "\n", traffic.ToString(), "\n");
+  for (const std::string& assumption : report.assumptions()) {
+    absl::StrAppend(&text, "assumed: ", assumption, "\n");
+  }
+  return text;
+}
+
+}  // namespace meridian
