@@ -565,7 +565,7 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
                 HasSubstr("\"sync_to\": {\"file\": \"kineto_2.json\"}, \"offset_ns\": 20000000}"));
   }
   EXPECT_TRUE(has_manifest);
-  // Whose ranks can not be told apart any more is refused.
+  // Whose ranks cannot be told apart any more is refused.
   for (const char* command :
        {"tools/validate_collectives", "tools/critical_path", "tools/combine"}) {
     const CommandResult merged = RunCommandLine(command, {"--traces=" + out.PathOf("all.json.gz")});

@@ -8,7 +8,7 @@
 //   report     report.html and report.json
 //
 // Everything goes into one folder. A stage whose inputs did not change since the last time is not run
-// again. A stage that can not do its work says why in the report; the others go on.
+// again. A stage that cannot do its work says why in the report; the others go on.
 #ifndef PIPELINE_RUN_CHAIN_H_
 #define PIPELINE_RUN_CHAIN_H_
 

@@ -37,11 +37,9 @@
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 namespace {
@@ -211,8 +209,7 @@ absl::StatusOr<ChainRequest> ExampleChain() {
   ASSIGN_OR_RETURN(const std::string example, FindBundledExample(kExampleRun));
   ASSIGN_OR_RETURN(const std::string sweep, FindBundledExample(kExampleSweep));
   ASSIGN_OR_RETURN(request.combine.files, FindRunFiles(files, example));
-  ASSIGN_OR_RETURN(const RunFiles sweep_files, FindRunFiles(files, sweep));
-  request.sweep = sweep_files.traces;
+  ASSIGN_OR_RETURN(request.sweep, FindRunTraces(files, sweep));
   request.combine.input = UserInputOptions();
   request.output_dir = UserPath("meridian_out");
   std::fprintf(stderr,
@@ -264,19 +261,7 @@ absl::StatusOr<ChainRequest> ChainFlags() {
     if (traces.ok()) request.host_traces = traces->host_traces;
   }
   if (!FLAGS_sweep.given()) return request;
-  for (absl::string_view item : absl::StrSplit(FLAGS_sweep.value(), ',', absl::SkipEmpty())) {
-    const std::string path = UserPath(std::string(item));
-    const absl::StatusOr<FileKind> kind = files.Kind(path);
-    if (kind.ok() && *kind == FileKind::kDirectory) {
-      const RunFilesOptions only_traces = {false, false, false};
-      ASSIGN_OR_RETURN(const RunFiles run, FindRunFiles(files, path, only_traces));
-      request.sweep.insert(request.sweep.end(), run.traces.begin(), run.traces.end());
-      continue;
-    }
-    ASSIGN_OR_RETURN(const std::vector<std::string> expanded,
-                     ExpandPaths(files, item, {UserDirectory(), ProfileSuffixes()}));
-    request.sweep.insert(request.sweep.end(), expanded.begin(), expanded.end());
-  }
+  ASSIGN_OR_RETURN(request.sweep, ListedProfiles(FLAGS_sweep, "sweep/"));
   for (const std::string& trace : request.combine.files.traces) {
     if (std::find(request.sweep.begin(), request.sweep.end(), trace) == request.sweep.end())
       continue;
@@ -308,7 +293,7 @@ class FolderLock {
       lock.file_ = open(lock.Path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
     } while (lock.file_ < 0 && errno == EINTR);
     if (lock.file_ < 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("can not write into ", folder));
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write into ", folder));
     }
     const bool is_locked = flock(lock.file_, LOCK_EX | LOCK_NB) == 0;
     // Whoever held it before may have removed the file meanwhile.
@@ -414,10 +399,8 @@ Command CombineCommand() {
   return {
       "combine",
       "From the profiles of a run to one report: puts them on one clock and states how far it may "
-      "be "
-      "off, checks happens-before, writes files for viewers and simulators, finds who waits for "
-      "whom, "
-      "calibrates and simulates. Without flags it does so with a bundled example, into "
+      "be off, checks happens-before, writes files for viewers and simulators, finds who waits for "
+      "whom, calibrates and simulates. Without flags it does so with a bundled example, into "
       "./meridian_out.",
       {"combine --run_dir=logs/ --output_dir=out/",
        "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",

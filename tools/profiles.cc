@@ -21,18 +21,9 @@ Flag<std::string> FLAGS_run_dir(
     "The folder of a run, in place of a list: its profiles, or those of the run below its "
     "plugins/profile/. For combine also its snapshot pairs, offsets and probes.");
 
-absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
-                                                      absl::string_view example) {
+absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>& flag,
+                                                        absl::string_view example) {
   FileSystem& file_system = FileSystem::Posix();
-  const RunFilesOptions only_traces = {false, false, false};
-  if (!FLAGS_run_dir.value().empty()) {
-    if (!flag.value().empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("give either --run_dir or --", flag.name(), ": both name the profiles"));
-    }
-    ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(file_system, UserPath(FLAGS_run_dir), only_traces));
-    return std::move(run.traces);
-  }
   RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
   const ExpandOptions options = {UserDirectory(), ProfileSuffixes()};
   std::vector<std::string> files;
@@ -44,9 +35,9 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);
     if (kind.ok() && *kind == FileKind::kDirectory) {
       // Its profiles, or those of the run below plugins/profile/.
-      const absl::StatusOr<RunFiles> run = FindRunFiles(file_system, path, only_traces);
+      const absl::StatusOr<std::vector<std::string>> run = FindRunTraces(file_system, path);
       if (run.ok()) {
-        files.insert(files.end(), run->traces.begin(), run->traces.end());
+        files.insert(files.end(), run->begin(), run->end());
         continue;
       }
     }
@@ -67,6 +58,16 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
     }
   }
   return profiles;
+}
+
+absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
+                                                      absl::string_view example) {
+  if (FLAGS_run_dir.value().empty()) return ListedProfiles(flag, example);
+  if (!flag.value().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("give either --run_dir or --", flag.name(), ": both name the profiles"));
+  }
+  return FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir));
 }
 
 }  // namespace meridian

@@ -15,10 +15,14 @@ namespace meridian {
 // The folder of a run, in place of a list. Every command with profiles has it.
 extern Flag<std::string> FLAGS_run_dir;
 
-// Returns the profiles that the flag lists, or --run_dir holds: those of all sources
-// (trace_source.h), also below a folder's plugins/profile/. Of folders and globs that also hold
-// something else (execution traces, what viewers made), only these. InvalidArgument when neither is
-// given, or both.
+// Returns the profiles that the flag lists: files, folders and globs; of a folder also those below
+// its plugins/profile/. Of folders and globs that also hold something else (execution traces, what
+// viewers made), only profiles. InvalidArgument when the flag is not given.
+absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>& flag,
+                                                        absl::string_view example);
+
+// Returns the same, or the profiles that --run_dir holds. InvalidArgument when neither is given, or
+// both.
 absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
                                                       absl::string_view example);
 

@@ -99,7 +99,7 @@ TEST_F(CombineRunTest, CollectivesAloneFindTheClocks) {
   ExpectTrue(cluster, report, 1);
 }
 
-// All files of a run change together: one that can not be written leaves the others as they were.
+// All files of a run change together: one that cannot be written leaves the others as they were.
 TEST_F(CombineRunTest, AnExportThatFailsReplacesNoOutput) {
   const SyntheticCluster cluster(SkewedCluster());
   WriteRun(cluster, {});

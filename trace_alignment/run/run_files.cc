@@ -265,4 +265,12 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
   return run;
 }
 
+absl::StatusOr<std::vector<std::string>> FindRunTraces(FileSystem& file_system,
+                                                       const std::string& run_dir) {
+  RunFilesOptions options;
+  options.find_snapshots = options.find_offsets = options.find_probes = false;
+  ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(file_system, run_dir, options));
+  return std::move(run.traces);
+}
+
 }  // namespace meridian

@@ -54,6 +54,10 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
 absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
                                       const RunFilesOptions& options = {});
 
+// Returns the run's profiles alone.
+absl::StatusOr<std::vector<std::string>> FindRunTraces(FileSystem& file_system,
+                                                       const std::string& run_dir);
+
 }  // namespace meridian
 
 #endif  // TRACE_ALIGNMENT_RUN_RUN_FILES_H_

@@ -52,7 +52,7 @@ inline constexpr absl::string_view kCombinedRanksKey = "combinedRanks";
 // A member that tells the host, where the file's name does not.
 inline constexpr absl::string_view kHostNameKey = "hostName";
 
-// InvalidArgument for such a trace: its ranks can not be told apart.
+// InvalidArgument for such a trace: its ranks cannot be told apart.
 absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name);
 
 // The trace must have been loaded from the text. Times count from the trace's base, exactly. A

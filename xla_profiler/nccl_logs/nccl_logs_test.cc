@@ -170,7 +170,7 @@ TEST(InspectorLogTest, TornLinesAreCounted) {
   EXPECT_EQ(log.unread_lines, 1);
   EXPECT_THAT(ParseInspectorLog(line.substr(0, 90), "torn.log").status().message(),
               HasSubstr("torn.log: holds no operation"));
-  // Ranks that a communicator can not have.
+  // Ranks that a communicator cannot have.
   for (const auto& [rank, ranks] : {std::pair<int, int>{2, 2}, {-1, 2}, {0, 2000000000}}) {
     EXPECT_FALSE(ParseInspectorLog(Line("0x7f", rank, ranks, "AllReduce", 0, 1, 5, 1), "x").ok());
   }
