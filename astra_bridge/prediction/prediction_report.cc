@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -28,8 +27,6 @@
 namespace meridian {
 namespace {
 
-constexpr size_t kSlowestIntervals = 20;
-constexpr int kNamedMembers = 8;
 constexpr int kMaxFallbackDetails = 100;
 
 // Sets engine, version and mode, and adds the warnings of the setup. To be called before the
@@ -99,11 +96,6 @@ class ReportMaker {
     workload()->set_critical_communication_ns(CriticalCommunicationNs());
     workload()->set_partition(std::string(TrafficPartitionName(options_.partition)));
     workload()->set_coalesce_below_bytes(options_.coalesce_below_bytes);
-    PredictionCost* cost = workload()->mutable_cost();
-    cost->set_timing_edges_seconds(absl::ToDoubleSeconds(prediction_.cost.timing_edges));
-    cost->set_timing_snapshots_seconds(absl::ToDoubleSeconds(prediction_.cost.timing_traffic));
-    cost->set_replaying_seconds(absl::ToDoubleSeconds(prediction_.cost.replaying));
-    cost->set_collecting_seconds(absl::ToDoubleSeconds(prediction_.cost.collecting));
   }
 
   int64_t CriticalCommunicationNs() const {
@@ -177,7 +169,6 @@ class ReportMaker {
     workload()->set_coalesced_edges(std::count(uses_network.begin(), uses_network.end(), true) -
                                     std::count(takes_part.begin(), takes_part.end(), true));
     AddBatches();
-    AddSlowest();
   }
 
   void AddBatches() {
@@ -190,31 +181,6 @@ class ReportMaker {
     report_.set_batch_rule(absl::StrJoin(rules, ", ", [](std::string* out, BatchRule rule) {
       absl::StrAppend(out, BatchRuleName(rule));
     }));
-  }
-
-  void AddSlowest() {
-    for (const BatchUse& use :
-         SlowestBatches(timer_, prediction_.traffic, prediction_.batches, kSlowestIntervals)) {
-      TrafficPrediction* added = workload()->add_slowest_snapshots();
-      added->set_occurrences(use.occurrences);
-      added->set_total_ns(use.total_ns);
-      DescribeInterval(prediction_.traffic[use.first_interval], timer_.batch(use.batch), added);
-    }
-  }
-
-  void DescribeInterval(const TrafficInterval& interval, const BatchEstimate& batch,
-                        TrafficPrediction* added) {
-    added->set_start_ns(interval.start_ns);
-    added->set_edges(static_cast<int64_t>(interval.members.size()));
-    added->set_makespan_seconds(batch.makespan_seconds);
-    added->set_inflation(batch.inflation);
-    added->set_inflation_over_sum(InflationOverSum(batch));
-    added->set_fallback(batch.is_fallback());
-    added->set_bytes(TotalBytes(edges_, interval.members));
-    for (const CommEdgeIndex edge : interval.members) {
-      if (added->edge_ids_size() == kNamedMembers) break;
-      added->add_edge_ids(edges_[edge].id);
-    }
   }
 
   void AddNotPriced() {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -14,11 +13,9 @@
 namespace meridian {
 namespace {
 
-// How many edges and traffic intervals are listed, and how much of their names.
+// How many edges are listed, and how much of their names.
 constexpr size_t kShownEdges = 20;
 constexpr size_t kShownIdCharacters = 60;
-constexpr int kShownIntervals = 10;
-constexpr size_t kShownMemberCharacters = 48;
 
 std::string Micros(double seconds) { return absl::StrFormat("%.3f", seconds * 1e6); }
 std::string Millis(double seconds) { return absl::StrFormat("%.3f", seconds * 1e3); }
@@ -88,31 +85,6 @@ std::string KindTable(const PredictionReport& report) {
   return table.ToString();
 }
 
-std::string TrafficTable(const WorkloadPrediction& workload) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"slowest snapshots us", kRight},
-                   {"x longest", kRight},
-                   {"x sum", kRight},
-                   {"times", kRight},
-                   {"total ms", kRight},
-                   {"first at ms", kRight},
-                   {"edges", kRight},
-                   {"MiB", kRight},
-                   {"members"}});
-  const int shown = std::min(workload.slowest_snapshots_size(), kShownIntervals);
-  for (int i = 0; i < shown; ++i) {
-    const TrafficPrediction& interval = workload.slowest_snapshots(i);
-    table.AddRow({Micros(interval.makespan_seconds()), Factor(interval.inflation()),
-                  Factor(interval.inflation_over_sum()), WithThousands(interval.occurrences()),
-                  Millis(Seconds(interval.total_ns())), Millis(Seconds(interval.start_ns())),
-                  WithThousands(interval.edges()), Mebibytes(interval.bytes()),
-                  absl::StrCat(interval.fallback() ? "(fallback) " : "",
-                               FirstCharacters(absl::StrJoin(interval.edge_ids(), ", "),
-                                               kShownMemberCharacters))});
-  }
-  return table.ToString();
-}
-
 std::string TrafficLines(const PredictionReport& report) {
   const WorkloadPrediction& workload = report.workload();
   std::string text =
@@ -135,23 +107,6 @@ std::string TrafficLines(const PredictionReport& report) {
   return text;
 }
 
-std::string CostLine(const PredictionReport& report) {
-  const WorkloadPrediction& workload = report.workload();
-  const PredictionCost& cost = workload.cost();
-  std::string text =
-      absl::StrCat("cost           ", Millis(cost.timing_edges_seconds()), " ms for ",
-                   WithThousands(workload.distinct_edges()), " different edges, ");
-  if (workload.distinct_snapshots() > 0) {
-    absl::StrAppend(&text, Millis(cost.timing_snapshots_seconds()), " ms for snapshots (",
-                    Micros(cost.timing_snapshots_seconds() /
-                           static_cast<double>(workload.distinct_snapshots())),
-                    " us each), ");
-  }
-  absl::StrAppend(&text, Millis(cost.replaying_seconds()), " ms for replays, ",
-                  Millis(cost.collecting_seconds()), " ms for the rest\n");
-  return text;
-}
-
 }  // namespace
 
 std::string FormatPrediction(const PredictionReport& report) {
@@ -169,9 +124,6 @@ std::string FormatPrediction(const PredictionReport& report) {
 std::string FormatIteration(const PredictionReport& report) {
   const WorkloadPrediction& workload = report.workload();
   std::string text = KindTable(report);
-  if (workload.slowest_snapshots_size() > 0) {
-    absl::StrAppend(&text, "\n", TrafficTable(workload));
-  }
   absl::StrAppend(&text, "\nengine         ", report.engine(), ", version ",
                   report.engine_version(), "\nmode           ", report.mode());
   if (!report.batch_rule().empty()) absl::StrAppend(&text, " (", report.batch_rule(), ")");
@@ -180,7 +132,7 @@ std::string FormatIteration(const PredictionReport& report) {
                   " edges\n");
   if (report.mode() == "snapshot") absl::StrAppend(&text, TrafficLines(report));
   absl::StrAppend(&text, "cache          ", CacheUse(report), "\nfallbacks      ",
-                  Fallbacks(report), "\n", CostLine(report), "critical path  ",
+                  Fallbacks(report), "\ncritical path  ",
                   Percent(Ratio(static_cast<double>(workload.critical_communication_ns()),
                                 static_cast<double>(report.iteration_ns()))),
                   " communication\niteration      ", Millis(Seconds(report.iteration_ns())), " ms");

@@ -4,11 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/parallel_for.h"
-#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 
@@ -151,27 +149,6 @@ TrafficInflation SummariseInflation(const TrafficIntervalTimer& timer,
   inflation.over_longest = over_longest / total_ns;
   inflation.over_sum = over_sum / total_ns;
   return inflation;
-}
-
-std::vector<BatchUse> SlowestBatches(const TrafficIntervalTimer& timer,
-                                     absl::Span<const TrafficInterval> traffic,
-                                     absl::Span<const BatchIndex> batches, size_t count) {
-  std::vector<BatchUse> uses(timer.batch_count());
-  for (size_t k = 0; k < traffic.size(); ++k) {
-    BatchUse& use = uses[batches[k]];
-    use.batch = batches[k];
-    if (use.occurrences++ == 0) use.first_interval = k;
-    use.total_ns = SaturateToInt64(absl::int128(use.total_ns) + traffic[k].duration_ns());
-  }
-  const auto is_left_out = [&](const BatchUse& use) {
-    return use.occurrences == 0 || timer.batch(use.batch).seconds.size() < 2;
-  };
-  uses.erase(std::remove_if(uses.begin(), uses.end(), is_left_out), uses.end());
-  std::stable_sort(uses.begin(), uses.end(), [&](const BatchUse& a, const BatchUse& b) {
-    return timer.batch(a.batch).makespan_seconds > timer.batch(b.batch).makespan_seconds;
-  });
-  if (uses.size() > count) uses.resize(count);
-  return uses;
 }
 
 }  // namespace meridian

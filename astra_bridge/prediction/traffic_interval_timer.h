@@ -102,22 +102,6 @@ TrafficInflation SummariseInflation(const TrafficIntervalTimer& timer,
                                     absl::Span<const TrafficInterval> traffic,
                                     absl::Span<const BatchIndex> batches);
 
-// The intervals that are one batch.
-struct BatchUse {
-  BatchIndex batch = 0;
-  // Position of the first of them among all intervals.
-  size_t first_interval = 0;
-  int64_t occurrences = 0;
-  // How long they last in all, at most what an int64 holds.
-  int64_t total_ns = 0;
-};
-
-// Returns the batches of several edges with the longest makespans, at most `count`, the longest
-// first; of equal ones the one that was timed first.
-std::vector<BatchUse> SlowestBatches(const TrafficIntervalTimer& timer,
-                                     absl::Span<const TrafficInterval> traffic,
-                                     absl::Span<const BatchIndex> batches, size_t count);
-
 }  // namespace meridian
 
 #endif  // ASTRA_BRIDGE_PREDICTION_TRAFFIC_INTERVAL_TIMER_H_

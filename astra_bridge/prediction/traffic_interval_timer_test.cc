@@ -204,33 +204,6 @@ TEST(TrafficIntervalTimerTest, WithoutSnapshotsNothingIsInflated) {
   EXPECT_EQ(inflation.over_longest, 1);
   EXPECT_EQ(inflation.over_sum, 1);
   EXPECT_EQ(inflation.max_over_longest, 1);
-  EXPECT_THAT(SlowestBatches(edges.timer(), {}, {}, 5), IsEmpty());
-}
-
-TEST(TrafficIntervalTimerTest, TheSlowestAreListedOnceEach) {
-  TimedEdges edges;
-  edges.Time({{0, 9, {0, 2}}});  // Of an earlier extraction.
-  const std::vector<TrafficInterval> traffic = {
-      {0, 4, {0, 1}}, {4, 10, {1, 2}}, {10, 15, {0, 1}}, {15, 99, {2}}};
-  const std::vector<BatchIndex> batches = edges.Time(traffic);
-  const std::vector<BatchUse> slowest = SlowestBatches(edges.timer(), traffic, batches, 5);
-  ASSERT_THAT(slowest, SizeIs(2));
-  EXPECT_EQ(slowest[0].batch, batches[1]);
-  EXPECT_EQ(slowest[0].first_interval, 1);
-  EXPECT_EQ(slowest[0].occurrences, 1);
-  EXPECT_EQ(slowest[0].total_ns, 6);
-  EXPECT_EQ(slowest[1].batch, batches[0]);
-  EXPECT_EQ(slowest[1].first_interval, 0);
-  EXPECT_EQ(slowest[1].occurrences, 2);
-  EXPECT_EQ(slowest[1].total_ns, 9);
-  EXPECT_THAT(SlowestBatches(edges.timer(), traffic, batches, 1), SizeIs(1));
-}
-
-TEST(TrafficIntervalTimerTest, TotalsStopAtTheLargestNumber) {
-  TimedEdges edges;
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  const std::vector<TrafficInterval> traffic = {{0, kMost, {0, 1}}, {0, kMost, {0, 1}}};
-  EXPECT_EQ(SlowestBatches(edges.timer(), traffic, edges.Time(traffic), 1)[0].total_ns, kMost);
 }
 
 TEST(TrafficIntervalTimerTest, ShapesAscendInCanonicalOrderWithinATopology) {
