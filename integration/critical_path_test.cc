@@ -75,18 +75,14 @@ TEST(CriticalPathCommandTest, JsonHasTheFieldsOthersRelyOn) {
                     HasSubstr("\"hta_compatible\": true")));
 }
 
-TEST(CriticalPathCommandTest, WritesThePathAndTheQueues) {
+TEST(CriticalPathCommandTest, WritesThePath) {
   const TemporaryDirectory directory;
-  const CommandResult result = FindPath({"--trace=" + directory.Write("t.json", Trace()),
-                                         "--csv=" + directory.PathOf("path.csv"),
-                                         "--queue_lengths=" + directory.PathOf("queues.csv")});
+  const CommandResult result = FindPath(
+      {"--trace=" + directory.Write("t.json", Trace()), "--csv=" + directory.PathOf("path.csv")});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(directory.Read("path.csv"),
               AllOf(StartsWith("start_us,us,"),
                     HasSubstr("30,40,3.571429,gpu_compute_bound,operator,5,\"gemm\",kernel,3,")));
-  EXPECT_EQ(directory.Read("queues.csv"),
-            "device,stream,time_us,queue_length\n\"0\",\"7\",10,1\n\"0\",\"7\",30,0\n"
-            "\"0\",\"7\",1010,1\n\"0\",\"7\",1030,0\n");
 }
 
 TEST(CriticalPathCommandTest, DrawsThePathIntoTheTrace) {
@@ -113,7 +109,7 @@ TEST(CriticalPathCommandTest, DrawsThePathIntoTheTrace) {
 TEST(CriticalPathCommandTest, TheTraceIsNotOverwritten) {
   const TemporaryDirectory directory;
   const std::string trace = directory.Write("t.json", Trace());
-  for (const char* flag : {"--csv=", "--queue_lengths=", "--save=", "--overlay="}) {
+  for (const char* flag : {"--csv=", "--save=", "--overlay="}) {
     const CommandResult result = FindPath({"--trace=" + trace, flag + trace});
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));
@@ -164,8 +160,6 @@ TEST(CriticalPathCommandTest, ARestoredGraphWithoutAPathIsNamedNotItsTrace) {
 TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
   const TemporaryDirectory directory;
   const std::string trace = "--trace=" + directory.Write("t.json", Trace());
-  const std::string graph = "--restore=" + directory.PathOf("graph.mcp");
-  ASSERT_EQ(FindPath({trace, "--save=" + directory.PathOf("graph.mcp")}).exit_code, 0);
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{}, "--trace names no file"},
       {{"--trase=x"}, "did you mean --trace?"},
@@ -183,8 +177,6 @@ TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
       {{"--traces=examples/jax_cuda2", "--rank=x"}, "--rank=x is no rank"},
       {{"--traces=examples/jax_cuda2", "--rank=2"}, "the traces have work of rank 0, 1"},
       {{"--traces=examples/jax_cuda2", "--hta_compatible"}, "goes with --trace"},
-      {{"--traces=examples/jax_cuda2", "--queue_lengths=" + directory.PathOf("q.csv")},
-       "--queue_lengths needs --trace"},
       {{"--traces=examples/jax_cuda2", "--annotation=epoch"}, "there are: train#0, train#1"},
       {{"--traces=examples/jax_cuda2", "--annotation=train", "--instance=8"}, "occurs 8 time(s)"},
       {{"--traces=examples/jax_tp_cuda4_skewed"}, "run combine first"},
@@ -195,7 +187,6 @@ TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
        "are they all of one run"},
       {{"--traces=missing.xplane.pb"}, "missing.xplane.pb"},
       {{"--et=" + directory.PathOf("missing")}, "missing"},
-      {{graph, "--queue_lengths=" + directory.PathOf("q.csv")}, "--queue_lengths needs the trace"},
       {{"--restore=" + directory.PathOf("t.json")}, "this is no saved graph"},
   };
   for (const auto& [arguments, reason] : wrong) {
@@ -209,8 +200,7 @@ TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
 constexpr char kTwoRanks[] = "--traces=examples/jax_cuda2";
 
 TEST(CriticalPathCommandTest, BlamesTheRankThatSlept) {
-  const TemporaryDirectory directory;
-  const CommandResult result = FindPath({kTwoRanks, "--blame_csv=" + directory.PathOf("b.csv")});
+  const CommandResult result = FindPath({kTwoRanks});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_EQ(result.standard_error, "");
   EXPECT_THAT(
@@ -218,9 +208,6 @@ TEST(CriticalPathCommandTest, BlamesTheRankThatSlept) {
       AllOf(HasSubstr("rank0.xplane.pb and 1 more, the whole trace: 311414.365 us\n"),
             HasSubstr("the window lasts 311414.365 us\n"), HasSubstr("who kept others waiting\n"),
             HasSubstr("   3     1   8891.759  host_gap ")));
-  EXPECT_THAT(directory.Read("b.csv"),
-              StartsWith("step,rank,op,us,bound_by,waited_in,after\n"
-                         "3,1,\"host_gap\",8891.758926,host_gap,\"all-reduce.2\","));
   const CommandResult json = FindPath({kTwoRanks, "--json"});
   EXPECT_THAT(
       json.standard_output,
@@ -246,10 +233,13 @@ TEST(CriticalPathCommandTest, ACombinedProfileHasThePathOfItsParts) {
   const TemporaryDirectory directory;
   const std::string combined = directory.PathOf("combined.xplane.pb");
   ASSERT_EQ(RunCommandLine("tools/combine", {kTwoRanks, "--output=" + combined}).exit_code, 0);
-  const std::string parts = directory.PathOf("parts.csv"), whole = directory.PathOf("whole.csv");
-  EXPECT_EQ(FindPath({kTwoRanks, "--blame_csv=" + parts}).exit_code, 0);
-  EXPECT_EQ(FindPath({"--traces=" + combined, "--blame_csv=" + whole}).exit_code, 0);
-  EXPECT_EQ(directory.Read("whole.csv"), directory.Read("parts.csv"));
+  const auto blame = [](const std::string& traces) {
+    const std::string json = FindPath({traces, "--json"}).standard_output;
+    const size_t start = json.find("\"blame\": [");
+    return start == std::string::npos ? "" : json.substr(start, json.find("\n ]", start) - start);
+  };
+  EXPECT_THAT(blame(kTwoRanks), HasSubstr("\"op\": \"host_gap\""));
+  EXPECT_EQ(blame("--traces=" + combined), blame(kTwoRanks));
 }
 
 TEST(CriticalPathCommandTest, RestoresAndDrawsWhatSeveralRanksDid) {
@@ -297,7 +287,7 @@ TEST(CriticalPathCommandTest, ProfilesAreNotOverwritten) {
   const std::string combined = directory.PathOf("combined.xplane.pb");
   ASSERT_EQ(RunCommandLine("tools/combine", {kTwoRanks, "--output=" + combined}).exit_code, 0);
   const std::string before = directory.Read("combined.xplane.pb");
-  for (const char* flag : {"--csv=", "--blame_csv=", "--save=", "--overlay="}) {
+  for (const char* flag : {"--csv=", "--save=", "--overlay="}) {
     const CommandResult result = FindPath({"--traces=" + combined, flag + combined});
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));

@@ -58,7 +58,7 @@ remove name="x"   # and less to do
                     HasSubstr("\"length_us_after\": 98"),
                     HasSubstr("\"text\": \"scale category=communication 0.5\""),
                     HasSubstr("\"matched\": 1\n"), HasSubstr("\"breakdown_before\": {"),
-                    HasSubstr("\"breakdown_after\": {"), HasSubstr("\"suggestions\": []")));
+                    HasSubstr("\"breakdown_after\": {")));
 }
 
 TEST(WhatIfCommandTest, WithoutEditsNothingIsSaid) {
@@ -66,48 +66,6 @@ TEST(WhatIfCommandTest, WithoutEditsNothingIsSaid) {
   const std::string trace = "--trace=" + directory.Write("t.json", Trace());
   EXPECT_THAT(FindPath({trace}).standard_output, Not(HasSubstr("what if")));
   EXPECT_THAT(FindPath({trace, "--json"}).standard_output, Not(HasSubstr("what_if")));
-}
-
-TEST(WhatIfCommandTest, SuggestsAnotherOrder) {
-  const TemporaryDirectory directory;
-  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
-  const CommandResult result = FindPath({trace, "--suggest_reorderings"});
-  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("if its data allow"),
-                                            HasSubstr("37.000  y          1  x       move event=7 "
-                                                      "before event=6\n")));
-  // It is an edit, after which there is nothing more to gain.
-  const CommandResult after =
-      FindPath({trace, "--suggest_reorderings", "--what_if=move event=7 before event=6"});
-  EXPECT_EQ(after.exit_code, 0) << after.standard_error;
-  EXPECT_THAT(after.standard_output,
-              AllOf(HasSubstr("what if: 128.000 us instead of 165.000 us"),
-                    HasSubstr("no other order of a stream's work makes it shorter")));
-}
-
-// Looking for suggestions is no edit.
-TEST(WhatIfCommandTest, SuggestionsLeaveTheMeasuredGraphAsItIs) {
-  const TemporaryDirectory directory;
-  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
-  const auto write_files = [&](const std::string& prefix, std::vector<std::string> more) {
-    more.insert(more.end(), {trace, "--all_edges", "--csv=" + directory.PathOf(prefix + ".csv"),
-                             "--save=" + directory.PathOf(prefix + ".mcp"),
-                             "--overlay=" + directory.PathOf(prefix + ".json")});
-    const CommandResult result = FindPath(more);
-    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-    return result.standard_output;
-  };
-  const std::string text = write_files("without", {});
-  EXPECT_THAT(write_files("with", {"--suggest_reorderings"}), StartsWith(text));
-  for (const char* file : {".csv", ".mcp", ".json"}) {
-    EXPECT_EQ(directory.Read(std::string("with") + file),
-              directory.Read(std::string("without") + file));
-  }
-  // All but the last brace.
-  std::string json = FindPath({trace, "--json"}).standard_output;
-  json.resize(json.rfind("\n}"));
-  EXPECT_THAT(FindPath({trace, "--json", "--suggest_reorderings"}).standard_output,
-              AllOf(StartsWith(json), HasSubstr("\"gain_us\": 37")));
 }
 
 TEST(WhatIfCommandTest, WritesTheEditedScheduleToFiles) {
@@ -160,8 +118,6 @@ TEST(WhatIfCommandTest, WrongEditsExitWithTwoAndAReason) {
        "events would wait for each other for ever"},
       {{trace, "--what_if=level rank=3"}, "traces of several ranks are needed"},
       {{trace, "--hta_compatible", "--what_if=remove name=\"x\""}, "leave --hta_compatible out"},
-      {{trace, "--hta_compatible", "--suggest_reorderings"},
-       "--suggest_reorderings: HTA's graph does not keep the order"},
   };
   for (const auto& [arguments, reason] : wrong) {
     const CommandResult result = FindPath(arguments);

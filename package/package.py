@@ -84,8 +84,6 @@ def contents(program, version):
     program = os.path.abspath(program)
     files = {"bin/meridian": (pathlib.Path(program).read_bytes(), 0o755)}
     texts = {path: data for path, data in pages(program, version)}
-    texts["share/bash-completion/completions/meridian"] = run(program, "completion", "bash").encode()
-    texts["share/zsh/site-functions/_meridian"] = run(program, "completion", "zsh").encode()
     for path in ["README.md", "CHANGELOG.md", *sorted(pathlib.Path("docs").rglob("*.*"))]:
         texts[f"{DOC}/{path}"] = pathlib.Path(path).read_bytes()
     texts[f"{DOC}/copyright"] = b"\n".join(pathlib.Path(path).read_bytes()
@@ -131,9 +129,6 @@ def deb(files, version, machine):
     kibibytes = sum(len(data) // 1024 + 1 for data, _ in files.values())
     control = CONTROL.format(version=version, machine=DEBIAN_MACHINES[machine],
                              kibibytes=kibibytes, libc=platform.libc_ver()[1]).encode()
-    # Debian's zsh looks there.
-    files = {path.replace("/site-functions/", "/vendor-completions/"): file
-             for path, file in files.items()}
     sums = "".join(f"{hashlib.md5(data).hexdigest()}  usr/{path}\n"
                    for path, (data, _) in sorted(files.items())).encode()
     members = [("debian-binary", b"2.0\n"),

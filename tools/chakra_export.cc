@@ -46,10 +46,6 @@ Flag<std::string> FLAGS_ranks(
     "ranks", "",
     "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
     "say.");
-Flag<bool> FLAGS_memory_nodes(
-    "memory_nodes", false,
-    "Copies from and to the host's memory are MEM_LOAD and MEM_STORE nodes, not COMP; "
-    "ASTRA-sim needs a remote memory for them.");
 Flag<std::string> FLAGS_profile_start_ns(
     "profile_start_ns", "",
     "For profiles that do not say when they began: Unix time in ns, one for each of --traces "
@@ -119,14 +115,12 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
                                           {"post_transformed", EtIntent::kPostTransformed}}));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(FLAGS_steps.value()));
   if (options.intent == EtIntent::kPostTransformed &&
-      (options.steps.has_value() || options.granularity != WorkGranularity::kKernel ||
-       FLAGS_memory_nodes.value())) {
+      (options.steps.has_value() || options.granularity != WorkGranularity::kKernel)) {
     return absl::InvalidArgumentError(
-        "--steps, --granularity and --memory_nodes are about what ran; they mean nothing with "
+        "--steps and --granularity are about what ran; they mean nothing with "
         "--intent=post_transformed");
   }
   ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(FLAGS_ranks.value()));
-  options.memory_nodes = FLAGS_memory_nodes.value();
   options.allow_violations = FLAGS_allow_violations.value();
   return options;
 }
@@ -154,15 +148,15 @@ absl::StatusOr<int> Export() {
 }  // namespace
 
 Command ChakraExportCommand() {
-  return {"chakra_export",
-          "Turns the profiles of a run (XSpace) into Chakra execution traces, one per rank: device "
-          "work, what it waited for, and collectives with their bytes and groups.",
-          {"chakra_export --traces=run/ --output=et/run",
-           "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
-          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor, &FLAGS_granularity,
-           &FLAGS_intent, &FLAGS_steps, &FLAGS_ranks, &FLAGS_memory_nodes, &FLAGS_profile_start_ns,
-           &FLAGS_allow_violations},
-          Export};
+  return {
+      "chakra_export",
+      "Turns the profiles of a run (XSpace) into Chakra execution traces, one per rank: device "
+      "work, what it waited for, and collectives with their bytes and groups.",
+      {"chakra_export --traces=run/ --output=et/run",
+       "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
+      {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor, &FLAGS_granularity,
+       &FLAGS_intent, &FLAGS_steps, &FLAGS_ranks, &FLAGS_profile_start_ns, &FLAGS_allow_violations},
+      Export};
 }
 
 }  // namespace meridian

@@ -1,20 +1,16 @@
 // chakra_inspect: what is in Chakra traces, what is wrong with them, and other forms of them.
-#include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
-#include "chakra_export/et_tools/et_check.h"
 #include "chakra_export/et_tools/et_diff.h"
 #include "chakra_export/et_tools/et_json.h"
-#include "chakra_export/et_tools/et_rewrite.h"
+#include "chakra_export/et_tools/et_obfuscator.h"
 #include "chakra_export/et_tools/et_summary.h"
 #include "chakra_export/et_tools/graph_view.h"
 #include "chakra_export/graph/et_graph_reader.h"
@@ -25,7 +21,6 @@
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -40,14 +35,9 @@ Flag<bool> FLAGS_stats("stats", false, "Print nodes, edges, bytes, critical leng
 Flag<bool> FLAGS_check(
     "check", false,
     "Print what is wrong, also what ASTRA-sim would abort on; exit with 1 on errors.");
-Flag<std::string> FLAGS_ignore_rules("ignore_rules", "",
-                                     "Rules not to check, e.g. host_node,memory_node.");
 Flag<bool> FLAGS_to_json("to_json", false, "Write all nodes as one JSON document.");
 Flag<bool> FLAGS_dot("dot", false,
-                     "Write the graph for Graphviz; a large one is cut to a neighbourhood.");
-Flag<std::string> FLAGS_center(
-    "center", "", "With --dot: the node in the middle, as ID or RANK:ID. Default: the longest.");
-Flag<int64_t> FLAGS_max_nodes("max_nodes", 200, "With --dot: how many nodes to show at most.");
+                     "Write the graph for Graphviz; of small graphs, or of one rank.");
 Flag<bool> FLAGS_timeline(
     "timeline", false,
     "Write the nodes as a Chrome trace: as measured, or without start times as replayed.");
@@ -57,23 +47,9 @@ Flag<std::string> FLAGS_output(
     "output.");
 Flag<std::string> FLAGS_diff("diff", "",
                              "Other traces to compare with; exit with 1 if they differ.");
-Flag<std::string> FLAGS_filter(
-    "filter", "",
-    "Prefix of new traces with the nodes that --types, --names and --ids choose; what waited "
-    "for another node waits for what that one waited for.");
-Flag<std::string> FLAGS_types(
-    "types", "", "With --filter: types of nodes to keep, e.g. COMP_NODE,COMM_COLL_NODE.");
-Flag<std::string> FLAGS_names(
-    "names", "",
-    "With --filter: regular expression that the names of nodes to keep match somewhere.");
-Flag<std::string> FLAGS_ids("ids", "", "With --filter: ids of nodes to keep, FIRST..LAST.");
 Flag<std::string> FLAGS_obfuscate(
     "obfuscate", "",
     "Prefix of new traces that simulate alike, without names, shapes and other texts.");
-Flag<double> FLAGS_jitter(
-    "jitter", 0,
-    "With --obfuscate: change durations by up to this share, e.g. 0.05, and drop start times.");
-Flag<uint64_t> FLAGS_seed("seed", 0, "With --jitter: another seed, other changes.");
 
 // Returns options that read as the user wants it, with a bar that is gone when they are.
 template <typename Options>
@@ -93,12 +69,9 @@ absl::Status CheckPaths() {
     inputs.push_back(UserPath(*flag));
   }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(FLAGS_output)}));
-  for (const Flag<std::string>* flag : {&FLAGS_filter, &FLAGS_obfuscate}) {
-    if (!flag->given()) continue;
-    RETURN_IF_ERROR(CheckOutputPrefix(absl::StrCat("--", flag->name()), UserPath(*flag),
-                                      {".et", ".et.gz", CommGroupsPath("")}, inputs));
-  }
-  return absl::OkStatus();
+  if (!FLAGS_obfuscate.given()) return absl::OkStatus();
+  return CheckOutputPrefix("--obfuscate", UserPath(FLAGS_obfuscate),
+                           {".et", ".et.gz", CommGroupsPath("")}, inputs);
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
@@ -124,7 +97,6 @@ absl::StatusOr<ChakraReport> SummarizeWithProgress() {
   auto options = ReadingOptions<EtSummaryOptions>();
   options.needs_graph = !FLAGS_check.value();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(FLAGS_ignore_rules.value()));
   return SummarizeEtFiles(FileSystem::Posix(), files, options);
 }
 
@@ -147,17 +119,10 @@ absl::StatusOr<int> ToJson() {
 }
 
 absl::StatusOr<int> ToDot() {
-  const int64_t max_nodes = FLAGS_max_nodes.value();
-  if (max_nodes < 1) return absl::InvalidArgumentError("--max_nodes must be at least 1");
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
-  ASSIGN_OR_RETURN(const GraphPicture picture,
-                   DrawGraph(graph, FLAGS_center.value(), static_cast<size_t>(max_nodes)));
-  if (picture.shown < graph.node_count()) {
-    std::fprintf(stderr, "chakra_inspect: %zu of %zu nodes, around %s; see --center, --max_nodes\n",
-                 picture.shown, graph.node_count(),
-                 Printable(graph.Describe(picture.center)).c_str());
-  }
-  return WriteTo(FLAGS_output, [&](ByteSink* sink) { return sink->Append(picture.dot); });
+  const absl::StatusOr<std::string> dot = GraphDot(graph);
+  if (!dot.ok()) return Annotate(dot.status(), FLAGS_et.value());
+  return WriteTo(FLAGS_output, [&](ByteSink* sink) { return sink->Append(*dot); });
 }
 
 absl::StatusOr<int> ToTimeline() {
@@ -181,34 +146,15 @@ absl::StatusOr<int> Diff() {
   return PrintReport(report, FormatDiff, AreEqual(report) ? kExitDone : kExitCheckFailed);
 }
 
-absl::StatusOr<ChakraRewriteReport> FilterWithProgress() {
-  ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  auto options = ReadingOptions<EtFilterOptions>();
-  ASSIGN_OR_RETURN(options.keep,
-                   ParseNodeFilter(FLAGS_types.value(), FLAGS_names.value(), FLAGS_ids.value()));
-  ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_filter));
-}
-
-absl::StatusOr<ChakraRewriteReport> ObfuscateWithProgress() {
+absl::StatusOr<ChakraObfuscationReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   auto options = ReadingOptions<EtObfuscatorOptions>();
-  options.jitter = FLAGS_jitter.value();
-  if (FLAGS_seed.given() && options.jitter == 0)
-    return absl::InvalidArgumentError("--seed needs --jitter");
-  options.seed = FLAGS_seed.value();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   return ObfuscateEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_obfuscate));
 }
 
-absl::StatusOr<int> Filter() {
-  ASSIGN_OR_RETURN(ChakraRewriteReport report, FilterWithProgress());
-  report.set_output(FLAGS_filter.value());
-  return PrintReport(report, FormatFilterReport);
-}
-
 absl::StatusOr<int> Obfuscate() {
-  ASSIGN_OR_RETURN(ChakraRewriteReport report, ObfuscateWithProgress());
+  ASSIGN_OR_RETURN(ChakraObfuscationReport report, ObfuscateWithProgress());
   report.set_output(FLAGS_obfuscate.value());
   return PrintReport(report, FormatObfuscationReport);
 }
@@ -216,13 +162,12 @@ absl::StatusOr<int> Obfuscate() {
 absl::StatusOr<int> RunTask() {
   RETURN_IF_ERROR(CheckPaths());
   return RunOneTask({
-      {{&FLAGS_stats, &FLAGS_check}, Inspect, {&FLAGS_comm_groups, &FLAGS_ignore_rules}},
+      {{&FLAGS_stats, &FLAGS_check}, Inspect, {&FLAGS_comm_groups}},
       {{&FLAGS_to_json}, ToJson, {&FLAGS_output}},
-      {{&FLAGS_dot}, ToDot, {&FLAGS_comm_groups, &FLAGS_center, &FLAGS_max_nodes, &FLAGS_output}},
+      {{&FLAGS_dot}, ToDot, {&FLAGS_comm_groups, &FLAGS_output}},
       {{&FLAGS_timeline}, ToTimeline, {&FLAGS_comm_groups, &FLAGS_output}},
       {{&FLAGS_diff}, Diff, {}},
-      {{&FLAGS_filter}, Filter, {&FLAGS_comm_groups, &FLAGS_types, &FLAGS_names, &FLAGS_ids}},
-      {{&FLAGS_obfuscate}, Obfuscate, {&FLAGS_comm_groups, &FLAGS_jitter, &FLAGS_seed}},
+      {{&FLAGS_obfuscate}, Obfuscate, {&FLAGS_comm_groups}},
   });
 }
 
@@ -232,17 +177,13 @@ Command ChakraInspectCommand() {
   return {
       "chakra_inspect",
       "Shows what is in the Chakra traces of a workload and what is wrong with them, draws them, "
-      "compares them, and makes smaller or anonymous ones. Without a task: statistics and "
-      "problems.",
+      "compares them, and makes anonymous ones. Without a task: statistics and problems.",
       {"chakra_inspect --et=run/w", "chakra_inspect --et=run/w --check --json",
-       "chakra_inspect --et=run/w.3.et --dot --center=17 | dot -Tsvg > near17.svg",
+       "chakra_inspect --et=run/w.3.et --dot | dot -Tsvg > rank3.svg",
        "chakra_inspect --et=run/w --timeline --output=w.json.gz",
-       "chakra_inspect --et=run/w --filter=comm --types=COMM_COLL_NODE",
-       "chakra_inspect --et=run/w --obfuscate=public/w --jitter=0.05"},
-      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_stats, &FLAGS_check, &FLAGS_ignore_rules,
-       &FLAGS_to_json, &FLAGS_dot, &FLAGS_center, &FLAGS_max_nodes, &FLAGS_timeline, &FLAGS_output,
-       &FLAGS_diff, &FLAGS_filter, &FLAGS_types, &FLAGS_names, &FLAGS_ids, &FLAGS_obfuscate,
-       &FLAGS_jitter, &FLAGS_seed},
+       "chakra_inspect --et=run/w --obfuscate=public/w"},
+      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_stats, &FLAGS_check, &FLAGS_to_json, &FLAGS_dot,
+       &FLAGS_timeline, &FLAGS_output, &FLAGS_diff, &FLAGS_obfuscate},
       RunTask};
 }
 

@@ -16,14 +16,11 @@
 #include "chakra_export/et/et_files.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph_file.h"
-#include "critical_path/job/blame.h"
 #include "critical_path/job/job_analysis.h"
 #include "critical_path/job/trace_analysis.h"
 #include "critical_path/report/path_overlay.h"
 #include "critical_path/report/path_report.h"
 #include "critical_path/report/path_report.pb.h"
-#include "critical_path/trace/queue_length.h"
-#include "critical_path/what_if/reorder_suggestions.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "tools/command.h"
@@ -81,11 +78,6 @@ Flag<bool> FLAGS_only_critical(
 Flag<bool> FLAGS_all_edges("all_edges", false,
                            "Draws all edges of the graph into the overlay, and keeps all events.");
 Flag<std::string> FLAGS_csv("csv", "", "Writes the path, one line for each edge, to this file.");
-Flag<std::string> FLAGS_blame_csv(
-    "blame_csv", "", "Writes who kept others waiting, by step, rank and op, to this file.");
-Flag<std::string> FLAGS_queue_lengths(
-    "queue_lengths", "",
-    "Writes how much work each stream was behind, over time, to this file (CSV).");
 Flag<std::string> FLAGS_save(
     "save", "", "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
 Flag<std::string> FLAGS_restore(
@@ -100,10 +92,6 @@ Flag<std::string> FLAGS_what_if(
     "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
     "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, with=N, "
     "process=, thread=, stream=, event=, or all.");
-Flag<bool> FLAGS_suggest_reorderings(
-    "suggest_reorderings", false,
-    "Tries other orders of the streams' work, after the edits of --what_if if there are any, "
-    "and lists those that make the path shorter.");
 
 absl::StatusOr<InputFile> Open(const std::string& path) {
   return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
@@ -163,10 +151,6 @@ absl::StatusOr<TraceAnalysis> Analyze() {
 }
 
 absl::StatusOr<TraceAnalysis> Restore() {
-  if (!FLAGS_queue_lengths.value().empty()) {
-    return absl::InvalidArgumentError(
-        "--queue_lengths needs the trace; a saved graph does not hold them");
-  }
   ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_restore)));
   absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
   if (!saved.ok()) return Annotate(saved.status(), file.path());
@@ -204,25 +188,16 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
 }
 
 // Puts the edited graph and its path in the place of the measured one; without edits all stays
-// as measured. Returns the report, with the suggestions if they are wanted.
+// as measured. Returns the report.
 absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceAnalysis* analysis,
                                     CriticalPath* path) {
   const PathReport measured = ReportPath(analysis->source, analysis->graph, *path);
-  const bool suggests = FLAGS_suggest_reorderings.value();
-  if (edits.empty() && !suggests) return measured;
+  if (edits.empty()) return measured;
   absl::StatusOr<WhatIfResult> result =
       RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
   if (!result.ok()) return Annotate(result.status(), EditsSource());
-  PathReport report =
-      edits.empty() ? measured : ReportPath(analysis->source, result->edited.graph, result->path);
+  PathReport report = ReportPath(analysis->source, result->edited.graph, result->path);
   AddWhatIf(edits, *result, measured, &report);
-  if (suggests) {
-    absl::StatusOr<ReorderSuggestions> suggestions =
-        SuggestReorderings(result->edited, result->path);
-    if (!suggestions.ok()) return Annotate(suggestions.status(), "--suggest_reorderings");
-    AddSuggestions(result->edited, *suggestions, &report);
-  }
-  if (edits.empty()) return report;
   analysis->graph = std::move(result->edited.graph);
   *path = std::move(result->path);
   return report;
@@ -262,15 +237,6 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
   const std::string csv = UserPath(FLAGS_csv);
   if (!csv.empty())
     RETURN_IF_ERROR(outputs.WriteText("csv", csv, PathCsv(analysis.source, analysis.graph, path)));
-  const std::string blame = UserPath(FLAGS_blame_csv);
-  if (!blame.empty()) {
-    RETURN_IF_ERROR(outputs.WriteText(
-        "blame_csv", blame, BlameCsv(FindBlame(analysis.graph), analysis.source.without_gpus)));
-  }
-  const std::string queues = UserPath(FLAGS_queue_lengths);
-  if (!queues.empty()) {
-    RETURN_IF_ERROR(outputs.WriteText("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
-  }
   const std::string save = UserPath(FLAGS_save);
   if (!save.empty()) {
     ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
@@ -293,9 +259,8 @@ absl::Status CheckPaths(const JobInput& job) {
   inputs.push_back(UserPath(FLAGS_trace));
   inputs.push_back(UserPath(FLAGS_restore));
   inputs.push_back(EditsPath());
-  return CheckOutputPaths(
-      inputs, {UserPath(FLAGS_csv), UserPath(FLAGS_blame_csv), UserPath(FLAGS_queue_lengths),
-               UserPath(FLAGS_save), FLAGS_overlay.value().empty() ? "" : OverlayPath()});
+  return CheckOutputPaths(inputs, {UserPath(FLAGS_csv), UserPath(FLAGS_save),
+                                   FLAGS_overlay.value().empty() ? "" : OverlayPath()});
 }
 
 // Flags that say nothing together.
@@ -324,9 +289,6 @@ absl::Status CheckFlags() {
   if (FLAGS_hta_compatible.value()) {
     return absl::InvalidArgumentError(
         "HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
-  }
-  if (FLAGS_queue_lengths.given()) {
-    return absl::InvalidArgumentError("--queue_lengths needs --trace, a Kineto trace of one rank");
   }
   return absl::OkStatus();
 }
@@ -364,29 +326,12 @@ Command CriticalPathCommand() {
       {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
        "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
        "critical_path --trace=trace.json.gz --hta_compatible --json",
-       "critical_path --traces=run/ --annotation=train --instance=2..4 --blame_csv=blame.csv",
+       "critical_path --traces=run/ --annotation=train --instance=2..4 --json",
        "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
-      {&FLAGS_trace,
-       &FLAGS_traces,
-       &FLAGS_run_dir,
-       &FLAGS_et,
-       &FLAGS_rank,
-       &FLAGS_allow_violations,
-       &FLAGS_annotation,
-       &FLAGS_instance,
-       &FLAGS_hta_compatible,
-       &FLAGS_zero_weight_launch_edges,
-       &FLAGS_data_load_events,
-       &FLAGS_overlay,
-       &FLAGS_only_critical,
-       &FLAGS_all_edges,
-       &FLAGS_csv,
-       &FLAGS_blame_csv,
-       &FLAGS_queue_lengths,
-       &FLAGS_save,
-       &FLAGS_restore,
-       &FLAGS_what_if,
-       &FLAGS_suggest_reorderings},
+      {&FLAGS_trace, &FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_rank, &FLAGS_allow_violations,
+       &FLAGS_annotation, &FLAGS_instance, &FLAGS_hta_compatible, &FLAGS_zero_weight_launch_edges,
+       &FLAGS_data_load_events, &FLAGS_overlay, &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_csv,
+       &FLAGS_save, &FLAGS_restore, &FLAGS_what_if},
       FindPath};
 }
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/node_id_index.h"
@@ -530,25 +530,10 @@ class GraphChecker {
 
 }  // namespace
 
-absl::StatusOr<std::set<std::string>> ParseRules(absl::string_view names) {
-  std::set<std::string> rules;
-  if (names.empty()) return rules;
-  for (const absl::string_view name : absl::StrSplit(names, ',')) {
-    const bool is_known = absl::c_any_of(kEtRules, [&](const EtRule& r) { return r.name == name; });
-    if (is_known && rules.emplace(name).second) continue;
-    const std::string known = absl::StrJoin(
-        kEtRules, ", ", [](std::string* out, const EtRule& r) { absl::StrAppend(out, r.name); });
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' is no rule or comes twice; expected some of ", known));
-  }
-  return rules;
-}
-
 void EtProblems::Add(absl::string_view rule, std::optional<int64_t> rank,
                      std::optional<uint64_t> node, std::optional<uint64_t> offset,
                      absl::string_view message) {
   const std::string name(rule);
-  if (ignored_.count(name) > 0) return;
   const auto info = absl::c_find_if(kEtRules, [&](const EtRule& r) { return r.name == rule; });
   MERIDIAN_CHECK(info != std::end(kEtRules));
   if (info->severity == "error") {

@@ -7,11 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
@@ -75,29 +72,21 @@ inline constexpr EtRule kEtRules[] = {
     {"roofline", "warning"},
 };
 
-// Parses a comma list of names, e.g. "host_node,memory_node", and returns them.
-absl::StatusOr<std::set<std::string>> ParseRules(absl::string_view names);
-
 // Adds what is wrong to a report, which counts all problems and has the first kKeptPerRule of each
 // rule.
 class EtProblems {
  public:
   static constexpr int64_t kKeptPerRule = 20;
 
-  // Problems of the ignored rules are not added.
-  explicit EtProblems(std::set<std::string> ignored = {}) : ignored_(std::move(ignored)) {}
-
-  // The rule is one of kEtRules, by its name. Rank and id of the Chakra node are absent for what concerns the whole workload. The offset is
-  // where the node's record begins in the inflated file; absent when that is not known. The message
-  // says what is wrong and what to do about it.
+  // The rule is one of kEtRules, by its name. Rank and id of the Chakra node are absent for what
+  // concerns the whole workload. The offset is where the node's record begins in the inflated file;
+  // absent when that is not known. The message says what is wrong and what to do about it.
   void Add(absl::string_view rule, std::optional<int64_t> rank, std::optional<uint64_t> node,
            std::optional<uint64_t> offset, absl::string_view message);
 
   ChakraReport& report() { return report_; }
 
  private:
-  // Names of rules.
-  std::set<std::string> ignored_;
   ChakraReport report_;
 };
 

@@ -1,5 +1,5 @@
-#include <algorithm>
-#include <cmath>
+#include "chakra_export/et_tools/et_obfuscator.h"
+
 #include <limits>
 #include <map>
 #include <optional>
@@ -14,11 +14,11 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
-#include "chakra_export/et_tools/et_rewrite.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -65,8 +65,6 @@ class TextDisguise {
 
 class Obfuscator {
  public:
-  explicit Obfuscator(const EtObfuscatorOptions& options) : options_(options) {}
-
   // Takes down the texts and the start of a node; for all nodes before the first Disguise.
   absl::Status Announce(const Node& node) {
     disguise_.Announce(node.name());
@@ -92,7 +90,7 @@ class Obfuscator {
     *disguised.mutable_ctrl_deps() = node.ctrl_deps();
     *disguised.mutable_data_deps() = node.data_deps();
     RETURN_IF_ERROR(CopyAttributes(node, rank, &disguised));
-    RETURN_IF_ERROR(CopyTimes(node, rank, &disguised));
+    RETURN_IF_ERROR(CopyTimes(node, &disguised));
     if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(CopyGroups(node, &disguised));
     return disguised;
   }
@@ -147,48 +145,20 @@ class Obfuscator {
     return absl::OkStatus();
   }
 
-  absl::Status CopyTimes(const Node& node, int64_t rank, Node* disguised) {
-    const double factor = JitterOf(rank, node.id());
+  absl::Status CopyTimes(const Node& node, Node* disguised) {
     ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
     ASSIGN_OR_RETURN(const int64_t duration_ns, DurationNsOf(node));
-    disguised->set_duration_micros(Scale(node.duration_micros(), factor));
+    disguised->set_duration_micros(node.duration_micros());
     if (FindAttribute(node.attr(), kDurationNsAttribute) != nullptr) {
-      SetIntAttribute(kDurationNsAttribute, static_cast<int64_t>(Scale(duration_ns, factor)),
-                      disguised->mutable_attr());
+      SetIntAttribute(kDurationNsAttribute, duration_ns, disguised->mutable_attr());
     }
-    if (start_ns == kNoTimeNs || options_.jitter > 0) return absl::OkStatus();
+    if (start_ns == kNoTimeNs) return absl::OkStatus();
     const int64_t shifted_ns = start_ns - first_start_ns_ + kFirstStartNs;
     disguised->set_start_time_micros((shifted_ns + kNsPerMicro / 2) / kNsPerMicro);
     if (FindAttribute(node.attr(), kStartNsAttribute) != nullptr) {
       SetIntAttribute(kStartNsAttribute, shifted_ns, disguised->mutable_attr());
     }
     return absl::OkStatus();
-  }
-
-  // Returns the factor of a node's duration, which depends on nothing but seed, rank and id.
-  double JitterOf(int64_t rank, uint64_t id) const {
-    if (options_.jitter == 0) return 1;
-    // Stirred like FNV-1a, eight bytes at a time; a seed gives the same times in every release.
-    uint64_t hash = 0xCBF29CE484222325;
-    for (const uint64_t number : {options_.seed, static_cast<uint64_t>(rank), id}) {
-      hash = (hash ^ number) * 0x9E3779B97F4A7C15;
-      hash ^= hash >> 32;
-    }
-    // 0 to 1 in steps of 2^-53.
-    const double even = static_cast<double>(Mixed(hash) >> 11) * 0x1p-53;
-    return 1 + options_.jitter * (2 * even - 1);
-  }
-
-  // FNV leaves the high bits of close numbers close.
-  static uint64_t Mixed(uint64_t value) {
-    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
-    value = (value ^ value >> 27) * 0x94D049BB133111EB;
-    return value ^ value >> 31;
-  }
-
-  static uint64_t Scale(uint64_t value, double factor) {
-    if (factor == 1) return value;
-    return static_cast<uint64_t>(std::llround(std::min(value * factor, 0x1p62)));
   }
 
   // Copies the table of groups, the one value of inputs that simulators read.
@@ -210,7 +180,6 @@ class Obfuscator {
     return numbers.emplace(thread, next).first->second;
   }
 
-  const EtObfuscatorOptions& options_;
   TextDisguise disguise_;
   int64_t first_start_ns_ = kMax64;
   // Replacements of each rank's threads, by the thread's number.
@@ -219,21 +188,18 @@ class Obfuscator {
 
 }  // namespace
 
-absl::StatusOr<ChakraRewriteReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
-                                                     const EtObfuscatorOptions& options,
-                                                     const std::string& output_prefix) {
-  if (!(options.jitter >= 0 && options.jitter <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a jitter of ", options.jitter, "; expected 0 to 1, e.g. 0.05"));
-  }
-  Obfuscator obfuscator(options);
+absl::StatusOr<ChakraObfuscationReport> ObfuscateEtFiles(FileSystem& file_system,
+                                                         const EtFiles& files,
+                                                         const EtObfuscatorOptions& options,
+                                                         const std::string& output_prefix) {
+  Obfuscator obfuscator;
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     RETURN_IF_ERROR(
         reader.ForEachNode([&](const Node& node) { return obfuscator.Announce(node); }));
   }
   obfuscator.Announce(options.groups);
-  ChakraRewriteReport report;
+  ChakraObfuscationReport report;
   EtWorkloadWriter writer(file_system, output_prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
@@ -254,6 +220,17 @@ absl::StatusOr<ChakraRewriteReport> ObfuscateEtFiles(FileSystem& file_system, co
   report.set_comm_groups(written.comm_groups);
   report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
   return report;
+}
+
+std::string FormatObfuscationReport(const ChakraObfuscationReport& report) {
+  std::string text =
+      absl::StrCat(WithThousands(report.nodes()), " nodes written, ",
+                   WithThousands(report.removed_attributes()), " attributes left out\n");
+  if (!report.comm_groups().empty()) absl::StrAppend(&text, "groups: ", report.comm_groups(), "\n");
+  for (const std::string& path : report.removed()) {
+    absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
+  }
+  return text;
 }
 
 }  // namespace meridian

@@ -283,7 +283,7 @@ void AppendProblems(const ChakraReport& report, const EtRule& rule, std::string*
 
 absl::StatusOr<ChakraReport> SummarizeEtFiles(FileSystem& file_system, const EtFiles& files,
                                               const EtSummaryOptions& options) {
-  EtProblems problems(options.ignored_rules);
+  EtProblems problems;
   RETURN_IF_ERROR(CheckEtFiles(file_system, files, options, &problems));
 
   EtGraphReaderOptions graph_options;

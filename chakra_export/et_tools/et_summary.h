@@ -3,7 +3,6 @@
 #ifndef CHAKRA_EXPORT_ET_TOOLS_ET_SUMMARY_H_
 #define CHAKRA_EXPORT_ET_TOOLS_ET_SUMMARY_H_
 
-#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,8 +13,6 @@
 namespace meridian {
 
 struct EtSummaryOptions : EtCheckOptions {
-  // Problems of these rules, by their names, are left out.
-  std::set<std::string> ignored_rules;
   // What keeps the nodes from making a graph is an error, not a problem.
   bool needs_graph = false;
 };

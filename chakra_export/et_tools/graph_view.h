@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph for viewers: all of it or the surroundings of one of its nodes in the language of
-// Graphviz, and when its nodes ran as a Chrome trace.
+// A graph for viewers: in the language of Graphviz, and when its nodes ran as a Chrome trace.
 #ifndef CHAKRA_EXPORT_ET_TOOLS_GRAPH_VIEW_H_
 #define CHAKRA_EXPORT_ET_TOOLS_GRAPH_VIEW_H_
 
@@ -12,43 +11,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/graph/graph_replay.h"
 #include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 
-// Returns the nodes nearest to the centre in ascending order, max_nodes at most (and at least 1):
-// what it waits for, what waits for it, and its peers in communication are at distance 1, and so
-// on.
-std::vector<NodeIndex> Neighbourhood(const ExecutionGraph& graph, const CommunicationMatch& match,
-                                     NodeIndex center, size_t max_nodes);
+// Graphviz takes minutes for more nodes than this, and nobody finds anything in the picture.
+inline constexpr size_t kMaxDotNodes = 1000;
 
-// Returns the nodes and the edges between them for Graphviz, ranks in boxes. Nodes that have
-// neighbours elsewhere have a dashed border; messages and collectives are joined by dotted lines.
-std::string GraphDot(const ExecutionGraph& graph, const CommunicationMatch& match,
-                     const std::vector<NodeIndex>& nodes);
-
-// Finds the node that a text names: "17" on the lowest rank that has such an id, "3:17" on rank 3.
-absl::StatusOr<NodeIndex> FindGraphNode(const ExecutionGraph& graph, absl::string_view text);
-
-// Returns the node that takes longest, the first of several. There must be nodes.
-NodeIndex LongestNode(const ExecutionGraph& graph);
-
-struct GraphPicture {
-  // The nodes for Graphviz.
-  std::string dot;
-  // How many nodes it shows, and the one in the middle; kNoNodeIndex for a graph without nodes.
-  size_t shown = 0;
-  NodeIndex center = kNoNodeIndex;
-};
-
-// Draws the neighbourhood of the node that `center` names, or without a name all nodes, if they are
-// no more than max_nodes, else the neighbourhood of the longest. Errors say --center.
-absl::StatusOr<GraphPicture> DrawGraph(const ExecutionGraph& graph, absl::string_view center,
-                                       size_t max_nodes);
+// Returns the graph for Graphviz, ranks in boxes; messages and collectives are joined by dotted
+// lines. InvalidArgument for more than kMaxDotNodes nodes.
+absl::StatusOr<std::string> GraphDot(const ExecutionGraph& graph);
 
 // When nodes ran, in nanoseconds.
 struct NodeTimes {

@@ -95,32 +95,6 @@ struct ChainPlace {
   uint32_t position = 0;
 };
 
-// For each node that has successors to come, how far up each chain its ancestors (and itself)
-// reach. Rows are used again.
-class AncestorRows {
- public:
-  explicit AncestorRows(size_t width) : width_(width) {}
-
-  uint32_t Take() {
-    if (free_.empty()) {
-      rows_.resize(rows_.size() + width_, 0);
-      return static_cast<uint32_t>(rows_.size() / width_ - 1);
-    }
-    const uint32_t row = free_.back();
-    free_.pop_back();
-    std::fill_n(rows_.begin() + row * width_, width_, 0);
-    return row;
-  }
-  void Release(uint32_t row) { free_.push_back(row); }
-
-  uint32_t* Row(uint32_t row) { return rows_.data() + row * width_; }
-
- private:
-  const size_t width_;
-  std::vector<uint32_t> rows_;
-  std::vector<uint32_t> free_;
-};
-
 class Reducer {
  public:
   Reducer(const ExecutionGraph& graph, size_t max_chains)
@@ -128,11 +102,10 @@ class Reducer {
         max_chains_(max_chains),
         successors_left_(graph.node_count(), 0),
         places_(graph.node_count()),
-        row_of_(graph.node_count(), 0),
+        reach_(graph.node_count()),
         extended_(graph.node_count(), false),
         implied_(graph.dependency_count(), false),
-        first_edge_(graph.node_count() + 1, 0),
-        rows_(max_chains) {
+        first_edge_(graph.node_count() + 1, 0) {
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {
       first_edge_[node + 1] = first_edge_[node] + graph.dependencies(node).size();
       for (const NodeIndex source : graph.dependencies(node)) ++successors_left_[source];
@@ -140,15 +113,14 @@ class Reducer {
   }
 
   void Visit(NodeIndex node) {
-    const uint32_t row = rows_.Take();
-    row_of_[node] = row;
-    for (const NodeIndex source : graph_.dependencies(node)) MergeRow(source, row);
-    MarkImplied(node, row);
-    Place(node, row);
+    reach_[node].assign(max_chains_, 0);
+    for (const NodeIndex source : graph_.dependencies(node)) MergeReach(source, node);
+    MarkImplied(node);
+    Place(node);
     for (const NodeIndex source : graph_.dependencies(node)) {
-      if (--successors_left_[source] == 0) rows_.Release(row_of_[source]);
+      if (--successors_left_[source] == 0) reach_[source] = {};
     }
-    if (successors_left_[node] == 0) rows_.Release(row);
+    if (successors_left_[node] == 0) reach_[node] = {};
   }
 
   bool IsImplied(NodeIndex node, size_t position) const {
@@ -156,11 +128,11 @@ class Reducer {
   }
 
  private:
-  // Takes over what is strictly above the source, so that a dependency shows in the row exactly
-  // when another one lies below it. The dependencies themselves are added by Place.
-  void MergeRow(NodeIndex source, uint32_t row) {
-    const uint32_t* from = rows_.Row(row_of_[source]);
-    uint32_t* to = rows_.Row(row);
+  // Takes over what is strictly above the source, so that a dependency shows in the node's reach
+  // exactly when another one lies below it. The dependencies themselves are added by Place.
+  void MergeReach(NodeIndex source, NodeIndex node) {
+    const std::vector<uint32_t>& from = reach_[source];
+    std::vector<uint32_t>& to = reach_[node];
     const ChainPlace& place = places_[source];
     for (size_t chain = 0; chain < max_chains_; ++chain) {
       // The source's own entry is itself; above it on its chain is its predecessor there.
@@ -169,18 +141,18 @@ class Reducer {
     }
   }
 
-  void MarkImplied(NodeIndex node, uint32_t row) {
+  void MarkImplied(NodeIndex node) {
     const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
     for (size_t i = 0; i < sources.size(); ++i) {
       const ChainPlace& place = places_[sources[i]];
       if (place.chain == kNoChain) continue;
-      implied_[first_edge_[node] + i] = rows_.Row(row)[place.chain] >= place.position;
+      implied_[first_edge_[node] + i] = reach_[node][place.chain] >= place.position;
     }
   }
 
   // Puts the node behind one of its dependencies that ends a chain, else on a chain of its own.
-  void Place(NodeIndex node, uint32_t row) {
-    uint32_t* reach = rows_.Row(row);
+  void Place(NodeIndex node) {
+    std::vector<uint32_t>& reach = reach_[node];
     ChainPlace& place = places_[node];
     for (const NodeIndex source : graph_.dependencies(node)) {
       const ChainPlace& before = places_[source];
@@ -203,16 +175,16 @@ class Reducer {
 
   const ExecutionGraph& graph_;
   const size_t max_chains_;
-  // By node: how many successors are to come, its place, its row in rows_.
+  // By node: how many successors are to come, and its place.
   std::vector<uint32_t> successors_left_;
   std::vector<ChainPlace> places_;
-  std::vector<uint32_t> row_of_;
+  // By node, while successors are to come: how far up each chain its ancestors and itself reach.
+  std::vector<std::vector<uint32_t>> reach_;
   // By node: whether another one follows it on its chain.
   std::vector<bool> extended_;
   // By edge: whether others imply it; and by node its first edge.
   std::vector<bool> implied_;
   std::vector<size_t> first_edge_;
-  AncestorRows rows_;
   // How many chains each rank has.
   std::map<int64_t, uint32_t> chains_;
 };

@@ -26,7 +26,8 @@ std::vector<NodeIndex> FindCycle(const ExecutionGraph& graph);
 // long cycle is shortened in the middle.
 std::string DescribeCycle(const ExecutionGraph& graph, absl::Span<const NodeIndex> cycle);
 
-// Removes edges that other edges imply: of a -> b -> c and a -> c the last. Returns how many edges were removed; what must come before what stays the same.
+// Removes edges that other edges imply: of a -> b -> c and a -> c the last. Returns how many edges
+// were removed; what must come before what stays the same.
 //
 // Reachability is kept as the farthest ancestor on each of `max_chains` (at least 1) chains: paths
 // that together cover the graph. Streams and threads make a dozen chains per rank. All edges that

@@ -22,48 +22,27 @@ constexpr int64_t kNotYet = -1;
 // An explanation of a deadlock names this many nodes at most.
 constexpr size_t kMaxExplainedNodes = 12;
 
-// Numbers the slots that nodes take, of which each runs one node at a time. A node that excludes no
-// other has kNoSlot.
-class SlotNumbers {
- public:
-  SlotNumbers(const ExecutionGraph& graph, ReplayResources resources)
-      : graph_(graph), resources_(resources) {
-    const std::vector<int64_t> ranks = graph.Ranks();
-    rank_count_ = ranks.size();
-    for (const Resource& resource : graph.resources()) {
-      const auto rank = std::lower_bound(ranks.begin(), ranks.end(), resource.rank);
-      simulator_bases_.push_back(static_cast<uint32_t>(rank - ranks.begin()) * kSimulatorSlots);
-    }
+// Returns the slot that each node takes, of which each runs one node at a time; kNoSlot for a node
+// that excludes no other. Slots count from 0.
+std::vector<uint32_t> FindSlots(const ExecutionGraph& graph, ReplayResources resources) {
+  std::vector<uint32_t> slots(graph.node_count(), kNoSlot);
+  if (resources == ReplayResources::kUnlimited) return slots;
+  // The slots of a simulator, by rank and what runs there: host, computation, communication.
+  std::map<std::pair<int64_t, int>, uint32_t> simulator_slots;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.type(node) == ChakraProtoMsg::COMM_RECV_NODE) continue;
+    const int place = graph.resource(node).kind == ResourceKind::kHostThread ? 0
+                      : graph.type(node) == ChakraProtoMsg::COMP_NODE        ? 1
+                                                                             : 2;
+    slots[node] = resources == ReplayResources::kPerResource
+                      ? graph.resource_index(node)
+                      : simulator_slots
+                            .emplace(std::make_pair(graph.rank(node), place),
+                                     static_cast<uint32_t>(simulator_slots.size()))
+                            .first->second;
   }
-
-  size_t count() const {
-    if (resources_ == ReplayResources::kUnlimited) return 0;
-    return resources_ == ReplayResources::kPerResource ? graph_.resources().size()
-                                                       : rank_count_ * kSimulatorSlots;
-  }
-
-  uint32_t Of(NodeIndex node) const {
-    if (resources_ == ReplayResources::kUnlimited) return kNoSlot;
-    if (graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE) return kNoSlot;
-    const ResourceIndex resource = graph_.resource_index(node);
-    if (resources_ == ReplayResources::kPerResource) return resource;
-    return simulator_bases_[resource] + SimulatorSlot(node);
-  }
-
- private:
-  static constexpr uint32_t kSimulatorSlots = 3;
-
-  uint32_t SimulatorSlot(NodeIndex node) const {
-    if (graph_.resource(node).kind == ResourceKind::kHostThread) return 0;
-    return graph_.type(node) == ChakraProtoMsg::COMP_NODE ? 1 : 2;
-  }
-
-  const ExecutionGraph& graph_;
-  const ReplayResources resources_;
-  size_t rank_count_ = 0;
-  // By resource: the first of its rank's slots.
-  std::vector<uint32_t> simulator_bases_;
-};
+  return slots;
+}
 
 class Replayer {
  public:
@@ -73,9 +52,9 @@ class Replayer {
         match_(match),
         options_(options),
         successors_(graph),
-        slot_numbers_(graph, options.resources),
+        slot_of_(FindSlots(graph, options.resources)),
         waiting_(graph.node_count()),
-        slots_(slot_numbers_.count()),
+        slots_(std::max(graph.resources().size(), 3 * graph.Ranks().size())),
         issued_members_(match.instance_count(), 0) {
     replay_.starts_ns.assign(graph.node_count(), kNotYet);
     replay_.ends_ns.assign(graph.node_count(), kNotYet);
@@ -124,7 +103,7 @@ class Replayer {
   void MakeReady(NodeIndex node) {
     // Until it is issued, this is since when it could have been.
     replay_.starts_ns[node] = now_ns_;
-    const uint32_t number = slot_numbers_.Of(node);
+    const uint32_t number = slot_of_[node];
     if (number == kNoSlot) {
       issuable_.push_back(node);
       return;
@@ -136,7 +115,7 @@ class Replayer {
   void Finish(NodeIndex node) {
     replay_.ends_ns[node] = now_ns_;
     ++finished_;
-    const uint32_t number = slot_numbers_.Of(node);
+    const uint32_t number = slot_of_[node];
     if (number != kNoSlot) {
       slots_[number].holder = kNoNodeIndex;
       slots_[number].last_holder = node;
@@ -237,7 +216,7 @@ class Replayer {
 
   bool IsIssued(NodeIndex node) const {
     if (!HasBegun(node)) return false;
-    const uint32_t number = slot_numbers_.Of(node);
+    const uint32_t number = slot_of_[node];
     return number == kNoSlot || slots_[number].holder == node;
   }
 
@@ -248,7 +227,7 @@ class Replayer {
       return *std::find_if(sources.begin(), sources.end(),
                            [this](NodeIndex source) { return !IsFinished(source); });
     }
-    if (!IsIssued(node)) return slots_[slot_numbers_.Of(node)].holder;
+    if (!IsIssued(node)) return slots_[slot_of_[node]].holder;
     const absl::Span<const NodeIndex> members = match_.members(match_.instance_of(node));
     return *std::find_if(members.begin(), members.end(),
                          [this](NodeIndex member) { return !IsIssued(member); });
@@ -275,7 +254,8 @@ class Replayer {
   const CommunicationMatch& match_;
   const ReplayOptions& options_;
   const SuccessorIndex successors_;
-  const SlotNumbers slot_numbers_;
+  // The slot of each node, by node.
+  const std::vector<uint32_t> slot_of_;
 
   int64_t now_ns_ = 0;
   // How many dependencies of each node have not finished.

@@ -1,28 +1,46 @@
 #include "chakra_export/pytorch/host_device_link.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
+#include <cstddef>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "xla_profiler/base/errors.h"
-#include "xla_profiler/collectives/common_subsequence.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {
 
-// The threads of a trace: what each called, in order, as numbers of names and as the calls
-// themselves.
+// Comparing each thread of the host trace with each of the profile takes this many pairs at most;
+// each costs as many steps as the two have calls.
+constexpr size_t kMaxThreadPairs = 10'000;
+
+// What a thread called, in order: the names as numbers, and the calls themselves.
 template <typename Call>
-struct CallSequences {
-  std::vector<CalledNames> names;
-  std::vector<std::vector<Call>> calls;
+struct CallSequence {
+  std::vector<uint64_t> names;
+  std::vector<Call> calls;
 };
+
+// Returns where `part`, which is not empty, first stands in `whole` as it is; nullopt when it does
+// not. Linear (Knuth, Morris and Pratt).
+std::optional<size_t> FindPart(const std::vector<uint64_t>& whole,
+                               const std::vector<uint64_t>& part) {
+  // The length of the longest proper prefix of part that ends at each position.
+  std::vector<size_t> border(part.size(), 0);
+  for (size_t i = 1, length = 0; i < part.size(); ++i) {
+    while (length > 0 && part[i] != part[length]) length = border[length - 1];
+    if (part[i] == part[length]) ++length;
+    border[i] = length;
+  }
+  for (size_t i = 0, length = 0; i < whole.size(); ++i) {
+    while (length > 0 && whole[i] != part[length]) length = border[length - 1];
+    if (whole[i] == part[length]) ++length;
+    if (length == part.size()) return i + 1 - length;
+  }
+  return std::nullopt;
+}
 
 // True for events that host traces have operators for.
 bool IsHostOpCategory(EventCategory category) {
@@ -109,14 +127,22 @@ class Linker {
 
   void LinkByNames() {
     Clear(LinkMethod::kOpNames);
-    const CallSequences<HostOpIndex> threads = HostThreads();
-    const CallSequences<EventRow> tracks = Tracks();
-    const bool are_too_many = threads.calls.size() * tracks.calls.size() > kMaxThreadPairs;
-    if (!are_too_many) {
-      for (const ThreadMatch& match : MatchThreads(threads.names, tracks.names)) {
-        for (const auto& [a, b] : match.calls) {
-          AddLink(threads.calls[match.a][a], tracks.calls[match.b][b]);
+    std::vector<CallSequence<HostOpIndex>> threads = HostThreads();
+    std::vector<CallSequence<EventRow>> tracks = Tracks();
+    const bool are_too_many = threads.size() * tracks.size() > kMaxThreadPairs;
+    if (are_too_many) threads.clear();
+    // The longer, the less by chance.
+    std::stable_sort(threads.begin(), threads.end(),
+                     [](const auto& a, const auto& b) { return a.calls.size() > b.calls.size(); });
+    for (const CallSequence<HostOpIndex>& thread : threads) {
+      for (auto track = tracks.begin(); track != tracks.end(); ++track) {
+        const std::optional<size_t> found = FindPart(track->names, thread.names);
+        if (!found.has_value()) continue;
+        for (size_t i = 0; i < thread.calls.size(); ++i) {
+          AddLink(thread.calls[i], track->calls[*found + i]);
         }
+        tracks.erase(track);
+        break;
       }
     }
     const char* reason = are_too_many ? "too many threads to compare what they called"
@@ -133,33 +159,33 @@ class Linker {
   }
 
   // Ids grow from call to call, so their order is that of the calls.
-  CallSequences<HostOpIndex> HostThreads() {
+  std::vector<CallSequence<HostOpIndex>> HostThreads() {
     std::map<int64_t, std::vector<HostOpIndex>> threads;
     for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
       if (!host_.IsStructural(op)) threads[host_.ops()[op].thread].push_back(op);
     }
-    CallSequences<HostOpIndex> sequences;
+    std::vector<CallSequence<HostOpIndex>> sequences;
     for (auto& [id, calls] : threads) {
-      CalledNames& names = sequences.names.emplace_back();
-      for (const HostOpIndex op : calls) names.push_back(NameNumber(host_.name(op)));
-      sequences.calls.push_back(std::move(calls));
+      CallSequence<HostOpIndex>& sequence = sequences.emplace_back();
+      for (const HostOpIndex op : calls) sequence.names.push_back(NameNumber(host_.name(op)));
+      sequence.calls = std::move(calls);
     }
     return sequences;
   }
 
   // The profiler lists the events of a thread as they began, which tells more than their times:
   // many begin in the same microsecond.
-  CallSequences<EventRow> Tracks() {
+  std::vector<CallSequence<EventRow>> Tracks() {
     std::map<TrackId, std::vector<EventRow>> tracks;
     for (const EventRow row : rows_) tracks[table_.track_id(row)].push_back(row);
-    CallSequences<EventRow> sequences;
+    std::vector<CallSequence<EventRow>> sequences;
     for (auto& [id, calls] : tracks) {
       std::stable_sort(calls.begin(), calls.end(), [this](EventRow a, EventRow b) {
         return table_.start_ps(a) < table_.start_ps(b);
       });
-      CalledNames& names = sequences.names.emplace_back();
-      for (const EventRow row : calls) names.push_back(NameNumber(table_.name(row)));
-      sequences.calls.push_back(std::move(calls));
+      CallSequence<EventRow>& sequence = sequences.emplace_back();
+      for (const EventRow row : calls) sequence.names.push_back(NameNumber(table_.name(row)));
+      sequence.calls = std::move(calls);
     }
     return sequences;
   }
@@ -193,80 +219,6 @@ absl::string_view LinkMethodName(LinkMethod method) {
 HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,
                              absl::string_view text) {
   return Linker(host, table, text).Link();
-}
-
-namespace {
-
-using SharedCalls = std::vector<std::pair<size_t, size_t>>;
-
-constexpr int64_t kStepsPerCall = 1'000;
-// Two threads may be compared to the end, however short they are.
-constexpr int64_t kFreeSteps = kMaxSubsequenceEdits * kMaxSubsequenceEdits;
-
-// Returns where `part` first stands in `whole` as it is; nullopt when it does not. Linear (Knuth,
-// Morris and Pratt).
-std::optional<size_t> FindPart(const CalledNames& whole, const CalledNames& part) {
-  // The length of the longest proper prefix of part that ends at each position.
-  std::vector<size_t> border(part.size(), 0);
-  for (size_t i = 1, length = 0; i < part.size(); ++i) {
-    while (length > 0 && part[i] != part[length]) length = border[length - 1];
-    if (part[i] == part[length]) ++length;
-    border[i] = length;
-  }
-  for (size_t i = 0, length = 0; i < whole.size(); ++i) {
-    while (length > 0 && whole[i] != part[length]) length = border[length - 1];
-    if (whole[i] == part[length]) ++length;
-    if (length == part.size()) return i + 1 - length;
-  }
-  return std::nullopt;
-}
-
-SharedCalls CallsOfBoth(const CalledNames& a, const CalledNames& b, int64_t max_edits) {
-  const bool a_is_longer = a.size() >= b.size();
-  const std::optional<size_t> found = a_is_longer ? FindPart(a, b) : FindPart(b, a);
-  if (!found.has_value()) return CommonSubsequence(a, b, max_edits).value_or(SharedCalls());
-  SharedCalls calls;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    calls.emplace_back(a_is_longer ? *found + i : i, a_is_longer ? i : *found + i);
-  }
-  return calls;
-}
-
-}  // namespace
-
-std::vector<ThreadMatch> MatchThreads(absl::Span<const CalledNames> a,
-                                      absl::Span<const CalledNames> b, int64_t* steps) {
-  MERIDIAN_CHECK(a.empty() || b.size() <= kMaxThreadPairs / a.size());
-  int64_t max_steps = kFreeSteps;
-  for (const CalledNames& names : a) max_steps += kStepsPerCall * names.size();
-  for (const CalledNames& names : b) max_steps += kStepsPerCall * names.size();
-  // Comparing takes the square of the edits; half of the steps are for that.
-  const auto steps_per_pair = static_cast<double>(max_steps) / (2.0 * a.size() * b.size());
-  const auto max_edits =
-      static_cast<int64_t>(std::min<double>(kMaxSubsequenceEdits, std::sqrt(steps_per_pair)));
-  int64_t taken = 0;
-  // How many calls two threads share, and which threads they are.
-  std::vector<std::tuple<size_t, size_t, size_t>> pairs;
-  for (size_t i = 0; i < a.size(); ++i) {
-    for (size_t k = 0; k < b.size(); ++k) {
-      if (a[i].empty() || b[k].empty()) continue;
-      const auto cost = static_cast<int64_t>(a[i].size() + b[k].size()) + max_edits * max_edits;
-      if (cost > max_steps - taken) continue;
-      taken += cost;
-      pairs.emplace_back(CallsOfBoth(a[i], b[k], max_edits).size(), i, k);
-    }
-  }
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const auto& x, const auto& y) { return std::get<0>(x) > std::get<0>(y); });
-  std::vector<ThreadMatch> matches;
-  std::vector<bool> a_done(a.size()), b_done(b.size());
-  for (const auto& [shared, i, k] : pairs) {
-    if (shared == 0 || a_done[i] || b_done[k]) continue;
-    a_done[i] = b_done[k] = true;
-    matches.push_back({i, k, CallsOfBoth(a[i], b[k], max_edits)});
-  }
-  if (steps != nullptr) *steps = taken;
-  return matches;
 }
 
 }  // namespace meridian

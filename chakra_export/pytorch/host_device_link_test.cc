@@ -85,16 +85,6 @@ TEST_F(HostDeviceLinkTest, FindsWhatAThreadCalledInALongerProfile) {
               ElementsAre(Pair("no thread of the host trace called it here", 3)));
 }
 
-TEST_F(HostDeviceLinkTest, LinksWhatIsCommonWhenCallsAreMissing) {
-  HostTraceText host("1.0.1");
-  host.Op(3, 1, "a").Op(4, 1, "b").Op(5, 1, "c").Op(6, 1, "d");
-  const HostDeviceLink link =
-      Link(host,
-           KinetoText().Op("a", 1, 0, 5).Op("extra", 1, 10, 5).Op("c", 1, 20, 5).Op("d", 1, 30, 5));
-  EXPECT_THAT(link.op_of_row, ElementsAre(0, kNoHostOp, 2, 3));
-  EXPECT_EQ(link.row_of_op[1], kNoRow);
-}
-
 TEST_F(HostDeviceLinkTest, TellsEventsOfOneMicrosecondApartByTheirOrder) {
   HostTraceText host("1.0.1");
   host.Op(3, 1, "a").Op(4, 1, "b");

@@ -28,10 +28,9 @@ namespace {
 
 constexpr absl::string_view kRecordParamComms = "record_param_comms";
 
-// What PyTorch records with a collective: [tensors, sequence, process group, peer, name, ...].
+// What PyTorch records with a collective: [tensors, sequence, process group, root, name, ...].
 struct CommArguments {
   std::string group;
-  std::optional<int64_t> peer;
   std::string name;
 };
 
@@ -43,7 +42,6 @@ CommArguments ArgumentsOf(const HostOpDetails& details) {
     const std::vector<JsonValue> parts = values[2].Elements(1);
     const JsonValue group = parts.empty() ? values[2] : parts[0];
     arguments.group = group.AsString().value_or("");
-    arguments.peer = values[3].AsInt64();
     arguments.name = values[4].AsString().value_or("");
   }
   arguments.group = details.Attribute("pg_name").AsString().value_or(arguments.group);
@@ -131,8 +129,9 @@ class CollectiveReader {
       if (absl::StartsWith(host_.name(at), "nccl:")) name = std::string(host_.name(at).substr(5));
     }
     const absl::string_view first_word = absl::string_view(name).substr(0, name.find(' '));
-    if (first_word == "send") return CollectiveKind::kSend;
-    if (first_word == "recv") return CollectiveKind::kRecv;
+    // Messages run as the same kernels as an all-to-all; the profile names their peers from PyTorch
+    // 2.2 on.
+    if (first_word == "send" || first_word == "recv") return std::nullopt;
     return KindOfKernel(kernel, /*has_groups=*/true);
   }
 
@@ -145,21 +144,8 @@ class CollectiveReader {
         ranks.push_back(rank);
       }
     }
-    if (!HasPairs(op->kind)) {
-      op->instruction =
-          absl::StrCat(CollectiveKindName(op->kind), " ", op->operand_bytes, " bytes");
-      if (!ranks.empty()) op->groups.Add(ranks);
-      return;
-    }
-    const int64_t self = out_.profile.devices[0].global_id;
-    if (self != kUnknownId && arguments.peer.has_value() && *arguments.peer >= 0 &&
-        *arguments.peer < static_cast<int64_t>(ranks.size())) {
-      const int64_t peer = ranks[static_cast<size_t>(*arguments.peer)];
-      op->pairs = {op->kind == CollectiveKind::kSend ? SourceTargetPair{self, peer}
-                                                     : SourceTargetPair{peer, self}};
-      op->instruction = absl::StrCat("transfer ", op->pairs[0].source, "->", op->pairs[0].target,
-                                     " ", op->operand_bytes, " bytes");
-    }
+    op->instruction = absl::StrCat(CollectiveKindName(op->kind), " ", op->operand_bytes, " bytes");
+    if (!ranks.empty()) op->groups.Add(ranks);
   }
 
   void AddEvent(TimelineIndex node, CollectiveOp op) {

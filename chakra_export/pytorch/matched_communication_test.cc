@@ -301,47 +301,14 @@ TEST(RankCollectivesTest, AGroupThatNobodyListsIsThatOfAllRanks) {
   EXPECT_THAT(read.profile.ops[0].groups[0], ElementsAre(0, 1, 2, 3));
 }
 
-// In the group {3, 1} the peer 0 is rank 3.
-TEST(RankCollectivesTest, APeerIsAPlaceInItsGroup) {
-  HostTraceText host;
-  host.Op(2, 1, "record_param_comms", 1, Arguments(TensorJson(5, 256), "\"3\"", 0, "send"));
-  host.Op(9, 1, "## process_group:init ##", 1, R"(["[{\"pg_name\": \"3\", \"ranks\": [3, 1]}]"])");
-  const TorchRank rank(host, Launch(1, "record_param_comms", kSendRecv));
+// The kernel is that of an all-to-all, too.
+TEST(RankCollectivesTest, MessagesThatTheProfileDoesNotDescribeAreUndescribed) {
+  const TorchRank rank(HostTraceText().Op(2, 1, "record_param_comms", 1,
+                                          Arguments(TensorJson(5, 256), "\"0\"", 0, "send")),
+                       Launch(1, "record_param_comms", kSendRecv));
   const RankCollectives read = Read(rank);
-  ASSERT_THAT(read.profile.ops, SizeIs(1));
-  EXPECT_EQ(read.profile.ops[0].kind, CollectiveKind::kSend);
-  ASSERT_THAT(read.profile.ops[0].pairs, SizeIs(1));
-  EXPECT_EQ(read.profile.ops[0].pairs[0].source, 1);
-  EXPECT_EQ(read.profile.ops[0].pairs[0].target, 3);
-  EXPECT_EQ(read.profile.ops[0].operand_bytes, 1024);
-}
-
-TEST(RankCollectivesTest, AReceiveComesFromItsPeer) {
-  // Told by the operator's name where the arguments have none.
-  HostTraceText host;
-  host.Op(2, 1, "nccl:recv 2<-0", 1, absl::StrCat("[", TensorJson(5, 256), "]"));
-  host.Op(3, 2, "record_param_comms", 1, Arguments(TensorJson(5, 256), "\"0\"", 0, "recv"));
-  KinetoText device(2, 4);
-  device.Op("nccl:recv 2<-0", 1, 0, 10, 2).Op("record_param_comms", 1, 1, 8, 3);
-  device.Call("cudaLaunchKernel", 1, 5, 2, 1).Kernel(kSendRecv, 16, 20, 10, 1);
-  const TorchRank rank(host, device);
-  const RankCollectives read = Read(rank);
-  ASSERT_THAT(read.profile.ops, SizeIs(1));
-  EXPECT_EQ(read.profile.ops[0].kind, CollectiveKind::kRecv);
-  ASSERT_THAT(read.profile.ops[0].pairs, SizeIs(1));
-  EXPECT_EQ(read.profile.ops[0].pairs[0].source, 0);
-  EXPECT_EQ(read.profile.ops[0].pairs[0].target, 2);
-}
-
-TEST(RankCollectivesTest, APeerOutsideOfTheGroupIsNotKnown) {
-  for (const int64_t peer : {int64_t{-1}, int64_t{4}, int64_t{1} << 40}) {
-    const TorchRank rank(HostTraceText().Op(2, 1, "record_param_comms", 1,
-                                            Arguments(TensorJson(5, 256), "\"0\"", peer, "send")),
-                         Launch(1, "record_param_comms", kSendRecv));
-    const RankCollectives read = Read(rank);
-    ASSERT_THAT(read.profile.ops, SizeIs(1));
-    EXPECT_THAT(read.profile.ops[0].pairs, IsEmpty()) << peer;
-  }
+  EXPECT_THAT(read.profile.events, IsEmpty());
+  EXPECT_THAT(read.undescribed, ElementsAre(rank.DeviceNode(kSendRecv)));
 }
 
 TEST(RankCollectivesTest, KernelsOfUnknownOperatorsAreUndescribed) {

@@ -135,6 +135,11 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
         absl::StrCat(device_path, ": its times lie beyond the year 2255"));
   }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
+  if (rank.link.linked == 0 && !rank.link.unlinked_rows.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        host_path, ": no operator of it is in ", device_path,
+        "; are they of one run? PyTorch 2.1 and later record the ids that both have in common"));
+  }
   rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
   AddTensorDependencies(rank.host, &rank.timeline);
   if (rank.timeline.device_nodes == 0) {
@@ -354,7 +359,7 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
   for (const RankTraces& rank : ranks) {
     if (rank.link.linked == 0) {
       report->add_warnings(absl::StrCat(rank.host_file->path(), ": no operator of it is in ",
-                                        rank.device_file->path(), "; are they of one run?"));
+                                        rank.device_file->path(), ", which shows no host"));
     }
     if (!IsOfProcess(rank.device.table, rank.host.process_id())) {
       report->add_warnings(absl::StrCat(rank.host_file->path(), ": is of process ",

@@ -452,6 +452,9 @@ TEST_F(PytorchWorkloadTest, RefusesBadInputAndWritesNothing) {
   EXPECT_THAT(ConvertError(), HasSubstr("kineto_0.json: offset 0"));
   directory_.Write("kineto_0.json", R"({"traceEvents": []})");
   EXPECT_THAT(ConvertError(), HasSubstr("no kernel, copy or set"));
+  directory_.Write("kineto_0.json",
+                   absl::StrReplaceAll(good_device, {{"aten::", "other::"}, {"nccl:", "other:"}}));
+  EXPECT_THAT(ConvertError(), HasSubstr("PyTorch 2.1 and later record the ids"));
   directory_.Write("kineto_0.json", DeviceOf(1).Text());
   EXPECT_FALSE(ConvertError().empty()) << "two traces of rank 1";
   directory_.Write("kineto_0.json",

@@ -22,13 +22,16 @@
 namespace meridian {
 namespace {
 
-bool IsKnownMemory(absl::string_view kind) { return !kind.empty() && kind != "unknown"; }
-
-bool IsHostMemory(absl::string_view kind) { return kind == "pageable" || kind == "pinned"; }
-
-CopyDirection DirectionOf(bool from_host, bool to_host) {
-  if (from_host == to_host) return CopyDirection::kWithinDevice;
-  return from_host ? CopyDirection::kFromHost : CopyDirection::kToHost;
+// Returns how much a copy moves, of the profiler's "kind_src:pinned kind_dst:device size:4096 dest:0
+// async:1"; 0 when that does not say.
+int64_t CopiedBytes(absl::string_view details) {
+  int64_t bytes = 0;
+  for (absl::string_view field : absl::StrSplit(details, ' ', absl::SkipEmpty())) {
+    if (absl::ConsumePrefix(&field, "size:") && absl::SimpleAtoi(field, &bytes)) {
+      return std::max<int64_t>(0, bytes);
+    }
+  }
+  return 0;
 }
 
 // The stream of asynchronous work on TPUs, whose lines have no such id.
@@ -132,7 +135,7 @@ class WorkReader {
     work.stream = line.Id();
     if (const XStatVisitor* details = event.GetEventOrMetadataStat(StatType::kMemcpyDetails)) {
       work.kind = WorkKind::kMemcpy;
-      work.copy_details = details->StrOrRefValue();
+      work.copied_bytes = CopiedBytes(details->StrOrRefValue());
     } else if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr) {
       work.kind = WorkKind::kMemset;
     }
@@ -295,25 +298,6 @@ class WorkReader {
 };
 
 }  // namespace
-
-MemoryCopy ParseMemoryCopy(absl::string_view name, absl::string_view details) {
-  MemoryCopy copy;
-  absl::string_view source, target;
-  for (absl::string_view field : absl::StrSplit(details, ' ', absl::SkipEmpty())) {
-    if (absl::ConsumePrefix(&field, "kind_src:")) {
-      source = field;
-    } else if (absl::ConsumePrefix(&field, "kind_dst:")) {
-      target = field;
-    } else if (absl::ConsumePrefix(&field, "size:")) {
-      int64_t bytes = 0;
-      if (absl::SimpleAtoi(field, &bytes) && bytes > 0) copy.bytes = bytes;
-    }
-  }
-  copy.direction = IsKnownMemory(source) && IsKnownMemory(target)
-                       ? DirectionOf(IsHostMemory(source), IsHostMemory(target))
-                       : DirectionOf(name == "MemcpyH2D", name == "MemcpyD2H");
-  return copy;
-}
 
 absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
     XSpaceReader reader, std::optional<int64_t> profile_start_ns) {

@@ -33,26 +33,6 @@
 
 namespace meridian {
 
-// Which way a copy on a GPU goes, and how much it moves, as the profiler says it:
-//
-//   MemcpyH2D   kind_src:pinned kind_dst:device size:4096 dest:0 async:1
-enum class CopyDirection : uint8_t {
-  // Neither end is known to be the host's memory, or both are.
-  kWithinDevice,
-  kFromHost,
-  kToHost,
-};
-
-struct MemoryCopy {
-  CopyDirection direction = CopyDirection::kWithinDevice;
-  // Bytes copied; 0 when the profile does not say.
-  int64_t bytes = 0;
-};
-
-// `name` is the event's, `details` its memcpy_details. The kinds of memory decide; where the
-// profiler did not know them, as in command buffers, the name does.
-MemoryCopy ParseMemoryCopy(absl::string_view name, absl::string_view details);
-
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset, kThunk };
 
 // Texts point into the profile's bytes.
@@ -72,8 +52,8 @@ struct DeviceWork {
   const HloProgram* program = nullptr;
   const HloInstruction* instruction = nullptr;
   const HloCollective* collective = nullptr;
-  // What the profiler says about a copy, for ParseMemoryCopy; empty for other work.
-  absl::string_view copy_details;
+  // Bytes that a copy on a GPU moves; 0 when the profile does not say, and for other work.
+  int64_t copied_bytes = 0;
   // A copy or fill that runs under the name of a collective, before or after it.
   bool prepares_collective = false;
   // Launched as a part of a CUDA graph: hlo_op names the graph's thunk.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -62,37 +63,17 @@ TEST(DeviceWorkTest, EventsThatCannotBeTimedAreCounted) {
   EXPECT_EQ(profile->dropped["aggregated event without a start"], 1);
 }
 
-CopyDirection DirectionOf(absl::string_view name, absl::string_view details) {
-  return ParseMemoryCopy(name, details).direction;
-}
-
-TEST(MemoryCopyTest, TheKindsOfMemoryTellTheWay) {
-  constexpr char kAny[] = "Memcpy";
-  EXPECT_EQ(DirectionOf(kAny, "kind_src:pinned kind_dst:device size:8"), CopyDirection::kFromHost);
-  EXPECT_EQ(DirectionOf(kAny, "kind_src:pageable kind_dst:array size:8"), CopyDirection::kFromHost);
-  EXPECT_EQ(DirectionOf(kAny, "kind_src:device kind_dst:pageable size:8"), CopyDirection::kToHost);
-  EXPECT_EQ(DirectionOf(kAny, "kind_src:device kind_dst:device size:8"),
-            CopyDirection::kWithinDevice);
-  EXPECT_EQ(DirectionOf(kAny, "kind_src:pinned kind_dst:pinned size:8"),
-            CopyDirection::kWithinDevice);
-  // They are what happened, whatever the name says.
-  EXPECT_EQ(DirectionOf("MemcpyD2H", "kind_src:device kind_dst:device size:8"),
-            CopyDirection::kWithinDevice);
-}
-
-TEST(MemoryCopyTest, WhereTheyAreNotKnownTheNameTells) {
-  constexpr char kUnknown[] = "kind_src:unknown kind_dst:unknown size:8";
-  EXPECT_EQ(DirectionOf("MemcpyH2D", kUnknown), CopyDirection::kFromHost);
-  EXPECT_EQ(DirectionOf("MemcpyD2H", kUnknown), CopyDirection::kToHost);
-  EXPECT_EQ(DirectionOf("MemcpyD2D", kUnknown), CopyDirection::kWithinDevice);
-  EXPECT_EQ(DirectionOf("MemcpyH2D", "size:8"), CopyDirection::kFromHost);
-  EXPECT_EQ(DirectionOf("MemcpyH2D_like_kernel", ""), CopyDirection::kWithinDevice);
-}
-
-TEST(MemoryCopyTest, BytesAreKnownOrZero) {
-  EXPECT_EQ(ParseMemoryCopy("m", "kind_src:pinned kind_dst:device size:4096 dest:0").bytes, 4096);
-  for (const char* details : {"", "size:", "size:-5", "size:x", "size:99999999999999999999"}) {
-    EXPECT_EQ(ParseMemoryCopy("m", details).bytes, 0) << details;
+TEST(DeviceWorkTest, CopiesMoveBytesThatAreKnownOrZero) {
+  const auto copied_bytes = [](const std::string& size) {
+    const std::string bytes =
+        GpuProfile(0, PartitionedProgram(1),
+                   {{7, 10, {{"MemcpyH2D", "", 14, 100000, 101000, "kind_src:pinned" + size}}}})
+            .SerializeAsString();
+    return Read(bytes)->devices[0].work[0].copied_bytes;
+  };
+  EXPECT_EQ(copied_bytes(" kind_dst:device size:4096 dest:0"), 4096);
+  for (const char* size : {"", " size:", " size:-5", " size:x", " size:99999999999999999999"}) {
+    EXPECT_EQ(copied_bytes(size), 0) << size;
   }
 }
 

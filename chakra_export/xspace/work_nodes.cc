@@ -320,18 +320,7 @@ class NodeMaker {
     node.pieces = 1;
     if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
     if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
-    if (work.kind == WorkKind::kMemcpy && options_.memory_nodes) node.type = CopyType(work);
     out_.graph.nodes.push_back(node);
-  }
-
-  // A simulator prices memory nodes by their bytes, so those must be known.
-  static ChakraProtoMsg::NodeType CopyType(const DeviceWork& work) {
-    const MemoryCopy copy = ParseMemoryCopy(work.name, work.copy_details);
-    if (copy.bytes == 0 || copy.direction == CopyDirection::kWithinDevice) {
-      return ChakraProtoMsg::COMP_NODE;
-    }
-    return copy.direction == CopyDirection::kFromHost ? ChakraProtoMsg::MEM_LOAD_NODE
-                                                      : ChakraProtoMsg::MEM_STORE_NODE;
   }
 
   // A simulator wants at least one node of every rank.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From device work and matched collectives to the nodes of a graph.
 //
-//   kernel, copy, fill        COMP; on demand MEM_LOAD, MEM_STORE for copies from and to the host
+//   kernel, copy, fill        COMP
 //   collective                COMM_COLL, one for all its kernels
 //   permute, send, receive    COMM_SEND and COMM_RECV, one for each pair that the rank is part of
 //   communication that a simulator could not run: COMP, with the reason as its op_kind
@@ -30,8 +30,6 @@ namespace meridian {
 struct WorkNodesOptions {
   // The steps whose work becomes nodes; absent for all work.
   std::optional<NumberRange> steps;
-  // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
-  bool memory_nodes = false;
   // Ranks may lack a profile, or have nothing to do; their collectives with others are unmatched.
   // Otherwise every rank has at least one node, as simulators need it.
   bool allow_missing_ranks = false;

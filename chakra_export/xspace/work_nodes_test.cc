@@ -217,7 +217,7 @@ TEST(WorkNodesTest, AnExecutionThatAProfileLacksIsComputationWithANote) {
   EXPECT_THAT(nodes.notes, ElementsAre(HasSubstr("1 collective(s) lack members")));
 }
 
-TEST(WorkNodesTest, CopiesAreComputationUnlessMemoryNodesAreAskedFor) {
+TEST(WorkNodesTest, CopiesAreComputation) {
   HloModuleBuilder program = PartitionedProgram(1);
   program.Add("x", "parameter", Floats(64));
   const MadeUpRun run({GpuProfile(
@@ -232,13 +232,6 @@ TEST(WorkNodesTest, CopiesAreComputationUnlessMemoryNodesAreAskedFor) {
     EXPECT_EQ(node.type, ChakraProtoMsg::COMP_NODE);
     EXPECT_EQ(node.op_kind, kMemcpyOpKind);
   }
-  WorkNodesOptions options;
-  options.memory_nodes = true;
-  std::vector<ChakraProtoMsg::NodeType> types;
-  for (const RunNode& node : Make(run, options).graph.nodes) types.push_back(node.type);
-  // Within the device nothing is loaded, and one of unknown size could not be priced.
-  EXPECT_THAT(types, ElementsAre(ChakraProtoMsg::MEM_LOAD_NODE, ChakraProtoMsg::MEM_STORE_NODE,
-                                 ChakraProtoMsg::COMP_NODE, ChakraProtoMsg::COMP_NODE));
 }
 
 TEST(WorkNodesTest, RanksWithoutAProfileAreNamed) {

@@ -102,7 +102,6 @@ class Exporter {
   absl::Status MakeProfiledNodes() {
     WorkNodesOptions node_options;
     node_options.steps = options_.steps;
-    node_options.memory_nodes = options_.memory_nodes;
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
     RunGraph& graph = nodes_.graph;
     graph.has_one_clock = report_.violations() == 0;
@@ -161,7 +160,7 @@ class Exporter {
     ChooseCostBearers();
     for (RunNode& node : nodes_.graph.nodes) {
       if (IsCopy(node)) {
-        node.bytes = ParseMemoryCopy(node.work->name, node.work->copy_details).bytes;
+        node.bytes = node.work->copied_bytes;
       } else if (node.bears_cost) {
         const HloCost& cost = CostOfInstruction(node.instruction);
         node.operations = cost.operations.value_or(0);

@@ -37,9 +37,6 @@ struct XSpaceExportOptions : ProfiledRunOptions {
   WorkGranularity granularity = WorkGranularity::kKernel;
   // The steps to export; absent for everything.
   std::optional<NumberRange> steps;
-  // Copies from and to the host's memory are MEM_LOAD and MEM_STORE, which not every simulator
-  // runs.
-  bool memory_nodes = false;
   // Export even when collectives end before they began elsewhere.
   bool allow_violations = false;
 };

@@ -160,7 +160,7 @@ absl::StatusOr<int> WriteSnapshotPairs(const std::string& folder, const Rotation
   }
   // The host's first node.
   node_id *= FLAGS_nodes_per_host.value();
-  std::string header;
+  std::string header = absl::StrCat("{\"meta\":true,\"node_id\":", node_id, ",\"absolute\":true");
   if (FLAGS_start_walltime_ns.value().has_value()) {
     absl::StrAppend(&header, ",\"start_walltime_ns\":", *FLAGS_start_walltime_ns.value());
   }
@@ -168,9 +168,9 @@ absl::StatusOr<int> WriteSnapshotPairs(const std::string& folder, const Rotation
     absl::StrAppend(&header, ",\"start_gpu_ns\":", *FLAGS_start_gpu_ns.value());
   }
   RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(folder));
-  SnapshotWriter writer(FileSystem::Posix(), folder, absl::StrCat("node", node_id, ".snapshots"),
-                        node_id, header, rotation);
-  RETURN_IF_ERROR(WriteSnapshots(*clock, period_ns, duration_ns, writer, stop));
+  RotatingFile file(FileSystem::Posix(), folder, absl::StrCat("node", node_id, ".snapshots"),
+                    absl::StrCat(header, "}\n"), rotation);
+  RETURN_IF_ERROR(WriteSnapshots(*clock, period_ns, duration_ns, file, stop));
   return kExitDone;
 }
 

@@ -288,9 +288,7 @@ TEST(ClockProbeTest, TheProgramStopsCleanlyWhenToldToAndTakesLittle) {
   ASSERT_OK_AND_ASSIGN(const ProbeOffsets offsets,
                        LoadProbeOffsets(FileSystem::Posix(),
                                         {directory.PathOf("probes/probes_node0.jsonl"),
-                                         directory.PathOf("probes/probes_node1.jsonl"),
-                                         directory.PathOf("probes/probe_windows_node1.jsonl"),
-                                         directory.PathOf("probes/clocks_node0.jsonl")},
+                                         directory.PathOf("probes/probes_node1.jsonl")},
                                         0, 100));
   // Node 2 runs on the second host too.
   for (const int64_t node : {1, 2}) {

@@ -18,7 +18,6 @@ namespace {
 
 // The flag to stop is looked at so often.
 constexpr int64_t kMaxSleepNs = 100000000;
-constexpr int64_t kClocksPeriodNs = 1000000000;
 // Asking for a name may take seconds in which nobody is answered, so it is done ever more seldom.
 constexpr int64_t kFirstResolvePeriodNs = 2000000000;
 constexpr int64_t kLongestResolvePeriodNs = 300000000000;
@@ -48,10 +47,8 @@ class Daemon {
         neighbours_(Neighbours()),
         node_(NodeOptions(), start_,
               [this](const ProbePacket& packet, const std::string& to) { Send(packet, to); }),
-        writer_(file_system, options.output_folder, host_, neighbours_,
-                ProbeNodeOptions().window_ns, options.rotation),
-        clocks_(file_system, options.output_folder, absl::StrCat("clocks_node", host_.first_node),
-                host_.first_node, ",\"clock\":\"monotonic_raw\"", options.rotation) {}
+        file_(file_system, options.output_folder, absl::StrCat("probes_node", host_.first_node), "",
+              options.rotation) {}
 
   absl::StatusOr<ProbeCounts> Run() {
     ClockReading now = clock_.Read();
@@ -171,11 +168,9 @@ class Daemon {
 
   absl::Status WriteFinished(const ClockReading& now, bool all) {
     for (const ProbeWindow& window : node_.TakeWindows(now, all)) {
-      RETURN_IF_ERROR(writer_.Write(window));
+      RETURN_IF_ERROR(file_.Append(ProbeLines(host_, window, ProbeNodeOptions().window_ns)));
     }
-    if (!all && now.second_ns < next_clocks_ns_) return absl::OkStatus();
-    next_clocks_ns_ = now.second_ns + kClocksPeriodNs;
-    return clocks_.Write(ReadNarrowly(clock_));
+    return absl::OkStatus();
   }
 
   const ProbeDaemonOptions& options_;
@@ -186,8 +181,7 @@ class Daemon {
   const ClockReading start_;
   const std::vector<ProbeHost> neighbours_;
   ProbeNode node_;
-  ProbeWriter writer_;
-  SnapshotWriter clocks_;
+  RotatingFile file_;
   int64_t next_resolve_ns_ = 0;
   int64_t resolve_period_ns_ = kFirstResolvePeriodNs;
   // Socket addresses of the neighbours, by node id; empty when they are not known.
@@ -195,7 +189,6 @@ class Daemon {
   // How many datagrams may be read, and since when, on the second clock.
   double budget_ = 0;
   int64_t budget_at_ns_ = 0;
-  int64_t next_clocks_ns_ = 0;
 };
 
 }  // namespace
@@ -209,7 +202,7 @@ absl::StatusOr<ProbeCounts> RunProbeDaemon(const ProbeDaemonOptions& options, Ud
 }
 
 absl::Status WriteSnapshots(ClockSource& clock, int64_t period_ns, int64_t duration_ns,
-                            SnapshotWriter& writer, const std::atomic<bool>& stop) {
+                            RotatingFile& file, const std::atomic<bool>& stop) {
   // Both clocks may be set by somebody, so time is taken elsewhere.
   using Steady = std::chrono::steady_clock;
   const Steady::time_point start = Steady::now();
@@ -221,7 +214,11 @@ absl::Status WriteSnapshots(ClockSource& clock, int64_t period_ns, int64_t durat
       SleepNs(wait_ns, nullptr);
       continue;
     }
-    RETURN_IF_ERROR(writer.Write(ReadNarrowly(clock)));
+    const ClockReading reading = ReadNarrowly(clock);
+    const int64_t middle_ns = reading.before_ns + (reading.after_ns - reading.before_ns) / 2;
+    RETURN_IF_ERROR(file.Append(absl::StrCat(
+        "{\"sys_ns\":", middle_ns, ",\"tracer_ns\":", reading.second_ns,
+        ",\"sys_before_ns\":", reading.before_ns, ",\"sys_after_ns\":", reading.after_ns, "}\n")));
     const std::chrono::nanoseconds period(period_ns);
     next = std::max(next + period, Steady::now() - period);
   }

@@ -38,9 +38,10 @@ absl::StatusOr<ProbeCounts> RunProbeDaemon(const ProbeDaemonOptions& options, Ud
                                            ClockSource& clock, FileSystem& file_system,
                                            const std::atomic<bool>& stop);
 
-// Reads both clocks once a period, until `stop` or until the time is over (0: never).
+// Writes both clocks once a period, as snapshot pairs, until `stop` or until the time is over (0:
+// never).
 absl::Status WriteSnapshots(ClockSource& clock, int64_t period_ns, int64_t duration_ns,
-                            SnapshotWriter& writer, const std::atomic<bool>& stop);
+                            RotatingFile& file, const std::atomic<bool>& stop);
 
 }  // namespace meridian
 

@@ -87,7 +87,7 @@ void ProbeNode::NoteNeighbourSteps(size_t neighbour, uint32_t steps, const Clock
   if (before.value_or(steps) == steps) return;
   ++counts_.neighbour_steps;
   neighbours_[neighbour].quiet_until_ns = now.second_ns + kQuietWindows * options_.window_ns;
-  for (auto& [id, window] : windows_) window.neighbours[neighbour] = {};
+  for (auto& [id, window] : windows_) window.probes[neighbour].clear();
 }
 
 void ProbeNode::BeginPair(const ClockReading& now) {
@@ -133,8 +133,8 @@ void ProbeNode::Finish(const Pair& pair) {
   const int64_t window_id = first.src_sent_ns / options_.window_ns;
   ProbeWindow& window = windows_[window_id];
   window.window_id = window_id;
-  window.neighbours.resize(neighbours_.size());
-  NeighbourWindow& result = window.neighbours[pair.neighbour];
+  window.probes.resize(neighbours_.size());
+  std::vector<TwoWayProbe>& probes = window.probes[pair.neighbour];
   if (IsAnswered(first) && IsAnswered(second)) {
     const int64_t there_ns =
         (second.dst_received_ns - first.dst_received_ns) - (second.src_sent_ns - first.src_sent_ns);
@@ -142,8 +142,8 @@ void ProbeNode::Finish(const Pair& pair) {
         (second.src_received_ns - first.src_received_ns) - (second.dst_sent_ns - first.dst_sent_ns);
     if (std::max(std::abs(there_ns), std::abs(back_ns)) <= options_.max_pair_change_ns) {
       // Clean ones come in twos: a single one stood in for them.
-      if (result.probes.size() == 1) result.probes.clear();
-      result.probes.insert(result.probes.end(), {first, second});
+      if (probes.size() == 1) probes.clear();
+      probes.insert(probes.end(), {first, second});
       counts_.clean += 2;
       return;
     }
@@ -151,16 +151,14 @@ void ProbeNode::Finish(const Pair& pair) {
   for (const TwoWayProbe& probe : pair.probes) {
     if (probe.src_sent_ns == 0) continue;
     if (!IsAnswered(probe)) {
-      ++result.lost;
       ++counts_.lost;
       continue;
     }
-    ++result.queued;
     ++counts_.queued;
-    if (result.probes.empty()) {
-      result.probes = {probe};
-    } else if (result.probes.size() == 1 && RoundTripNs(probe) < RoundTripNs(result.probes[0])) {
-      result.probes[0] = probe;
+    if (probes.empty()) {
+      probes = {probe};
+    } else if (probes.size() == 1 && RoundTripNs(probe) < RoundTripNs(probes[0])) {
+      probes[0] = probe;
     }
   }
 }

@@ -51,20 +51,13 @@ struct ProbeNodeOptions {
   int64_t timeout_ns = 500000000;
 };
 
-// What came of asking one neighbour in one window.
-struct NeighbourWindow {
-  // The clean pairs' probes in the order of time; without any, the fastest probe of all.
-  std::vector<TwoWayProbe> probes;
-  // Questions without an answer, and answered ones that were left out.
-  int64_t lost = 0;
-  int64_t queued = 0;
-};
-
+// What came of asking in one window.
 struct ProbeWindow {
   // The window is the window_id-th since the Unix epoch, on the node's clock.
   int64_t window_id = 0;
-  // What came of asking each neighbour, in the order of ProbeNodeOptions::neighbours.
-  std::vector<NeighbourWindow> neighbours;
+  // The probes of each neighbour, in the order of ProbeNodeOptions::neighbours: those of clean pairs
+  // in the order of time; without any, the fastest probe of all.
+  std::vector<std::vector<TwoWayProbe>> probes;
 };
 
 struct ProbeCounts {
@@ -84,7 +77,7 @@ struct ProbeCounts {
   // How often this host's clock was set, and how often that of a neighbour.
   int64_t own_steps = 0;
   int64_t neighbour_steps = 0;
-  // What became of the questions that this host asked.
+  // What became of the questions that this host asked: answered by clean pairs, by others, never.
   int64_t clean = 0;
   int64_t queued = 0;
   int64_t lost = 0;

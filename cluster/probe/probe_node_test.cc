@@ -225,7 +225,7 @@ TEST_F(LoneNodeTest, StrangersAndNonsenseChangeNothing) {
   answer(1, sequence, kStartNs, kStartNs - 1);  // Answered before asked.
   answer(1, sequence, -1, kStartNs);            // No time.
   answer(1, sequence, kStartNs + 10, int64_t{1} << 62);
-  EXPECT_TRUE(node_.TakeWindows(At(60'000), true).at(0).neighbours[0].probes.empty());
+  EXPECT_TRUE(node_.TakeWindows(At(60'000), true).at(0).probes[0].empty());
 }
 
 TEST_F(LoneNodeTest, QueuedPairsAreLeftOutOnceThereIsACleanOne) {
@@ -249,18 +249,18 @@ TEST_F(LoneNodeTest, QueuedPairsAreLeftOutOnceThereIsACleanOne) {
   std::vector<ProbeWindow> windows = node_.TakeWindows(At(at_ns), true);
   ASSERT_EQ(windows.size(), 1u);
   // The fastest.
-  ASSERT_EQ(windows[0].neighbours[0].probes.size(), 1u);
-  EXPECT_EQ(windows[0].neighbours[0].probes[0].dst_received_ns, kStartNs + 300'000);
-  EXPECT_EQ(windows[0].neighbours[0].queued, 4);
+  ASSERT_EQ(windows[0].probes[0].size(), 1u);
+  EXPECT_EQ(windows[0].probes[0][0].dst_received_ns, kStartNs + 300'000);
+  EXPECT_EQ(node_.counts().queued, 4);
 
   ask(300'000, 100'000);
   ask(120'000, 130'000);
   const int64_t clean_ns = at_ns;
   ask(10'000, 130'000);
   windows = node_.TakeWindows(At(at_ns), true);
-  ASSERT_EQ(windows[0].neighbours[0].probes.size(), 2u);
-  EXPECT_EQ(windows[0].neighbours[0].probes[0].dst_received_ns, kStartNs + clean_ns + 120'000);
-  EXPECT_EQ(windows[0].neighbours[0].queued, 4);
+  ASSERT_EQ(windows[0].probes[0].size(), 2u);
+  EXPECT_EQ(windows[0].probes[0][0].dst_received_ns, kStartNs + clean_ns + 120'000);
+  EXPECT_EQ(node_.counts().queued, 8);
 }
 
 // The older of two daemons with one id has lower sequence numbers, and another address.

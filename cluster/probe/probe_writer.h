@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that clock_probe leaves, each written a few whole lines at a time, so that whoever ends
-// the daemon however roughly loses a window at most:
+// The file of raw probes that clock_probe leaves, probes_node<N>.jsonl with lines
 //
-//   probes_node<N>.jsonl         raw probes, {"src":0,"dst":1,"t1":..,"t2":..,"t3":..,"t4":..}
-//   probe_windows_node<N>.jsonl  a fit per neighbour and window (trace_alignment/probes)
-//   clocks_node<N>.jsonl         the two clocks of the host, as snapshot pairs
+//   {"src":0,"dst":1,"t1":..,"t2":..,"t3":..,"t4":..}
+//
+// written a few whole lines at a time, so that whoever ends the daemon however roughly loses a
+// window at most.
 //
 // A file that has become too large is renamed to ...<N>.<K>.jsonl, K counting up, and the oldest of
 // them goes; so is one that is there when the daemon begins.
@@ -14,11 +14,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "cluster/probe/clock_source.h"
 #include "cluster/probe/probe_hosts.h"
 #include "cluster/probe/probe_node.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -27,7 +25,7 @@ namespace meridian {
 
 struct RotationOptions {
   int64_t max_file_bytes = 64 << 20;
-  // How many full files are kept of each kind.
+  // How many full files are kept.
   int64_t kept_files = 16;
 };
 
@@ -54,36 +52,9 @@ class RotatingFile {
   int64_t bytes_ = 0;
 };
 
-// Snapshot pairs: the node's clock S beside a second clock R.
-class SnapshotWriter {
- public:
-  // `header` has further members of the header, beginning with a comma, or is empty.
-  SnapshotWriter(FileSystem& file_system, const std::string& folder, const std::string& name,
-                 int64_t node_id, absl::string_view header, const RotationOptions& options);
-
-  absl::Status Write(const ClockReading& reading);
-
- private:
-  RotatingFile file_;
-};
-
-class ProbeWriter {
- public:
-  // `neighbours` are those of the host, in the order of its ProbeNode.
-  ProbeWriter(FileSystem& file_system, const std::string& folder, ProbeHost host,
-              std::vector<ProbeHost> neighbours, int64_t window_ns, const RotationOptions& options);
-
-  // Besides what was measured, says that the host's own nodes share one clock, which probes with four
-  // equal times do.
-  absl::Status Write(const ProbeWindow& window);
-
- private:
-  const ProbeHost host_;
-  const std::vector<ProbeHost> neighbours_;
-  const int64_t window_ns_;
-  RotatingFile probes_;
-  RotatingFile windows_;
-};
+// Returns the lines of a window of so many ns. Besides what was measured, they say that the host's
+// own nodes share one clock, which probes with four equal times do.
+std::string ProbeLines(const ProbeHost& host, const ProbeWindow& window, int64_t window_ns);
 
 }  // namespace meridian
 

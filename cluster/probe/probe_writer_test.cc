@@ -2,7 +2,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "trace_alignment/probes/probe_windows.h"
 #include "xla_profiler/base/testing/faulty_file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -47,34 +46,15 @@ TEST(RotatingFileTest, AFullDiskIsAnError) {
   EXPECT_THAT(file.Append("two\n"), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST(ProbeWriterTest, WritesProbesAFitAndThatNodesOfAHostShareAClock) {
-  const TemporaryDirectory directory;
-  ProbeWriter writer(FileSystem::Posix(), directory.path(), {"b", 0, 2, 2}, {{"a", 0, 0, 2}}, 4000,
-                     {});
+TEST(ProbeLinesTest, ProbesAndThatNodesOfAHostShareAClock) {
   ProbeWindow window;
   window.window_id = 5;
-  window.neighbours.resize(1);
-  // Node 0 is 100 ns behind, whatever the time: bounds -100 +- 20.
-  window.neighbours[0].probes = {{2, 0, 21000, 20920, 20980, 21100},
-                                 {2, 0, 22000, 21920, 21980, 22100}};
-  window.neighbours[0].lost = 3;
-  ASSERT_OK(writer.Write(window));
-  EXPECT_EQ(directory.Read("probes_node2.jsonl"),
+  window.probes = {{{2, 0, 21000, 20920, 20980, 21100}, {2, 0, 22000, 21920, 21980, 22100}}};
+  EXPECT_EQ(ProbeLines({"b", 0, 2, 2}, window, 4000),
             "{\"src\":2,\"dst\":0,\"t1\":21000,\"t2\":20920,\"t3\":20980,\"t4\":21100}\n"
             "{\"src\":2,\"dst\":0,\"t1\":22000,\"t2\":21920,\"t3\":21980,\"t4\":22100}\n"
             "{\"src\":2,\"dst\":3,\"t1\":20000,\"t2\":20000,\"t3\":20000,\"t4\":20000}\n"
             "{\"src\":2,\"dst\":3,\"t1\":23999,\"t2\":23999,\"t3\":23999,\"t4\":23999}\n");
-  ASSERT_OK_AND_ASSIGN(const std::vector<ProbeWindowEdge> edges,
-                       ParseProbeWindows(directory.Read("probe_windows_node2.jsonl"), "windows"));
-  ASSERT_EQ(edges.size(), 1u);
-  EXPECT_EQ(edges[0].src, 2);
-  EXPECT_EQ(edges[0].dst, 0);
-  EXPECT_EQ(edges[0].window_start_ns, 20000);
-  EXPECT_EQ(edges[0].window_end_ns, 24000);
-  EXPECT_NEAR(static_cast<double>(edges[0].beta_ps), -100'000, 1000);
-  EXPECT_NEAR(edges[0].alpha, 0, 1e-6);
-  EXPECT_EQ(edges[0].pairs, 2);
-  EXPECT_EQ(edges[0].lost, 3);
 }
 
 }  // namespace

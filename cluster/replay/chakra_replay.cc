@@ -79,13 +79,10 @@ absl::Status ReadGraph(const std::string& prefix, Workload* workload) {
   std::vector<std::string> inputs;
   for (const EtFile& file : files.files) inputs.push_back(file.path);
   RETURN_IF_ERROR(CheckOutputPrefix("--output", workload->output, {".et", ".xplane.pb"}, inputs));
-  std::string groups = UserPath(FLAGS_comm_groups);
-  if (groups.empty()) groups = CommGroupsBeside(file_system, prefix);
   EtGraphReaderOptions options;
   options.input = UserInputOptions();
-  if (!groups.empty()) {
-    ASSIGN_OR_RETURN(options.groups, ReadCommGroups(file_system, groups));
-  }
+  ASSIGN_OR_RETURN(options.groups,
+                   FindCommGroups(file_system, UserPath(FLAGS_comm_groups), prefix));
   options.visit = [&](NodeIndex, const ChakraProtoMsg::Node& node) -> absl::Status {
     NodeCost& cost = workload->costs.emplace_back();
     ASSIGN_OR_RETURN(cost.operations, CostOf(node, kNumOpsAttribute));
@@ -146,8 +143,7 @@ absl::Status Load(const MpiProcesses& processes, Workload* workload) {
 }
 
 absl::StatusOr<std::vector<ReplayedStep>> RunSteps(Workload* workload) {
-  RankReplayer replayer(workload->graph, *workload->match, workload->options,
-                        workload->transport.get());
+  RankReplayer replayer(workload->graph, workload->options, workload->transport.get());
   for (int64_t i = 0; i < FLAGS_warmup.value(); ++i) RETURN_IF_ERROR(replayer.RunStep().status());
   std::vector<ReplayedStep> steps;
   for (int64_t i = 0; i < FLAGS_repeats.value(); ++i) {

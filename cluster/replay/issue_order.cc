@@ -43,8 +43,7 @@ void IssueOrder::LinkSequences() {
 }
 
 void IssueOrder::Restart() {
-  issued_.assign(node_count_, false);
-  finished_.assign(node_count_, false);
+  under_way_.clear();
   finished_count_ = 0;
   slots_.assign(graph_.resources().size(), Slot());
   touched_slots_.clear();
@@ -74,7 +73,7 @@ void IssueOrder::Approach(NodeIndex node) {
 }
 
 void IssueOrder::MarkIssued(NodeIndex node) {
-  issued_[node - first_node_] = true;
+  under_way_.insert(node);
   const NodeIndex next = next_in_sequence_[node - first_node_];
   if (next != kNoNodeIndex) Approach(next);
 }
@@ -102,7 +101,7 @@ std::vector<NodeIndex> IssueOrder::TakeIssuable() {
 }
 
 void IssueOrder::Finish(NodeIndex node) {
-  finished_[node - first_node_] = true;
+  under_way_.erase(node);
   ++finished_count_;
   if (Occupies(node)) {
     slots_[graph_.resource_index(node)].is_free = true;

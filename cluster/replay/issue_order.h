@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,8 @@ class IssueOrder {
   void Finish(NodeIndex node);
 
   bool done() const { return finished_count_ == node_count_; }
-  // Whether each node was issued, and whether it is over, by position among the rank's nodes.
-  const std::vector<bool>& issued() const { return issued_; }
-  const std::vector<bool>& finished() const { return finished_; }
+  // The nodes that were issued and are not over.
+  const std::set<NodeIndex>& under_way() const { return under_way_; }
 
  private:
   using QueuedNode = std::pair<uint64_t, NodeIndex>;
@@ -68,8 +68,7 @@ class IssueOrder {
 
   // By position: how many things the node still waits for.
   std::vector<uint32_t> waiting_;
-  std::vector<bool> issued_;
-  std::vector<bool> finished_;
+  std::set<NodeIndex> under_way_;
   size_t finished_count_ = 0;
   // What queues for each resource of the graph.
   std::vector<Slot> slots_;

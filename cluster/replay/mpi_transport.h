@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "cluster/mpi/mpi_processes.h"
+#include "cluster/replay/rank_replayer.h"
 #include "cluster/replay/transfer_buffers.h"
-#include "cluster/replay/transport.h"
 
 namespace meridian {
 

@@ -4,8 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -14,6 +16,8 @@ namespace {
 // How long a rank computes between two looks at the transfers under way.
 constexpr int64_t kSliceNs = 5'000;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
+// An error tells of this many ranks at most.
+constexpr size_t kMaxTold = 16;
 
 int64_t ReadNs(clockid_t clock) {
   timespec time;
@@ -46,14 +50,13 @@ double MeasureTurnsPerUs() {
 
 }  // namespace
 
-RankReplayer::RankReplayer(const ExecutionGraph& graph, const CommunicationMatch& match,
-                           const ReplayerOptions& options, Transport* transport)
+RankReplayer::RankReplayer(const ExecutionGraph& graph, const ReplayerOptions& options,
+                           Transport* transport)
     : graph_(graph),
-      match_(match),
       options_(options),
       transport_(*transport),
       issue_order_(graph, transport->rank()),
-      states_(transport->rank_count()),
+      waits_(transport->rank_count()),
       heard_ns_(transport->rank_count(), SteadyNs()) {
   if (options.compute == ComputeMode::kBusy) turns_per_us_ = MeasureTurnsPerUs();
   last_progress_ns_ = SteadyNs();
@@ -149,40 +152,45 @@ absl::Status RankReplayer::Watch() {
   const int64_t now_ns = SteadyNs();
   if (now_ns < next_report_ns_) return absl::OkStatus();
   next_report_ns_ = now_ns + options_.timeout_ns / 4;
-  RankState state;
   const bool is_stuck = computations_.empty() && now_ns - last_progress_ns_ >= options_.timeout_ns;
-  state.kind = is_stuck ? RankState::Kind::kStuck : RankState::Kind::kMoving;
-  if (is_stuck) {
-    state.issued = issue_order_.issued();
-    state.finished = issue_order_.finished();
-  }
+  const std::string wait = is_stuck ? DescribeWait() : "";
   if (transport_.rank() != 0) {
-    transport_.SendToFirst(EncodeState(state));
+    transport_.SendToFirst(wait);
     return absl::OkStatus();
   }
-  for (const auto& [rank, bytes] : transport_.ReceiveAtFirst()) {
-    states_[rank] = DecodeState(bytes);
+  for (auto& [rank, text] : transport_.ReceiveAtFirst()) {
+    waits_[rank] = std::move(text);
     heard_ns_[rank] = now_ns;
   }
-  states_[0] = state;
+  waits_[0] = wait;
   heard_ns_[0] = now_ns;
   return is_stuck ? JudgeStall(now_ns) : absl::OkStatus();
 }
 
+std::string RankReplayer::DescribeWait() const {
+  const std::set<NodeIndex>& nodes = issue_order_.under_way();
+  return nodes.empty()
+             ? absl::StrCat("rank ", transport_.rank(), " waits at the barrier between two repeats")
+             : absl::StrCat(graph_.Describe(*nodes.begin()), " waits");
+}
+
 absl::Status RankReplayer::JudgeStall(int64_t now_ns) {
-  bool one_is_silent = false;
+  std::vector<std::string> told;
   bool one_moves = false;
-  for (size_t rank = 0; rank < states_.size(); ++rank) {
+  for (size_t rank = 0; rank < waits_.size(); ++rank) {
+    one_moves |= waits_[rank].empty();
     if (now_ns - heard_ns_[rank] > 2 * options_.timeout_ns) {
-      states_[rank].kind = RankState::Kind::kSilent;
-      one_is_silent = true;
+      told.push_back(absl::StrCat("rank ", rank, " does not answer"));
     }
-    one_moves |= states_[rank].kind != RankState::Kind::kStuck;
   }
+  const bool one_is_silent = !told.empty();
   if (one_moves && !one_is_silent) return absl::OkStatus();
-  const std::string text = absl::StrCat(
-      one_is_silent ? "a rank is gone" : "deadlock", ": nothing has moved for ",
-      (now_ns - last_progress_ns_) / kNsPerSecond, " s: ", ExplainStall(graph_, match_, states_));
+  std::copy_if(waits_.begin(), waits_.end(), std::back_inserter(told),
+               [](const std::string& wait) { return !wait.empty(); });
+  told.resize(std::min(told.size(), kMaxTold));
+  const std::string text =
+      absl::StrCat(one_is_silent ? "a rank is gone" : "deadlock", ": nothing has moved for ",
+                   (now_ns - last_progress_ns_) / kNsPerSecond, " s: ", absl::StrJoin(told, ", "));
   return one_is_silent ? absl::UnavailableError(text) : absl::AbortedError(text);
 }
 

@@ -6,17 +6,41 @@
 #define CLUSTER_REPLAY_RANK_REPLAYER_H_
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "cluster/replay/issue_order.h"
-#include "cluster/replay/stall.h"
-#include "cluster/replay/transport.h"
 
 namespace meridian {
+
+// What carries the communication of a replay: MPI (mpi_transport.h), or something simple in tests.
+// No call waits for other ranks; a transport makes progress only while it is called.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int64_t rank() const = 0;
+  virtual int64_t rank_count() const = 0;
+
+  // Begins the communication of a node of this rank.
+  virtual absl::Status Start(NodeIndex node) = 0;
+
+  // Appends the nodes whose communication is over, each once.
+  virtual void Poll(std::vector<NodeIndex>* finished) = 0;
+
+  // Comes to a barrier of all ranks. Passed returns true once all have come to it, false before.
+  virtual void EnterBarrier() = 0;
+  virtual bool Passed() = 0;
+
+  // A side channel to rank 0. A message that cannot be sent at once, because the one before is
+  // still under way, is dropped. Returns what has come in, with the senders.
+  virtual void SendToFirst(const std::string& message) = 0;
+  virtual std::vector<std::pair<int64_t, std::string>> ReceiveAtFirst() = 0;
+};
 
 enum class ComputeMode : uint8_t {
   // So much work that it takes the node's duration on an idle core: longer beside others.
@@ -49,12 +73,11 @@ struct ReplayedStep {
 
 class RankReplayer {
  public:
-  // All must outlive the replayer. The match must have no problems.
-  RankReplayer(const ExecutionGraph& graph, const CommunicationMatch& match,
-               const ReplayerOptions& options, Transport* transport);
+  // Both must outlive the replayer. The graph's communication must match (CommunicationMatch).
+  RankReplayer(const ExecutionGraph& graph, const ReplayerOptions& options, Transport* transport);
 
   // Waits until all ranks begin and runs all nodes. On rank 0: Aborted for a deadlock, Unavailable
-  // when a rank no longer answers; both say who waits for whom.
+  // when a rank no longer answers; both say in which nodes ranks wait.
   absl::StatusOr<ReplayedStep> RunStep();
 
   // Waits until all ranks are here. To be called behind the last step, so that rank 0 watches to
@@ -73,12 +96,14 @@ class RankReplayer {
   void Finish(NodeIndex node, ReplayedStep* step);
   // Works on one computation for a moment.
   void Compute(ReplayedStep* step);
-  // Called all the time: tells rank 0 how this rank is, and there judges how all are.
+  // Called all the time: tells rank 0 now and then where this rank is stuck, and there judges how
+  // all are.
   absl::Status Watch();
+  // Returns e.g. "rank 0 node 4 (sum) waits".
+  std::string DescribeWait() const;
   absl::Status JudgeStall(int64_t now_ns);
 
   const ExecutionGraph& graph_;
-  const CommunicationMatch& match_;
   const ReplayerOptions options_;
   Transport& transport_;
   IssueOrder issue_order_;
@@ -90,8 +115,8 @@ class RankReplayer {
   // These and what follows on a clock that nobody sets.
   int64_t last_progress_ns_ = 0;
   int64_t next_report_ns_ = 0;
-  // At rank 0, by rank: the state, and when it was heard.
-  std::vector<RankState> states_;
+  // At rank 0, by rank: where it is stuck, empty while it moves; and when that was heard.
+  std::vector<std::string> waits_;
   std::vector<int64_t> heard_ns_;
 };
 

@@ -14,7 +14,6 @@
 #include "cluster/replay/issue_order.h"
 #include "cluster/replay/rank_replayer.h"
 #include "cluster/replay/replay_output.h"
-#include "cluster/replay/stall.h"
 #include "cluster/replay/transfer_buffers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -155,23 +154,6 @@ std::vector<std::vector<Node>> Crossed() {
            CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {1}, "1")}};
 }
 
-using StallTest = ReplayTest;
-
-TEST_F(StallTest, SaysWhoWaitsForWhom) {
-  const ExecutionGraph graph = Read(Crossed());
-  const CommunicationMatch match(graph);
-  RankState stuck;
-  stuck.kind = RankState::Kind::kStuck;
-  stuck.issued = {true, false};
-  stuck.finished = {false, false};
-  EXPECT_EQ(ExplainStall(graph, match, {stuck, DecodeState(EncodeState(stuck))}),
-            "rank 0 node 1 (n1) waits for rank 1 node 2 (n2), not issued there; "
-            "rank 1 node 1 (n1) waits for rank 0 node 2 (n2), not issued there");
-  EXPECT_EQ(ExplainStall(graph, match, {stuck, RankState()}),
-            "rank 0 node 1 (n1) waits for rank 1 node 2 (n2), not issued there; "
-            "rank 1 does not answer");
-}
-
 // Communication is over at the second look, or never.
 class FakeTransport : public Transport {
  public:
@@ -212,12 +194,11 @@ TEST_F(RankReplayerTest, RunsEveryNodeInItsTurn) {
   const ExecutionGraph graph =
       Read({{CompNode(1, 2000), CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {1}),
              CompNode(3, 1000, {2})}});
-  const CommunicationMatch match(graph);
   for (const ComputeMode mode : {ComputeMode::kBusy, ComputeMode::kSleep, ComputeMode::kNone}) {
     FakeTransport transport(1);
     ReplayerOptions options;
     options.compute = mode;
-    RankReplayer replayer(graph, match, options, &transport);
+    RankReplayer replayer(graph, options, &transport);
     const absl::StatusOr<ReplayedStep> step = replayer.RunStep();
     ASSERT_TRUE(step.ok()) << step.status();
     ASSERT_EQ(step->nodes.size(), 3u);
@@ -236,34 +217,29 @@ TEST_F(RankReplayerTest, RunsEveryNodeInItsTurn) {
 
 TEST_F(RankReplayerTest, DetectsADeadlockWhenAllAreStuck) {
   const ExecutionGraph graph = Read(Crossed());
-  const CommunicationMatch match(graph);
   FakeTransport transport(2);
   transport.hangs = true;
-  RankState stuck;
-  stuck.kind = RankState::Kind::kStuck;
-  stuck.issued = {true, false};
-  stuck.finished = {false, false};
-  transport.inbox = {{1, EncodeState(stuck)}};
+  transport.inbox = {{1, "rank 1 node 1 (n1) waits"}};
   ReplayerOptions options;
   options.timeout_ns = 50'000'000;
-  RankReplayer replayer(graph, match, options, &transport);
+  RankReplayer replayer(graph, options, &transport);
   const absl::Status status = replayer.RunStep().status();
   EXPECT_TRUE(absl::IsAborted(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("deadlock: nothing has moved for 0 s: rank 0 node 1 (n1) "
-                                          "waits for rank 1 node 2 (n2)"));
+                                          "waits, rank 1 node 1 (n1) waits"));
 }
 
 TEST_F(RankReplayerTest, NoticesARankThatNoLongerAnswers) {
   const ExecutionGraph graph = Read(Crossed());
-  const CommunicationMatch match(graph);
   FakeTransport transport(2);
   transport.hangs = true;
   ReplayerOptions options;
   options.timeout_ns = 50'000'000;
-  RankReplayer replayer(graph, match, options, &transport);
+  RankReplayer replayer(graph, options, &transport);
   const absl::Status status = replayer.RunStep().status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("rank 1 does not answer"));
+  EXPECT_THAT(status.message(), HasSubstr("a rank is gone: nothing has moved for 0 s: rank 1 does "
+                                          "not answer, rank 0 node 1 (n1) waits"));
 }
 
 using ReplayProfileTest = ReplayTest;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/string_pool.h"
@@ -223,6 +224,29 @@ using Causes = absl::InlinedVector<Cause, 8>;
 // `has_time` the last of them stands for the time until `to`; of several at one time the better
 // explanation: a stream's work before, then a wait, then a launch. The others stand for none.
 void AddCauses(InstantId to, bool has_time, Causes* causes, PathGraph* graph);
+
+// A step of WalkThread.
+struct ThreadStep {
+  GraphEventId event = kNoEvent;
+  bool is_start = false;
+  // Of the events that were open between the step before and this one, the one that started last;
+  // kNoEvent when none was open.
+  GraphEventId open = kNoEvent;
+};
+
+// Visits the starts and ends of a thread's events in order of time, and what was open in between:
+//
+//   A   |-----------------|            steps   A start, B start, B end, A end, C start, ...
+//   B        |----|                    open    -        A        B      A      -
+//   C                         |---|
+//
+// The events are given in the order in which they nest: by start, of equal
+// starts the longer first. At equal times ends come before starts, except that an event's own start
+// comes before its end; of ends that of the event that started last comes first.
+//
+// Events need not nest: one may begin within another and end after it. Returns how many do not.
+int64_t WalkThread(absl::Span<const GraphEvent> all_events, absl::Span<const GraphEventId> thread,
+                   absl::FunctionRef<void(const ThreadStep&)> visit);
 
 }  // namespace meridian
 

@@ -1,4 +1,4 @@
-#include "critical_path/graph/thread_walk.h"
+#include "critical_path/graph/path_graph.h"
 
 #include <cstdint>
 #include <string>

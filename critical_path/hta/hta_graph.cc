@@ -15,7 +15,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "critical_path/graph/thread_walk.h"
 #include "critical_path/hta/unstable_order.h"
 #include "re2/re2.h"
 #include "xla_profiler/base/errors.h"

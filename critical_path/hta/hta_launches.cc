@@ -1,8 +1,6 @@
 #include "critical_path/hta/hta_launches.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -82,20 +80,13 @@ void HtaLaunches::FindQueueLengths() {
       changes.push_back(&row);
     }
   }
-  std::map<int64_t, StreamQueue> queues;
+  absl::flat_hash_map<int64_t, int64_t> length_of_stream;
   for (const HtaRow* row : SortedByStart(changes)) {
     const uint32_t launch = LaunchOf(row);
     const bool is_launch = launch != kNoLaunch;
-    StreamQueue& queue = queues[is_launch ? launches_[launch].work->stream : row->stream];
-    const int64_t before = queue.points.empty() ? 0 : queue.points.back().length;
-    const int64_t length = is_launch ? before + 1 : before - 1;
+    int64_t& length = length_of_stream[is_launch ? launches_[launch].work->stream : row->stream];
+    length += is_launch ? 1 : -1;
     queue_lengths_[row - frame_.rows.data()] = length;
-    queue.points.push_back({row->start_ps, length});
-    if (!is_launch) queue.device = std::string(frame_.texts.Get(row->process));
-  }
-  for (auto& [stream, queue] : queues) {
-    queue.stream = std::to_string(stream);
-    queues_.push_back(std::move(queue));
   }
 }
 

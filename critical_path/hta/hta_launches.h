@@ -12,7 +12,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/hta/hta_frame.h"
-#include "critical_path/trace/queue_length.h"
 
 namespace meridian {
 
@@ -28,7 +27,6 @@ class HtaLaunches {
   // or start that this row is; kUnknown for other rows. Streams of different devices count as one
   // when they have one number.
   int64_t QueueLength(uint32_t row) const { return queue_lengths_[row]; }
-  const std::vector<StreamQueue>& queues() const { return queues_; }
 
   // Returns the last launch, on any thread, on the stream recorded by the cudaEventRecord call with
   // that correlation; nullptr when there is none or the stream is unknown.
@@ -63,7 +61,6 @@ class HtaLaunches {
   const HtaFrame& frame_;
   // Queue length at each row, as QueueLength returns it.
   std::vector<int64_t> queue_lengths_;
-  std::vector<StreamQueue> queues_;
   // All launches, in order of the calls' starts.
   std::vector<Launch> launches_;
   // Position of each row's launch in launches_, or kNoLaunch.

@@ -12,9 +12,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
-#include "absl/strings/str_cat.h"
-#include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -387,17 +384,5 @@ class BlameFinder {
 }  // namespace
 
 Blame FindBlame(const PathGraph& graph) { return BlameFinder(graph).Find(); }
-
-std::string BlameCsv(const Blame& blame, bool without_gpus) {
-  std::string out = "step,rank,op,us,bound_by,waited_in,after\n";
-  for (const BlameRow& row : blame.rows) {
-    if (row.step.has_value()) absl::StrAppend(&out, *row.step);
-    absl::StrAppend(&out, ",", row.rank, ",", CsvField(row.op), ",");
-    AppendPicosAsMicros(row.time_ps, &out);
-    absl::StrAppend(&out, ",", BoundByName(row.bound_by, without_gpus), ",",
-                    CsvField(row.waited_in), ",", CsvField(row.after), "\n");
-  }
-  return out;
-}
 
 }  // namespace meridian

@@ -68,9 +68,6 @@ struct Blame {
 // Returns who kept others waiting; nothing for graphs without meetings.
 Blame FindBlame(const PathGraph& graph);
 
-// Returns a line for each row, with a title line.
-std::string BlameCsv(const Blame& blame, bool without_gpus = false);
-
 }  // namespace meridian
 
 #endif  // CRITICAL_PATH_JOB_BLAME_H_

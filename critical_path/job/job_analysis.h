@@ -50,8 +50,7 @@ struct JobOptions {
 };
 
 // All ranks are joined when no rank is chosen and there are several. Errors name a trace; they are
-// those of the readers below, and InvalidArgument when the chosen rank is not there. The queues
-// stay empty.
+// those of the readers below, and InvalidArgument when the chosen rank is not there.
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options);
 

@@ -56,7 +56,6 @@ absl::StatusOr<TraceAnalysis> AnalyzeAsHta(absl::string_view text, absl::string_
   graph_options.data_load_events = options.data_load_events;
   graph_options.zero_weight_launch_edges = options.zero_weight_launch_edges;
   ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, launches, graph_options));
-  analysis.queues = launches.queues();
   NoteProblems(frame.problems, &analysis.source.notes);
   return analysis;
 }
@@ -95,7 +94,6 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   events.dependencies = &dependencies;
   ASSIGN_OR_RETURN(TraceGraph built, BuildTraceGraph(events, window, graph_options));
   analysis.graph = std::move(built.graph);
-  analysis.queues = FindQueueLengths(trace.table, dependencies);
   std::vector<std::string>& notes = analysis.source.notes;
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);

@@ -11,7 +11,6 @@
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/trace/queue_length.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
@@ -29,8 +28,6 @@ struct TraceAnalysisOptions {
 struct TraceAnalysis {
   GraphSource source;
   PathGraph graph;
-  // The queues of the streams over the whole trace.
-  std::vector<StreamQueue> queues;
 };
 
 // Builds our graph of a trace that was loaded from the text, as one of that rank. The source names

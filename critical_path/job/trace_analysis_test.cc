@@ -11,7 +11,6 @@
 #include "critical_path/graph/path_graph_file.h"
 #include "critical_path/report/path_overlay.h"
 #include "critical_path/report/path_report.h"
-#include "critical_path/trace/queue_length.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -140,7 +139,6 @@ TEST(TraceAnalysisTest, AnyBytesAreSafeToAnalyze) {
     EXPECT_OK(WriteOverlay(damaged, analysis->graph, *path, {}, &sink));
     EXPECT_OK(SerializeGraph(analysis->source, analysis->graph));
     EXPECT_FALSE(PathCsv(analysis->source, analysis->graph, *path).empty());
-    EXPECT_FALSE(QueueLengthCsv(analysis->queues).empty());
   }
   EXPECT_GT(analyzed, 400);
   EXPECT_GT(refused, 1000);

@@ -14,7 +14,6 @@
 #include "critical_path/job/blame.h"
 #include "critical_path/report/path_report.pb.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 
@@ -27,12 +26,6 @@ constexpr int kShownRows = 20;
 // And, beyond these, no more than make up this share of the time: the rest is noise.
 constexpr int kAlwaysShownRows = 10;
 constexpr double kShownShare = 0.95;
-// A collective is an outlier when it takes so many times what is usual, for those of its name of
-// which there are at least so many, and this share of the path. At most so many are named.
-constexpr double kOutlierFactor = 4;
-constexpr size_t kUsualOf = 4;
-constexpr double kOutlierShare = 0.01;
-constexpr size_t kMaxOutliers = 3;
 constexpr size_t kNameCharacters = 60;
 constexpr size_t kShortNameCharacters = 40;
 constexpr size_t kEditCharacters = 90;
@@ -103,42 +96,6 @@ void ReportEvents(const PathGraph& graph, const std::vector<EventShare>& shares,
     out->set_edges(share.count);
     out->set_us(Micros(share.time_ps));
     out->set_percent(Percent(share.time_ps, length_ps));
-  }
-}
-
-// Notes the collectives on the path that took far longer than others of their name.
-void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares, int64_t length_ps,
-                  PathReport* report) {
-  std::map<absl::string_view, std::vector<double>> times_ps;
-  for (const EventShare& share : shares) {
-    if (share.bound_by != BoundBy::kGpuCommunication || share.event == kNoEvent) continue;
-    times_ps[graph.EventName(share.event)].push_back(static_cast<double>(share.time_ps));
-  }
-  std::map<absl::string_view, double> usual_ps;
-  for (const auto& [name, all] : times_ps) {
-    if (all.size() >= kUsualOf) usual_ps[name] = Median(all);
-  }
-  std::vector<EventShare> outliers;
-  for (const EventShare& share : shares) {
-    if (share.bound_by != BoundBy::kGpuCommunication || share.event == kNoEvent) continue;
-    const auto usual = usual_ps.find(graph.EventName(share.event));
-    const auto time_ps = static_cast<double>(share.time_ps);
-    if (usual != usual_ps.end() && time_ps > kOutlierFactor * usual->second &&
-        time_ps > kOutlierShare * static_cast<double>(length_ps)) {
-      outliers.push_back(share);
-    }
-  }
-  std::sort(outliers.begin(), outliers.end(),
-            [](const EventShare& a, const EventShare& b) { return a.time_ps > b.time_ps; });
-  if (outliers.size() > kMaxOutliers) outliers.resize(kMaxOutliers);
-  for (const EventShare& share : outliers) {
-    const GraphEvent& event = graph.events[share.event];
-    const std::string name(graph.EventName(share.event));
-    report->add_notes(
-        absl::StrCat(name, " on rank ", graph.lanes[event.lane].rank,
-                     event.step == kNoStep ? "" : absl::StrCat(" in step ", event.step), " took ",
-                     absl::StrFormat("%.0f", Micros(share.time_ps)), " us of the path; usual are ",
-                     absl::StrFormat("%.0f", usual_ps[name] / 1e6), " us"));
   }
 }
 
@@ -375,42 +332,18 @@ std::string ComparisonTable(const WhatIfReport& what_if) {
   return table.ToString();
 }
 
-std::string SuggestionTable(const WhatIfReport& what_if) {
-  const std::string tried =
-      absl::StrCat(" (", WithThousands(what_if.suggestions_tried()), " of ",
-                   WithThousands(what_if.suggestions_considered()), " tried)");
-  if (what_if.suggestions().empty()) {
-    return absl::StrCat("no other order of a stream's work makes it shorter", tried, "\n");
-  }
-  TextTable table({{"gain us", kRight}, {"move"}, {"events", kRight}, {"before"}, {"as an edit"}});
-  for (const ReorderReport& order : what_if.suggestions()) {
-    table.AddRow({MicrosText(order.gain_us()), FirstCharacters(order.moved(), kShortNameCharacters),
-                  WithThousands(order.moved_events()),
-                  FirstCharacters(order.before(), kShortNameCharacters),
-                  FirstCharacters(order.edits(), kEditCharacters)});
-  }
-  return absl::StrCat("shorter with another order of a stream's work, if its data allow", tried,
-                      ":\n", table.ToString());
-}
-
 // Returns the report's what-if; nothing when it has none.
 std::string FormatWhatIf(const PathReport& report) {
   if (!report.has_what_if()) return "";
   const WhatIfReport& what_if = report.what_if();
-  std::string out;
-  if (!what_if.edits().empty()) {
-    const double before = what_if.length_us_before(), after = what_if.length_us_after();
-    absl::StrAppendFormat(
-        &out, "\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s; events changed: %s\n\n", after,
-        before, before == 0 ? 0 : 100 * (after - before) / before,
-        report.begin_us() > report.window_start_us() ? ", without what was before the steps" : "",
-        WithThousands(what_if.changed_events()));
-    absl::StrAppend(&out, EditTable(what_if), "\n", ComparisonTable(what_if));
-  }
-  if (what_if.suggestions_considered() > 0 || what_if.edits().empty()) {
-    absl::StrAppend(&out, "\n", SuggestionTable(what_if));
-  }
-  return out;
+  const double before = what_if.length_us_before(), after = what_if.length_us_after();
+  return absl::StrCat(
+      absl::StrFormat(
+          "\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s; events changed: %s\n\n", after,
+          before, before == 0 ? 0 : 100 * (after - before) / before,
+          report.begin_us() > report.window_start_us() ? ", without what was before the steps" : "",
+          WithThousands(what_if.changed_events())),
+      EditTable(what_if), "\n", ComparisonTable(what_if));
 }
 
 }  // namespace
@@ -431,7 +364,6 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   report.set_length_us(Micros(length_ps));
   report.set_before_step_us(Micros(breakdown.Of(BoundBy::kBeforeStep)));
   ReportBreakdown(breakdown, length_ps, source.without_gpus, &report);
-  if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, length_ps, &report);
   ReportEvents(graph, breakdown.shares, length_ps, source.without_gpus, &report);
   const Blame blame = FindBlame(graph);
   ReportSteps(graph, path, steps, blame, source.without_gpus, &report);
@@ -459,21 +391,6 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
   *what_if->mutable_breakdown_before() = measured.breakdown();
   *what_if->mutable_breakdown_after() = report->breakdown();
   what_if->set_changed_events(result.changed_events);
-}
-
-void AddSuggestions(const WhatIfGraph& edited, const ReorderSuggestions& found,
-                    PathReport* report) {
-  WhatIfReport* what_if = report->mutable_what_if();
-  what_if->set_suggestions_considered(found.candidates);
-  what_if->set_suggestions_tried(found.tried);
-  for (const ReorderSuggestion& suggestion : found.suggestions) {
-    ReorderReport* order = what_if->add_suggestions();
-    order->set_edits(suggestion.edits);
-    order->set_moved(std::string(edited.graph.EventName(suggestion.moved.front())));
-    order->set_before(std::string(edited.graph.EventName(suggestion.target)));
-    order->set_moved_events(static_cast<int64_t>(suggestion.moved.size()));
-    order->set_gain_us(Micros(suggestion.gain_ps));
-  }
 }
 
 std::string FormatPathReport(const PathReport& report) {

@@ -10,7 +10,6 @@
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/what_if/reorder_suggestions.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
 
@@ -26,8 +25,6 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
 // Puts the comparison with the measured path into the report of the edited one.
 void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
                const PathReport& measured, PathReport* report);
-
-void AddSuggestions(const WhatIfGraph& edited, const ReorderSuggestions& found, PathReport* report);
 
 // Returns the report as text for people.
 std::string FormatPathReport(const PathReport& report);

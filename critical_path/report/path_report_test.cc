@@ -129,13 +129,12 @@ TEST(PathReportTest, RunsOnProcessorsSayNothingOfGpus) {
   EXPECT_THAT(PathCsv(source, graph, *FindLongestPath(graph)), Not(HasSubstr("gpu_")));
 }
 
-// Two ranks meet in each of five steps; rank 1 sleeps in step 2, and the transfer of step 3 takes
-// ten times as long as the others.
-TEST(PathReportTest, StepsTellWhoWasLateAndWhatIsUnusual) {
+// Two ranks meet in each of five steps; rank 1 sleeps in step 2.
+TEST(PathReportTest, StepsTellWhoWasLate) {
   JobMaker maker(2);
   int64_t at = 0;
   for (int64_t step = 0; step < 5; ++step) {
-    const int64_t slept = step == 2 ? 50 : 0, transfer = step == 3 ? 100 : 10;
+    const int64_t slept = step == 2 ? 50 : 0, transfer = 10;
     maker.Add(0, "mm", at, at + 20);
     const auto a =
         maker.Add(0, "all-reduce", at + 20, at + 20 + slept + transfer, BoundBy::kGpuCommunication);
@@ -162,8 +161,6 @@ TEST(PathReportTest, StepsTellWhoWasLateAndWhatIsUnusual) {
   EXPECT_EQ(report.steps(2).op(), "host_gap");
   EXPECT_EQ(report.steps(2).after(), "all-reduce");
   EXPECT_THAT(FormatPathReport(report), HasSubstr("host_gap between all-reduce and all-reduce"));
-  ASSERT_EQ(report.notes_size(), 1);
-  EXPECT_THAT(report.notes(0), AllOf(HasSubstr("all-reduce on rank"), HasSubstr("in step 3")));
 }
 
 // Rank 0 begins its step 1 ns later than rank 1.

@@ -14,7 +14,6 @@
 namespace meridian {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -65,25 +64,6 @@ gpu_compute_bound             100.000    50.000    -50.000
 gpu_kernel_launch_overhead     15.000     5.000    -10.000
 length                        120.000    60.000    -60.000
 )"));
-}
-
-TEST(WhatIfReportTest, ListsSuggestions) {
-  PathReport report = Report("scale all 1");
-  const MeasuredGraph measured = Step();
-  const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
-  ReorderSuggestions found;
-  found.candidates = found.tried = 3;
-  AddSuggestions(edited, found, &report);
-  EXPECT_THAT(FormatPathReport(report),
-              HasSubstr("no other order of a stream's work makes it shorter (3 of 3 tried)"));
-  found.suggestions.push_back({{2}, 0, 7'500'000, "move event=2 before event=0"});
-  AddSuggestions(edited, found, &report);
-  EXPECT_EQ(report.what_if().suggestions(0).moved(), "k");
-  EXPECT_EQ(report.what_if().suggestions(0).gain_us(), 7.5);
-  EXPECT_THAT(
-      FormatPathReport(report),
-      AllOf(HasSubstr("if its data allow (3 of 3 tried)"),
-            HasSubstr("7.500  k          1  cudaLaunchKernel  move event=2 before event=0")));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
-#include "critical_path/graph/thread_walk.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/dependencies/thread_turns.h"

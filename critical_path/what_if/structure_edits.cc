@@ -466,11 +466,6 @@ absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>
     if (edited->IsOnDevice(target) || edited->IsOnDevice(event)) continue;
     if (index.Parent(event) != index.Parent(target)) return NotTogether(*edited, event, target);
   }
-  return MoveOnLane(events, target, before, edited);
-}
-
-absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId target, bool before,
-                        WhatIfGraph* edited) {
   const LaneId lane = edited->LaneOf(target);
   const std::vector<InstantId>& order = edited->lane_order[lane];
   Places places;

@@ -47,10 +47,6 @@ absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
 absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>& events,
                         GraphEventId target, bool before, WhatIfGraph* edited);
 
-// The same without a look at what is around the events: for device work.
-absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId target, bool before,
-                        WhatIfGraph* edited);
-
 // Lets device work run beside all other: it leaves its stream for one of its own, unless it has one
 // already, and no device work waits for it but what is selected here, too. It still waits for what
 // it waited for, and calls of the host wait for all they waited for. With `until`, the next event

@@ -17,7 +17,6 @@ SimulatedHosts::SimulatedHosts(std::vector<SimulatedClock> clocks, const PathMod
       model_(model),
       start_ns_(start_ns),
       random_(seed),
-      neighbours_(clocks_.size()),
       outboxes_(clocks_.size()) {
   std::vector<uint32_t> ids;
   for (size_t i = 0; i < clocks_.size(); ++i) {
@@ -31,7 +30,6 @@ SimulatedHosts::SimulatedHosts(std::vector<SimulatedClock> clocks, const PathMod
     options.all_nodes = ids;
     options.seed = seed;
     for (const size_t j : NeighboursOf(i, clocks_.size(), seed)) {
-      neighbours_[i].push_back(hosts_[j]);
       options.neighbours.push_back(ids[j]);
     }
     nodes_.push_back(std::make_unique<ProbeNode>(
@@ -77,14 +75,15 @@ void SimulatedHosts::Deliver(size_t host, int64_t true_ns) {
 }
 
 absl::Status SimulatedHosts::Run(int64_t duration_ns, const std::string& folder) {
-  std::vector<ProbeWriter> writers;
-  for (size_t i = 0; i < hosts_.size(); ++i) {
-    writers.emplace_back(FileSystem::Posix(), folder, hosts_[i], neighbours_[i],
-                         ProbeNodeOptions().window_ns, RotationOptions());
+  std::vector<RotatingFile> files;
+  for (const ProbeHost& host : hosts_) {
+    files.emplace_back(FileSystem::Posix(), folder, absl::StrCat("probes_node", host.first_node),
+                       "", RotationOptions());
   }
   const auto write = [&](size_t host, const ClockReading& now, bool all) -> absl::Status {
     for (const ProbeWindow& window : nodes_[host]->TakeWindows(now, all)) {
-      RETURN_IF_ERROR(writers[host].Write(window));
+      RETURN_IF_ERROR(
+          files[host].Append(ProbeLines(hosts_[host], window, ProbeNodeOptions().window_ns)));
     }
     return absl::OkStatus();
   };

@@ -60,7 +60,6 @@ class SimulatedHosts {
   std::mt19937_64 random_;
   std::vector<ProbeHost> hosts_;
   // By host.
-  std::vector<std::vector<ProbeHost>> neighbours_;
   std::vector<std::vector<ProbePacket>> outboxes_;
   std::vector<std::unique_ptr<ProbeNode>> nodes_;
   std::priority_queue<Arrival> arrivals_;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// New Chakra traces from given ones, without what they say about a program.
+#ifndef CHAKRA_EXPORT_ET_TOOLS_ET_OBFUSCATOR_H_
+#define CHAKRA_EXPORT_ET_TOOLS_ET_OBFUSCATOR_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
+#include "xla_profiler/base/files/file_system.h"
+
+namespace meridian {
+
+class ChakraObfuscationReport;
+
+// A second after the epoch: 0 would be no start time.
+inline constexpr int64_t kFirstStartNs = 1000000000;
+
+struct EtObfuscatorOptions : EtReaderOptions {
+  // The groups of the traces; written beside the new ones, with the names that these have.
+  CommGroups groups;
+};
+
+// Makes traces that can be given away: a simulation of them gives the same result, and they say
+// nothing else about the program.
+//
+//   kept       ids, types, dependencies and their kinds, durations, and the attributes that
+//              simulators and this project read (sizes, peers, groups, streams, num_ops, ...)
+//   replaced   names, the same ones by the same ones on all ranks; threads by 1, 2, ...; groups whose
+//              name is no number
+//   shifted    start times, so that the first is kFirstStartNs
+//   left out   inputs and outputs, all other attributes, descriptions, metadata, unknown fields
+//
+// Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
+// files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is bad.
+// The report lacks the name of the output.
+absl::StatusOr<ChakraObfuscationReport> ObfuscateEtFiles(FileSystem& file_system,
+                                                         const EtFiles& files,
+                                                         const EtObfuscatorOptions& options,
+                                                         const std::string& output_prefix);
+
+// Returns the report as text for people.
+std::string FormatObfuscationReport(const ChakraObfuscationReport& report);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_ET_TOOLS_ET_OBFUSCATOR_H_
