@@ -248,6 +248,32 @@ double WaitedShare(const RunReport& report) {
   return whole_ms > 0 ? waited_ms / whole_ms : 0;
 }
 
+// Where profiles hold communication alone, nobody recorded what a rank did before it came late:
+// only that the others waited for it. Nothing when no wait is longer than clocks may be off.
+std::optional<Finding> LateToCollectives(const RunReport& report) {
+  const RankWait* last = nullptr;
+  for (const RankWait& rank : report.rank_waits()) {
+    if (last == nullptr || rank.caused_wait_ms() > last->caused_wait_ms()) last = &rank;
+  }
+  double longest_ms = 0;
+  for (const StepWait& wait : report.waiting()) {
+    if (last != nullptr && wait.rank() != last->rank()) {
+      longest_ms = std::max(longest_ms, wait.worst_ms());
+    }
+  }
+  if (last == nullptr || longest_ms <= report.evidence().clock_uncertainty_ms())
+    return std::nullopt;
+  return MakeFinding(
+      "straggler", "unknown", "waiting",
+      absl::StrCat(RankName(report, last->rank()), " keeps others waiting, once for ",
+                   Time(longest_ms), "; why it is late is not known."),
+      absl::StrCat("It comes last to ", last->last(), " of ", last->collectives(),
+                   " collectives, for which the others wait ", Time(last->caused_wait_ms()),
+                   " in all. The profiles hold communication alone: what it did meanwhile, nobody "
+                   "recorded."),
+      RestsOn(report));
+}
+
 std::optional<Finding> StragglerFinding(const RunReport& report) {
   const Evidence& evidence = report.evidence();
   if (report.run().ranks() < 2 && evidence.job_ranks() < 2) return std::nullopt;
@@ -289,6 +315,10 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   // A step in which it hardly matters is none that anybody is late in.
   for (const auto& [step, part] : leaders) {
     if (part->share() >= kNotableShare) ranks[part->rank()].led.insert(step);
+  }
+  if (evidence.communication_only() && ranks.empty()) {
+    std::optional<Finding> late = LateToCollectives(report);
+    if (late.has_value()) return late;
   }
   const double whole_ms = WholeMs(report);
   const auto late = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {

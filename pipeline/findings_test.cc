@@ -295,6 +295,27 @@ TEST(FindingsTest, LogsOfCollectivesAloneSayNothingAboutTheRest) {
   EXPECT_THAT(TextOf(report), HasSubstr("moves data for 50 % of the time"));
 }
 
+TEST(FindingsTest, WhyARankIsLateIsNotKnownFromCommunicationAlone) {
+  RunReport report = TwoHosts();
+  report.clear_blame();
+  report.mutable_evidence()->set_communication_only(true);
+  report.mutable_evidence()->set_clock_uncertainty_ms(0.4);
+  RankWait& last = *report.add_rank_waits();
+  last.set_rank(1);
+  last.set_last(6);
+  last.set_collectives(6);
+  last.set_caused_wait_ms(2.1);
+  StepWait& wait = *report.add_waiting();
+  wait.set_rank(0);
+  wait.set_worst_ms(2);
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  EXPECT_THAT(TextOf(report), HasSubstr("keeps others waiting, once for 2.00 ms; why it is late"));
+  EXPECT_THAT(TextOf(report), Not(HasSubstr("no rank is late")));
+  // Within what the clocks are known nobody is.
+  report.mutable_evidence()->set_clock_uncertainty_ms(3);
+  EXPECT_THAT(TextOf(report), Not(HasSubstr("keeps others waiting")));
+}
+
 TEST(FindingsTest, PeriodsAreNotCalledSteps) {
   RunReport report = TwoHosts();
   report.mutable_run()->set_step_word("period");
