@@ -96,7 +96,7 @@ Finding RunFinding(const RunReport& report) {
                      absl::StrJoin(details, " "));
 }
 
-// Of clocks that are as good as they were measured.
+// The finding about clocks that are as good as they were measured.
 Finding ClocksAgree(const RunReport& report, const std::string& rests_on) {
   const bool is_checked = report.combine().happens_before().checked() > 0;
   const bool is_wide = ClocksMayHide(report);

@@ -58,7 +58,7 @@ std::string OtherSlowLinks(const RunReport& report) {
   return text;
 }
 
-// Of logs of collectives, which show nothing beside them.
+// The finding about logs of collectives, which show nothing beside them.
 Finding OnlyCommunication(const RunReport& report) {
   double transfer_ms = 0;
   for (const CombinedRank& rank : report.combine().ranks()) transfer_ms += rank.transfer_ms();

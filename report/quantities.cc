@@ -27,7 +27,7 @@ std::string Digits(double value) {
 
 std::string DurationText(double ns) {
   for (const auto& [size, unit] : kUnits) {
-    // As it is shown there is one of it.
+    // After rounding there must be at least one of the unit.
     if (std::abs(ns) < size * 0.9995) continue;
     const bool is_whole = size == 1 && ns == std::floor(ns);
     return absl::StrCat(is_whole ? WithThousands(std::llround(ns)) : Digits(ns / size), " ", unit);
