@@ -263,10 +263,10 @@ TEST(CombineTest, TheChainFindsWhoSlept) {
     EXPECT_THAT(part->reason(), HasSubstr("the trace does not show")) << step;
   }
   EXPECT_GT(report.timeline().events().lane_size(), 1000);
-  EXPECT_GT(report.timeline().collectives().members_size(), 10);
+  EXPECT_GT(report.timeline().collectives_size(), 10);
   EXPECT_GT(report.what_if_size(), 3);
-  ASSERT_EQ(report.nodes_size(), 4);
-  EXPECT_GT(report.nodes(1).clock().offset_ms_size(), 10);
+  ASSERT_EQ(report.combine().nodes_size(), 4);
+  EXPECT_GT(report.combine().nodes(1).clock_offset_ns_size(), 10);
   const CommandResult again = Combine(flags);
   ASSERT_EQ(again.exit_code, 0) << again.standard_error;
   EXPECT_EQ(again.standard_output, first.standard_output);

@@ -9,9 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "report/run_report.pb.h"
 
 namespace meridian {
+
+Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::string_view section,
+                    std::string headline, std::string detail, std::string rests_on = "");
 
 // Returns the names of the ranks' hosts.
 std::map<int64_t, std::string> HostsByRank(const RunReport& report);
@@ -28,9 +32,6 @@ void AddFindings(RunReport* report);
 // of steps, the share of communication and what halving it saves, blame and waiting, findings and
 // their evidence. Empty for every report that is right.
 std::vector<std::string> FindContradictions(const RunReport& report);
-
-// What a note begins with that tells of one.
-inline constexpr char kContradiction[] = "this report contradicts itself: ";
 
 // Returns the findings as text for a terminal, one line for each.
 std::string FindingsText(const RunReport& report);

@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "report/run_report.pb.h"
+#include "trace_alignment/combine/combine_report.pb.h"
 
 namespace meridian {
 namespace {
@@ -25,14 +27,14 @@ RunReport TwoHosts() {
   run.set_step_mean_ms(20);
   run.set_events(1000);
   for (int64_t node : {0, 1}) {
-    ReportedNode& described = *report.add_nodes();
+    CombinedNode& described = *report.mutable_combine()->add_nodes();
     described.set_node_id(node);
     described.set_hostname(node == 0 ? "a" : "b");
     described.add_ranks(2 * node);
     described.add_ranks(2 * node + 1);
-    described.set_offset_ms(-47.0 * static_cast<double>(node));
+    described.set_offset_ns(-47'000'000 * node);
   }
-  report.mutable_happens_before()->set_checked(10);
+  report.mutable_combine()->mutable_happens_before()->set_checked(10);
   Evidence& evidence = *report.mutable_evidence();
   evidence.set_job_ranks(4);
   evidence.set_clock_uncertainty_ms(0.15);
@@ -60,7 +62,7 @@ RunReport TwoHosts() {
     PathKind& named = *report.add_path_kinds();
     named.set_kind(kind);
     named.set_label(label);
-    named.set_is_communication(named.kind() == "communication");
+    named.set_role(named.kind() == "communication" ? PathKind::TRANSFER : PathKind::COMPUTATION);
   }
   return report;
 }
@@ -191,7 +193,7 @@ TEST(FindingsTest, WaitingThatIsNobodysDoingIsNotGood) {
   RunReport report = TwoHosts();
   report.mutable_run()->set_wall_ms(40);
   for (int64_t rank = 0; rank < 4; ++rank) {
-    RankWait& wait = *report.add_rank_waits();
+    CombinedRank& wait = *report.mutable_combine()->add_ranks();
     wait.set_rank(rank);
     wait.set_waited_ms(8);
   }
@@ -207,12 +209,12 @@ TEST(FindingsTest, WhatIsLackingComesFirstAndLeavesTheRestUnknown) {
   report.mutable_evidence()->add_missing_ranks(4);
   report.mutable_evidence()->add_missing_ranks(5);
   EXPECT_FALSE(CanCompareRanks(report.evidence()));
-  EXPECT_THAT(TextOf(report), ::testing::StartsWith("No profile has the work of ranks 4, 5 of 6."));
+  EXPECT_THAT(TextOf(report), ::testing::StartsWith("No profile has the work of ranks 4-5 of 6."));
   EXPECT_THAT(TextOf(report), HasSubstr("4 of 6 ranks"));
   EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
   EXPECT_EQ(VerdictOf(report, "network"), "unknown");
   report.mutable_evidence()->clear_missing_ranks();
-  LostEvents& lost = *report.mutable_evidence()->add_lost();
+  CombinedCoverage& lost = *report.mutable_evidence()->add_lost();
   lost.set_rank(1);
   lost.set_collectives(3);
   lost.set_expected(10);
@@ -226,11 +228,11 @@ TEST(FindingsTest, WhatIsLackingComesFirstAndLeavesTheRestUnknown) {
 
 TEST(FindingsTest, ASlowLinkIsNamedWithWhatItCosts) {
   RunReport report = TwoHosts();
-  report.set_link_ranks(4);
+  report.mutable_combine()->set_link_ranks(4);
   EXPECT_EQ(VerdictOf(report, "links"), "unknown");
-  report.set_link_ranks_compared(4);
+  report.mutable_combine()->set_link_ranks_compared(4);
   EXPECT_EQ(VerdictOf(report, "links"), "good");
-  ReportedLink& link = *report.add_slow_links();
+  CombinedLink& link = *report.add_slow_links();
   link.set_rank(2);
   link.set_times_slower(2.5);
   link.set_cost_ms(7);
@@ -247,14 +249,14 @@ TEST(FindingsTest, ASlowLinkIsNamedWithWhatItCosts) {
 
 TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
   RunReport report = TwoHosts();
-  report.mutable_happens_before()->set_violations_before(7);
+  report.mutable_combine()->mutable_happens_before()->set_violations_before(7);
   EXPECT_THAT(TextOf(report),
               HasSubstr("Clocks were up to 47.0 ms off and are now known within 150"));
   EXPECT_THAT(TextOf(report), HasSubstr("7 of 10 collectives ended before they began"));
-  report.mutable_happens_before()->set_violations_after(1);
+  report.mutable_combine()->mutable_happens_before()->set_violations_after(1);
   EXPECT_THAT(TextOf(report), HasSubstr("Clocks contradict 1 of 10 collectives."));
   report = TwoHosts();
-  report.mutable_nodes(1)->set_offset_ms(0.1);
+  report.mutable_combine()->mutable_nodes(1)->set_offset_ns(100'000);
   EXPECT_THAT(TextOf(report), HasSubstr("Clocks agree"));
   EXPECT_EQ(VerdictOf(report, "clocks"), "good");
   // Known within a quarter of a step they do not tell who is late.
@@ -289,7 +291,7 @@ TEST(FindingsTest, LogsOfCollectivesAloneSayNothingAboutTheRest) {
   report.clear_path();
   report.mutable_run()->set_wall_ms(40);
   report.mutable_evidence()->set_communication_only(true);
-  RankWait& wait = *report.add_rank_waits();
+  CombinedRank& wait = *report.mutable_combine()->add_ranks();
   wait.set_transfer_ms(20);
   EXPECT_EQ(VerdictOf(report, "network"), "unknown");
   EXPECT_THAT(TextOf(report), HasSubstr("moves data for 50 % of the time"));
@@ -300,12 +302,12 @@ TEST(FindingsTest, WhyARankIsLateIsNotKnownFromCommunicationAlone) {
   report.clear_blame();
   report.mutable_evidence()->set_communication_only(true);
   report.mutable_evidence()->set_clock_uncertainty_ms(0.4);
-  RankWait& last = *report.add_rank_waits();
+  CombinedRank& last = *report.mutable_combine()->add_ranks();
   last.set_rank(1);
   last.set_last(6);
   last.set_collectives(6);
   last.set_caused_wait_ms(2.1);
-  StepWait& wait = *report.add_waiting();
+  CombinedStep& wait = *report.mutable_combine()->add_step_waits();
   wait.set_rank(0);
   wait.set_worst_ms(2);
   EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");

@@ -14,10 +14,10 @@
 
 namespace meridian {
 
-// Told by what files hold, in the natural order of their names.
+// The traces of a job, told apart by what the files hold, in the natural order of their names.
 struct JobTraces {
   std::vector<std::string> xspaces;
-  // Of PyTorch: execution traces, and the profiles of the same run.
+  // Execution traces of PyTorch, and the profiles of the same run.
   std::vector<std::string> host_traces;
   std::vector<std::string> device_traces;
 
@@ -26,7 +26,7 @@ struct JobTraces {
 
 JobTraces SortTraces(FileSystem& file_system, const std::vector<std::string>& paths);
 
-// Of the folders of a run (FindRunFolders).
+// Returns the traces in the folders of a run (FindRunFolders).
 absl::StatusOr<JobTraces> FindJobTraces(FileSystem& file_system, const std::string& run_dir);
 
 struct JobExportOptions {

@@ -14,14 +14,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "critical_path/job/job_analysis.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
+#include "report/quantities.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
 
@@ -33,68 +34,70 @@ using Field = Condition::Field;
 // Replays of larger graphs would take longer than they are worth.
 constexpr size_t kMaxWhatIfEvents = 3000000;
 
-// Kinds of events in the timeline, by their positions.
-enum TimelineKind : int { kComputation, kTransfer, kWait, kCopy, kHostCall, kGap };
-constexpr absl::string_view kTimelineKinds[] = {"computation", "transfer", "wait",
-                                                "copy",        "host",     "gap"};
+// What people call what time is spent on, and how it is coloured.
+struct Look {
+  const char* label;
+  PathKind::Role role;
+};
 
-// What people call what time is spent on.
-absl::string_view LabelOf(BoundBy bound_by) {
+Look LookOf(BoundBy bound_by) {
   switch (bound_by) {
     case BoundBy::kNothing:
-      return "nothing";
+      return {"nothing", PathKind::GAP};
     case BoundBy::kCpu:
-      return "host calls";
+      return {"host calls", PathKind::HOST};
     case BoundBy::kDataLoading:
-      return "loading data";
+      return {"loading data", PathKind::HOST};
     case BoundBy::kGpuCompute:
-      return "computation";
+      return {"computation", PathKind::COMPUTATION};
     case BoundBy::kGpuCommunication:
-      return "communication";
+      return {"communication", PathKind::TRANSFER};
     case BoundBy::kKernelKernelOverhead:
-      return "pauses between kernels";
+      return {"pauses between kernels", PathKind::GAP};
     case BoundBy::kKernelLaunchOverhead:
-      return "launching kernels";
+      return {"launching kernels", PathKind::GAP};
     case BoundBy::kHostGap:
-      return "host, not in the trace";
+      return {"host, not in the trace", PathKind::GAP};
     case BoundBy::kOtherRanks:
-      return "waiting for other ranks";
+      return {"waiting for other ranks", PathKind::WAIT};
     case BoundBy::kNotInTrace:
-      return "device, not in the trace";
+      return {"device, not in the trace", PathKind::GAP};
     case BoundBy::kBeforeStep:
-      return "before the step";
+      return {"before the step", PathKind::GAP};
   }
-  return "";
+  return {"", PathKind::GAP};
 }
 
 // What a rank did longer than the others, in words: so long for one reason, most of it in one op.
 std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
-  const std::string time = absl::StrFormat("%.2f ms", static_cast<double>(time_ps) * kMsPerPs);
+  const std::string time = DurationText(static_cast<double>(time_ps) / kPsPerNs);
   const std::string op = time_ps > row.time_ps ? absl::StrCat("most in ", row.op) : row.op;
   const std::string after = row.after.empty() ? "" : absl::StrCat(", after ", row.after);
-  const std::string parts = time_ps > row.time_ps
-                                ? absl::StrFormat(", the longest part, %.2f ms",
-                                                  static_cast<double>(row.time_ps) * kMsPerPs)
-                                : "";
+  const std::string parts =
+      time_ps > row.time_ps
+          ? absl::StrCat(", the longest part, ",
+                         DurationText(static_cast<double>(row.time_ps) / kPsPerNs))
+          : "";
+  const auto longer = [&](absl::string_view what, absl::string_view than) {
+    return absl::StrCat(what, " ", time, " ", than, " (", op, ")");
+  };
   switch (row.bound_by) {
     case BoundBy::kGpuCompute:
-      return absl::StrCat("it computes ", time, " longer than the others (", op, ")");
+      return longer("it computes", "longer than the others");
     case BoundBy::kCpu:
-      return absl::StrCat("its host's calls take ", time, " longer than those of the others (", op,
-                          ")");
+      return longer("its host's calls take", "longer than those of the others");
     case BoundBy::kDataLoading:
-      return absl::StrCat("it loads data ", time, " longer than the others (", op, ")");
+      return longer("it loads data", "longer than the others");
     case BoundBy::kKernelLaunchOverhead:
-      return absl::StrCat("its kernels start ", time, " later after their launch (", op, ")");
+      return longer("its kernels start", "later after their launch");
     case BoundBy::kKernelKernelOverhead:
-      return absl::StrCat("it pauses ", time, " longer between kernels (", op, ")");
+      return longer("it pauses", "longer between kernels");
+    case BoundBy::kGpuCommunication:
+      return longer("it communicates", "longer");
     case BoundBy::kHostGap:
       return absl::StrCat(
-          "its host does something that the trace does not show (sleeping, input, "
-          "Python) for ",
+          "its host does something that the trace does not show (sleeping, input, Python) for ",
           time, " longer than the others", parts, after);
-    case BoundBy::kGpuCommunication:
-      return absl::StrCat("it communicates ", time, " longer (", op, ")");
     case BoundBy::kNotInTrace:
       return absl::StrCat("its device waits, or is busy, for ", time,
                           " with something that the trace does not show", parts, after);
@@ -104,7 +107,7 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
     case BoundBy::kOtherRanks:
       break;
   }
-  return absl::StrCat("it comes ", time, " later (", op, ")");
+  return longer("it comes", "later");
 }
 
 class GraphDescription {
@@ -216,8 +219,8 @@ class GraphDescription {
     for (BoundBy bound_by : kinds) {
       PathKind& kind = *report_->add_path_kinds();
       kind.set_kind(std::string(BoundByName(bound_by, source_.without_gpus)));
-      kind.set_label(std::string(LabelOf(bound_by)));
-      kind.set_is_communication(bound_by == BoundBy::kGpuCommunication);
+      kind.set_label(LookOf(bound_by).label);
+      kind.set_role(LookOf(bound_by).role);
     }
   }
 
@@ -291,11 +294,11 @@ class GraphDescription {
       Ask(WhatIfPart::RANK_AS_FAST_AS_OTHERS, straggler_,
           absl::StrCat("rank ", *straggler_, " is as fast as the others"), level);
     }
-    for (const SlowRank& slow : options_.slow_ranks) {
-      Ask(WhatIfPart::LINK_AS_FAST_AS_OTHERS, slow.rank,
-          absl::StrCat("the link of rank ", slow.rank, " is as fast as the others'"),
-          ScaleEdit({{Field::kCategory, "communication"}, {Field::kWith, "", nullptr, slow.rank}},
-                    std::llround(static_cast<double>(kFactorOne) / slow.times_slower)));
+    for (const CombinedLink& slow : options_.slow_links) {
+      Ask(WhatIfPart::LINK_AS_FAST_AS_OTHERS, slow.rank(),
+          absl::StrCat("the link of rank ", slow.rank(), " is as fast as the others'"),
+          ScaleEdit({{Field::kCategory, "communication"}, {Field::kWith, "", nullptr, slow.rank()}},
+                    std::llround(static_cast<double>(kFactorOne) / slow.times_slower())));
     }
   }
 
@@ -330,18 +333,17 @@ class GraphDescription {
   std::set<int64_t> ShownSteps(bool* truncated) const {
     std::map<int64_t, size_t> counts;
     for (const GraphEvent& event : graph_.events) ++counts[event.step];
-    std::vector<int64_t> order;
-    for (const auto& [step, count] : counts) order.push_back(step);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return LengthPs(a) > LengthPs(b); });
+    std::vector<std::pair<int64_t, size_t>> order(counts.begin(), counts.end());
+    absl::c_stable_sort(
+        order, [&](const auto& a, const auto& b) { return LengthPs(a.first) > LengthPs(b.first); });
     std::set<int64_t> shown;
     size_t events = 0;
-    for (int64_t step : order) {
-      if (!shown.empty() && events + counts[step] > kMaxTimelineEvents) {
+    for (const auto& [step, count] : order) {
+      if (!shown.empty() && events + count > kMaxTimelineEvents) {
         *truncated = true;
         continue;
       }
-      events += counts[step];
+      events += count;
       shown.insert(step);
     }
     return shown;
@@ -382,16 +384,16 @@ class GraphDescription {
     return true;
   }
 
-  int KindOf(const GraphEvent& event, bool communicates) const {
-    if (communicates) return kTransfer;
-    if (graph_.lanes[event.lane].kind == TrackKind::kHost) return kHostCall;
+  PathKind::Role RoleOfEvent(const GraphEvent& event, bool communicates) const {
+    if (communicates) return PathKind::TRANSFER;
+    if (graph_.lanes[event.lane].kind == TrackKind::kHost) return PathKind::HOST;
     return event.category == EventCategory::kMemcpy || event.category == EventCategory::kMemset
-               ? kCopy
-               : kComputation;
+               ? PathKind::COPY
+               : PathKind::COMPUTATION;
   }
 
-  // Returns the lanes that have events to be shown, those of a rank together, devices first, and
-  // says in the timeline whether events are left out.
+  // Returns the lanes that have events to be shown, those of a rank together, devices first, with the
+  // events by start, and says in the timeline whether events are left out.
   EventsByLane ChooseEvents(Timeline* timeline) const {
     bool truncated = false;
     const std::set<int64_t> shown = ShownSteps(&truncated);
@@ -403,6 +405,11 @@ class GraphDescription {
       lanes[{lane.rank, lane.kind == TrackKind::kHost, event.lane}].push_back(id);
     }
     timeline->set_truncated(LeaveOutShortest(&lanes) || truncated);
+    for (auto& [key, ids] : lanes) {
+      absl::c_stable_sort(ids, [&](GraphEventId a, GraphEventId b) {
+        return graph_.events[a].start_ps < graph_.events[b].start_ps;
+      });
+    }
     return lanes;
   }
 
@@ -415,52 +422,67 @@ class GraphDescription {
                         lane.thread);
   }
 
+  // Where the timeline shows an event that takes part in a collective, and its waiting before; -1
+  // when it did not wait.
+  struct Shown {
+    int event = -1;
+    int wait = -1;
+  };
+
   void DescribeTimeline() {
     Timeline& timeline = *report_->mutable_timeline();
-    for (absl::string_view kind : kTimelineKinds) timeline.add_kinds(std::string(kind));
+    for (int role = PathKind::Role_MIN; role <= PathKind::Role_MAX; ++role) {
+      timeline.add_kinds(
+          absl::AsciiStrToLower(PathKind::Role_Name(static_cast<PathKind::Role>(role))));
+    }
     const std::map<GraphEventId, InstantId> meetings = MeetingsByEvent();
     std::map<LaneId, int> lane_numbers;
-    std::map<GraphEventId, int> positions;
+    std::map<GraphEventId, Shown> shown;
     std::map<NameId, int> names;
-    TimelineEvents& events = *timeline.mutable_events();
-    const auto add = [&](int lane, GraphEventId id, int kind, int64_t start_ps, int64_t end_ps) {
-      const NameId name = graph_.events[id].name;
-      const auto [known, is_new] = names.insert({name, timeline.names_size()});
-      if (is_new) timeline.add_names(std::string(graph_.names.Get(name)));
-      events.add_lane(lane);
-      events.add_name(known->second);
-      events.add_kind(kind);
-      events.add_start_us(Nanoseconds(Us(start_ps)));
-      events.add_duration_us(Nanoseconds(static_cast<double>(end_ps - start_ps) * kUsPerPs));
-    };
-    for (const auto& [key, ids] : ChooseEvents(&timeline)) {
+    for (auto& [key, ids] : ChooseEvents(&timeline)) {
       const Lane& lane = graph_.lanes[std::get<2>(key)];
       const int number = timeline.lanes_size();
       lane_numbers[std::get<2>(key)] = number;
       TimelineLane& described = *timeline.add_lanes();
       described.set_rank(lane.rank);
       described.set_name(LaneName(lane));
-      std::vector<GraphEventId> order = ids;
-      std::stable_sort(order.begin(), order.end(), [&](GraphEventId a, GraphEventId b) {
-        return graph_.events[a].start_ps < graph_.events[b].start_ps;
-      });
-      for (GraphEventId id : order) {
+      for (GraphEventId id : ids) {
         const GraphEvent& event = graph_.events[id];
         const int64_t end_ps = event.start_ps + event.duration_ps;
         const auto meeting = meetings.find(id);
         int64_t start_ps = event.start_ps;
         if (meeting != meetings.end()) {
           const int64_t met_ps = std::clamp(graph_.Time(meeting->second), start_ps, end_ps);
-          if (met_ps > start_ps) add(number, id, kWait, start_ps, met_ps);
+          if (met_ps > start_ps) {
+            shown[id].wait =
+                AddEvent(number, id, PathKind::WAIT, start_ps, met_ps, &names, &timeline);
+          }
           start_ps = met_ps;
         }
-        positions[id] = events.lane_size();
-        add(number, id, KindOf(event, meeting != meetings.end() || communicates_[id]), start_ps,
-            end_ps);
+        const bool communicates = meeting != meetings.end() || communicates_[id];
+        const int position = AddEvent(number, id, RoleOfEvent(event, communicates), start_ps,
+                                      end_ps, &names, &timeline);
+        if (meeting != meetings.end()) shown[id].event = position;
       }
     }
     DescribeTimelinePath(lane_numbers, &timeline);
-    DescribeTimelineCollectives(meetings, positions, &timeline);
+    DescribeTimelineCollectives(meetings, shown, &timeline);
+  }
+
+  // Adds an event, or the part of it that is spent on one role, and returns its position. `names` has
+  // the positions of the names that the timeline has so far.
+  int AddEvent(int lane, GraphEventId id, PathKind::Role role, int64_t start_ps, int64_t end_ps,
+               std::map<NameId, int>* names, Timeline* timeline) const {
+    const NameId name = graph_.events[id].name;
+    const auto [known, is_new] = names->insert({name, timeline->names_size()});
+    if (is_new) timeline->add_names(std::string(graph_.names.Get(name)));
+    TimelineEvents& events = *timeline->mutable_events();
+    events.add_lane(lane);
+    events.add_name(known->second);
+    events.add_kind(role);
+    events.add_start_us(Nanoseconds(Us(start_ps)));
+    events.add_duration_us(Nanoseconds(static_cast<double>(end_ps - start_ps) * kUsPerPs));
+    return events.lane_size() - 1;
   }
 
   void DescribeTimelinePath(const std::map<LaneId, int>& lane_numbers, Timeline* timeline) const {
@@ -476,27 +498,24 @@ class GraphDescription {
       path.add_lane(lane);
       path.add_start_us(Us(graph_.Time(edge.from)));
       path.add_end_us(Us(graph_.Time(edge.to)));
-      path.add_kind(edge.bound_by == BoundBy::kGpuCommunication ? kTransfer
-                    : edge.bound_by == BoundBy::kGpuCompute     ? kComputation
-                    : edge.bound_by == BoundBy::kCpu            ? kHostCall
-                                                                : kGap);
     }
   }
 
   void DescribeTimelineCollectives(const std::map<GraphEventId, InstantId>& meetings,
-                                   const std::map<GraphEventId, int>& positions,
+                                   const std::map<GraphEventId, Shown>& shown,
                                    Timeline* timeline) const {
-    std::map<InstantId, std::vector<int>> members;
+    std::map<InstantId, TimelineCollective> collectives;
     for (const auto& [event, instant] : meetings) {
-      const auto position = positions.find(event);
-      if (position != positions.end()) members[instant].push_back(position->second);
+      const auto found = shown.find(event);
+      if (found == shown.end()) continue;
+      collectives[instant].add_events(found->second.event);
+      collectives[instant].add_waits(found->second.wait);
     }
-    TimelineCollectives& collectives = *timeline->mutable_collectives();
     for (const GraphMeeting& meeting : graph_.meetings) {
-      const auto found = members.find(meeting.instant);
-      if (found == members.end() || found->second.size() < 2) continue;
-      collectives.add_name(std::string(graph_.names.Get(meeting.name)));
-      collectives.add_members()->mutable_events()->Add(found->second.begin(), found->second.end());
+      TimelineCollective& found = collectives[meeting.instant];
+      if (found.events_size() < 2) continue;
+      found.set_name(std::string(graph_.names.Get(meeting.name)));
+      *timeline->add_collectives() = std::move(found);
     }
   }
 
@@ -504,11 +523,11 @@ class GraphDescription {
   const GraphSource& source_;
   const PathStageOptions& options_;
   RunReport* const report_;
-  // By event: whether time of communication is booked on it.
+  // Whether time of communication is booked on an event, by the event's id.
   std::vector<bool> communicates_;
   CriticalPath path_;
   StepTimes steps_;
-  // By the steps' numbers: their lengths.
+  // Lengths of the steps, by their numbers.
   absl::flat_hash_map<int64_t, int64_t> lengths_ps_;
   // The rank that others waited for longest; absent when they waited for none.
   std::optional<int64_t> straggler_;

@@ -14,16 +14,11 @@
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
 #include "report/run_report.pb.h"
+#include "trace_alignment/combine/combine_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
-
-// A rank whose link is slower than others'.
-struct SlowRank {
-  int64_t rank = 0;
-  double times_slower = 1;
-};
 
 struct PathStageOptions {
   InputFileOptions input;
@@ -31,7 +26,7 @@ struct PathStageOptions {
   // is blamed, and nothing is asked what would help.
   bool can_compare_ranks = true;
   // What if their links were as fast as the others' is asked, too.
-  std::vector<SlowRank> slow_ranks;
+  std::vector<CombinedLink> slow_links;
   // Called before each file is read; may be null.
   std::function<void(size_t position)> progress;
 };

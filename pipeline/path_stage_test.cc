@@ -19,7 +19,9 @@ class PathStageTest : public testing::Test {
  protected:
   void SetUp() override {
     PathStageOptions options;
-    options.slow_ranks = {{1, 2.0}};
+    CombinedLink& slow = options.slow_links.emplace_back();
+    slow.set_rank(1);
+    slow.set_times_slower(2);
     ASSERT_OK(
         DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), GraphSource(), options, &report_));
   }
@@ -37,12 +39,22 @@ TEST_F(PathStageTest, ThePathIsTheWholeRun) {
   EXPECT_FALSE(report_.run().has_step_ms());
 }
 
+TEST_F(PathStageTest, CommunicationHasTheRoleOfATransfer) {
+  int transfers = 0;
+  for (const PathKind& kind : report_.path_kinds()) {
+    const bool is_transfer = kind.role() == PathKind::TRANSFER;
+    EXPECT_EQ(is_transfer, kind.label() == "communication") << kind.label();
+    transfers += is_transfer ? 1 : 0;
+  }
+  EXPECT_EQ(transfers, 1);
+}
+
 TEST_F(PathStageTest, WhoWasLateIsBlamedForWhatTookLonger) {
   ASSERT_GT(report_.blame_size(), 0);
   EXPECT_EQ(report_.blame(0).rank(), 1);
   EXPECT_NEAR(report_.blame(0).caused_ms(), 0.1, 1e-6);
   EXPECT_NEAR(report_.blame(0).share(), 0.1 / report_.run().wall_ms(), 1e-6);
-  EXPECT_THAT(report_.blame(0).reason(), HasSubstr("0.09 ms longer"));
+  EXPECT_THAT(report_.blame(0).reason(), HasSubstr("90.0 µs longer"));
 }
 
 TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
@@ -66,8 +78,14 @@ TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
 TEST_F(PathStageTest, TheTimelineTellsWaitingFromTransfer) {
   const Timeline& timeline = report_.timeline();
   EXPECT_FALSE(timeline.truncated());
-  ASSERT_THAT(timeline.collectives().members(), SizeIs(1));
-  ASSERT_THAT(timeline.collectives().members(0).events(), SizeIs(2));
+  ASSERT_THAT(timeline.collectives(), SizeIs(1));
+  const TimelineCollective& members = timeline.collectives(0);
+  ASSERT_THAT(members.events(), SizeIs(2));
+  // Rank 0 comes first and waits, right before its transfer.
+  ASSERT_THAT(members.waits(), SizeIs(2));
+  EXPECT_EQ(members.waits(0), members.events(0) - 1);
+  EXPECT_EQ(timeline.kinds(timeline.events().kind(members.waits(0))), "wait");
+  EXPECT_EQ(members.waits(1), -1);
   double waited_us = 0, transfer_us = 0;
   for (int i = 0; i < timeline.events().lane_size(); ++i) {
     const std::string& kind = timeline.kinds(timeline.events().kind(i));

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "report/run_report.pb.h"
-#include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/run/combine_run.h"
 #include "xla_profiler/base/files/file_system.h"
 
@@ -43,19 +43,13 @@ struct ChainRequest {
   std::string version;
 };
 
-struct ChainResult {
-  RunReport report;
-  CombineReport combined;
-};
-
-// Returns the part of the report that alignment knows, with its findings.
-RunReport AlignmentReport(const CombineReport& combined, const std::string& title);
-
 // The names of the stages, in their order.
-const std::vector<std::string>& ChainStages();
+inline constexpr absl::string_view kChainStages[] = {"align", "chakra", "path", "simulate",
+                                                     "report"};
 
-// Errors are those of alignment, and of the environment.
-absl::StatusOr<ChainResult> RunChain(FileSystem& file_system, const ChainRequest& request);
+// Returns the report as it was written, with the outputs of all stages in its `combine`. Errors are
+// those of alignment, and of the environment: another process that fills the folder is one.
+absl::StatusOr<RunReport> RunChain(FileSystem& file_system, const ChainRequest& request);
 
 }  // namespace meridian
 

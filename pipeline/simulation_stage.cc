@@ -17,6 +17,7 @@
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/transfers.h"
+#include "pipeline/findings.h"
 #include "pipeline/step_simulation.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
@@ -26,7 +27,7 @@
 namespace meridian {
 namespace {
 
-constexpr size_t kMaxSnapshots = 100;
+constexpr int kMaxSnapshots = 100;
 
 // "FullyConnected of 4".
 std::string NetworkText(const Fabric& fabric) {
@@ -35,22 +36,6 @@ std::string NetworkText(const Fabric& fabric) {
     dimensions.push_back(absl::StrCat(BlockShapeName(dimension.shape), " of ", dimension.npus));
   }
   return absl::StrJoin(dimensions, " x ");
-}
-
-void DescribeParameters(const CalibrationReport& calibration, SimulationPart* part) {
-  for (const CalibratedParameter& parameter : calibration.parameters()) {
-    SimulatedParameter& row = *part->add_parameters();
-    row.set_name(parameter.name());
-    row.set_value(parameter.value());
-    if (parameter.has_low()) row.set_low(parameter.low());
-    if (parameter.has_high()) row.set_high(parameter.high());
-    row.set_identified(parameter.identifiable());
-    if (parameter.kept()) {
-      row.set_note("kept as given: the transfers do not tell it");
-    } else if (!parameter.identifiable()) {
-      row.set_note("the transfers do not vouch for it");
-    }
-  }
 }
 
 // Cells of the run itself: those of a sweep are the calibration's own matter.
@@ -63,61 +48,35 @@ void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& 
   }
   std::vector<double> errors;
   for (const CheckedCell& cell : check.cells()) {
-    SimulatedCell& row = *part->add_cells();
-    row.set_kind(cell.kind());
-    row.set_bytes(cell.bytes());
-    row.set_group(cell.group());
-    row.set_measured_us(cell.measured_ns() * kUsPerNs);
-    row.set_simulated_us(cell.simulated_ns() * kUsPerNs);
-    if (cell.has_simulated_low_ns()) row.set_low_us(cell.simulated_low_ns() * kUsPerNs);
-    if (cell.has_simulated_high_ns()) row.set_high_us(cell.simulated_high_ns() * kUsPerNs);
-    row.set_count(cell.repeats());
-    row.set_beside(cell.beside());
-    row.set_held_out(has_sweep);
+    SimulatedCell& described = *part->add_cells();
+    CheckedCell& row = *described.mutable_cell();
+    row = cell;
+    described.set_held_out(has_sweep);
     const auto known = fitted.find({cell.kind(), cell.bytes(), cell.group()});
     if (!has_sweep && known != fitted.end() && known->second->has_held_out_ns()) {
-      row.set_held_out(true);
+      described.set_held_out(true);
       // The interval is about as wide around the one as around the other.
       const double scale =
           cell.simulated_ns() > 0 ? known->second->held_out_ns() / cell.simulated_ns() : 1;
-      row.set_simulated_us(row.simulated_us() * scale);
-      if (row.has_low_us()) row.set_low_us(row.low_us() * scale);
-      if (row.has_high_us()) row.set_high_us(row.high_us() * scale);
+      row.set_simulated_ns(row.simulated_ns() * scale);
+      if (row.has_simulated_low_ns()) row.set_simulated_low_ns(row.simulated_low_ns() * scale);
+      if (row.has_simulated_high_ns()) row.set_simulated_high_ns(row.simulated_high_ns() * scale);
     }
-    if (row.measured_us() > 0) {
-      errors.push_back(std::abs(row.simulated_us() / row.measured_us() - 1));
+    if (row.measured_ns() > 0) {
+      row.set_signed_error(row.simulated_ns() / row.measured_ns() - 1);
+      errors.push_back(std::abs(row.signed_error()));
     }
   }
   if (!errors.empty()) part->set_mean_error(Mean(errors));
 }
 
-void DescribeSimulatedSteps(const SimulationCheckReport& check, SimulationPart* part) {
-  for (const CheckedStep& step : check.steps()) {
-    SimulatedStep& row = *part->add_steps();
-    if (step.has_step()) row.set_step(step.step());
-    row.set_measured_ms(step.measured_ns() * kMsPerNs);
-    row.set_simulated_ms(step.simulated_ns() * kMsPerNs);
-    if (step.has_simulated_low_ns()) row.set_low_ms(step.simulated_low_ns() * kMsPerNs);
-    if (step.has_simulated_high_ns()) row.set_high_ms(step.simulated_high_ns() * kMsPerNs);
-  }
-  if (check.step_summary().n() > 0) part->set_step_error(check.step_summary().mape());
-}
-
 void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part) {
-  std::vector<const CheckedTraffic*> order;
-  for (const CheckedTraffic& snapshot : check.snapshots()) order.push_back(&snapshot);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return a->measured_ns() > b->measured_ns();
+  auto& rows = *part->mutable_snapshots();
+  rows = check.snapshots();
+  std::stable_sort(rows.begin(), rows.end(), [](const CheckedTraffic& a, const CheckedTraffic& b) {
+    return a.measured_ns() > b.measured_ns();
   });
-  if (order.size() > kMaxSnapshots) order.resize(kMaxSnapshots);
-  for (const CheckedTraffic* snapshot : order) {
-    SimulatedSnapshot& row = *part->add_snapshots();
-    row.set_start_ms(static_cast<double>(snapshot->start_ns()) * kMsPerNs);
-    row.set_members(snapshot->members());
-    row.set_collectives(snapshot->collectives());
-    row.set_measured_us(snapshot->measured_ns() * kUsPerNs);
-    row.set_simulated_us(snapshot->simulated_ns() * kUsPerNs);
-  }
+  if (rows.size() > kMaxSnapshots) rows.DeleteSubrange(kMaxSnapshots, rows.size() - kMaxSnapshots);
   if (check.snapshot_summary().n() > 0) part->set_snapshot_error(check.snapshot_summary().mape());
 }
 
@@ -167,12 +126,7 @@ Fabric AtTwiceTheBandwidth(Fabric fabric) {
 }
 
 void AddUnknown(const std::string& headline, const std::string& detail, RunReport* report) {
-  Finding& finding = *report->add_findings();
-  finding.set_topic("simulation");
-  finding.set_verdict("unknown");
-  finding.set_section("simulation");
-  finding.set_headline(headline);
-  finding.set_detail(detail);
+  *report->add_findings() = MakeFinding("simulation", "unknown", "simulation", headline, detail);
 }
 
 // Says why nothing was calibrated; returns the failure if it is the environment's.
@@ -258,9 +212,10 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   SimulationPart& part = *report->mutable_simulation();
   part.set_network(NetworkText(calibration->fabric));
   part.set_calibrated_from(has_sweep ? CalibratedFrom(*sweep) : "the run's own collectives");
-  DescribeParameters(calibration->report, &part);
+  *part.mutable_parameters() = calibration->report.parameters();
   DescribeCells(*check, calibration->report, has_sweep, &part);
-  DescribeSimulatedSteps(*check, &part);
+  *part.mutable_steps() = check->steps();
+  if (check->step_summary().n() > 0) part.set_step_error(check->step_summary().mape());
   DescribeSnapshots(*check, &part);
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);
   for (const std::string& note : check->notes()) part.add_notes(note);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people read them: few digits and a unit.
+// Numbers as people read them: few digits and a unit. The page writes the same texts
+// (report/page/format.js); report/page/testing/quantity_cases.json has cases for both.
 #ifndef REPORT_QUANTITIES_H_
 #define REPORT_QUANTITIES_H_
 
@@ -12,17 +13,8 @@ namespace meridian {
 // "812 ns", "12.3 µs", "-4.57 ms", "86,400 s": three digits at least, rounded to the nearest.
 std::string DurationText(double ns);
 
-// The same with a plus where it is positive: for offsets and corrections.
-std::string SignedDurationText(double ns);
-
-// "512 B", "1.50 KiB", "16.0 MiB".
-std::string BytesText(int64_t bytes);
-
-// "+3.28 ppm".
-std::string PpmText(double ppm);
-
-// "42 %"; "0.4 %" below 1 %. The whole must be positive.
-std::string ShareText(double part, double whole);
+// "42 %"; "7.5 %" below 9.5 %.
+std::string PercentText(double share);
 
 // Runs of numbers in order: "0-3, 8"; each once.
 std::string RangesText(std::vector<int64_t> numbers);

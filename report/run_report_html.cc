@@ -1,20 +1,23 @@
 #include "report/run_report_html.h"
 
-#include <utility>
-#include <vector>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "report/html_text.h"
+#include "google/protobuf/descriptor.h"
 #include "report/page_library.h"
 #include "report/page_script.h"
 #include "report/page_style.h"
 #include "report/page_template.h"
+#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/json/report_json.h"
 
 namespace meridian {
 namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
 
 // Inside of strings, JSON may write these as escapes; outside they do not occur. So no text of a trace
 // ends the element that holds the data.
@@ -26,31 +29,61 @@ std::string ScriptSafe(absl::string_view json) {
                                     {"\u2029", "\\u2029"}});
 }
 
+// Returns how the page reads a field: "text", "number", "flag" or the name of a message; followed by
+// "[]" for a list, or "?" for a message that is undefined when it is absent.
+std::string ShapeOf(const FieldDescriptor& field) {
+  std::string shape = "number";
+  if (field.message_type() != nullptr) {
+    shape = std::string(field.message_type()->name());
+    if (field.has_optional_keyword()) shape.push_back('?');
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING || field.enum_type() != nullptr) {
+    shape = "text";
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    shape = "flag";
+  }
+  return field.is_repeated() ? absl::StrCat(shape, "[]") : shape;
+}
+
+void FindMessages(const Descriptor& message, std::map<std::string, const Descriptor*>* found) {
+  if (!found->insert({std::string(message.name()), &message}).second) return;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const Descriptor* type = message.field(i)->message_type();
+    if (type != nullptr) FindMessages(*type, found);
+  }
+}
+
+// Returns {"RunReport": {"title": "text", "findings": "Finding[]", ...}, "Finding": ...}, of all
+// messages that a report may hold.
+std::string SchemaJson() {
+  std::map<std::string, const Descriptor*> messages;
+  FindMessages(*RunReport::descriptor(), &messages);
+  std::string schema;
+  JsonWriter json(&schema);
+  json.BeginObject();
+  for (const auto& [name, message] : messages) {
+    json.Key(name);
+    json.BeginObject();
+    for (int i = 0; i < message->field_count(); ++i) {
+      json.Key(message->field(i)->name());
+      json.Value(ShapeOf(*message->field(i)));
+    }
+    json.EndObject();
+  }
+  json.EndObject();
+  return schema;
+}
+
 }  // namespace
 
 std::string RunReportHtml(const RunReport& report) {
-  const std::vector<std::pair<absl::string_view, std::string>> parts = {
-      {"style", std::string(kPageStyle)},
-      {"library", std::string(kPageLibrary)},
-      {"script", std::string(kPageScript)},
-      {"data", ScriptSafe(ReportToCompactJson(report))},
-      {"title", HtmlEscape(report.title())},
-      {"script_policy", absl::StrCat(kPageLibraryHash, " ", kPageScriptHash)}};
-  // Cut at the marks of the template, so that marks in what is filled in are text.
-  std::string page;
-  absl::string_view rest = kPageTemplate;
-  while (!rest.empty()) {
-    const size_t open = rest.find("{{"), close = rest.find("}}", open);
-    if (open == absl::string_view::npos || close == absl::string_view::npos) break;
-    absl::StrAppend(&page, rest.substr(0, open));
-    const absl::string_view name = rest.substr(open + 2, close - open - 2);
-    for (const auto& [part, text] : parts) {
-      if (part == name) absl::StrAppend(&page, text);
-    }
-    rest.remove_prefix(close + 2);
-  }
-  absl::StrAppend(&page, rest);
-  return page;
+  // Marks in what is filled in stay text.
+  return absl::StrReplaceAll(
+      kPageTemplate, {{"{{style}}", kPageStyle},
+                      {"{{library}}", kPageLibrary},
+                      {"{{script}}", kPageScript},
+                      {"{{schema}}", SchemaJson()},
+                      {"{{data}}", ScriptSafe(ReportToCompactJson(report))},
+                      {"{{script_policy}}", absl::StrCat(kPageLibraryHash, " ", kPageScriptHash)}});
 }
 
 }  // namespace meridian

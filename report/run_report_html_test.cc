@@ -16,11 +16,21 @@ TEST(RunReportHtmlTest, ThePageIsWhole) {
   RunReport report;
   report.set_title("a <run>");
   const std::string page = RunReportHtml(report);
-  EXPECT_THAT(page, HasSubstr("<title>a &lt;run&gt;</title>"));
+  EXPECT_THAT(page, HasSubstr(R"("title":"a \u003crun\u003e")"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   EXPECT_THAT(page, HasSubstr("script-src 'sha256-"));
   EXPECT_THAT(page, HasSubstr("Chart.js v"));
   EXPECT_THAT(page, Not(HasSubstr("{{")));
+}
+
+// The page reads fields by this; a field that is added to a message is in it.
+TEST(RunReportHtmlTest, TheSchemaIsThatOfTheMessages) {
+  const std::string page = RunReportHtml(RunReport());
+  EXPECT_THAT(page, HasSubstr(R"("ReportedStep":{"step":"number","start_ms":"number",)"));
+  EXPECT_THAT(page, HasSubstr(R"("combine":"CombineReport","steps":"ReportedStep[]")"));
+  EXPECT_THAT(page, HasSubstr(R"("timeline":"Timeline?")"));
+  EXPECT_THAT(page, HasSubstr(R"("PathKind":{"kind":"text","label":"text","role":"text"})"));
+  EXPECT_THAT(page, HasSubstr(R"("matched_by_order":"flag")"));
 }
 
 // What a trace calls things never ends the data, whatever it is.

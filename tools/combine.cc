@@ -1,28 +1,23 @@
 // combine: the profiles of a run's nodes on one clock, in one file, and the whole chain behind that.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #ifdef __linux__
 #include <sys/auxv.h>
 #endif
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "pipeline/align_stage.h"
 #include "pipeline/findings.h"
 #include "pipeline/job_traces.h"
 #include "pipeline/run_chain.h"
@@ -38,7 +33,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
-#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -249,10 +243,9 @@ absl::StatusOr<ChainRequest> ChainFlags() {
                    " --output_dir=", FLAGS_output_dir.value());
   request.force = FLAGS_force.value();
   for (absl::string_view stage : absl::StrSplit(FLAGS_stages.value(), ',', absl::SkipEmpty())) {
-    const std::vector<std::string>& known = ChainStages();
-    if (std::find(known.begin(), known.end(), stage) == known.end()) {
+    if (!absl::c_linear_search(kChainStages, stage)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--stages: '", stage, "' is none of ", absl::StrJoin(known, ", ")));
+          absl::StrCat("--stages: '", stage, "' is none of ", absl::StrJoin(kChainStages, ", ")));
     }
     request.stages.insert(std::string(stage));
   }
@@ -263,8 +256,7 @@ absl::StatusOr<ChainRequest> ChainFlags() {
   if (!FLAGS_sweep.given()) return request;
   ASSIGN_OR_RETURN(request.sweep, ListedProfiles(FLAGS_sweep, "sweep/"));
   for (const std::string& trace : request.combine.files.traces) {
-    if (std::find(request.sweep.begin(), request.sweep.end(), trace) == request.sweep.end())
-      continue;
+    if (!absl::c_linear_search(request.sweep, trace)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--sweep names ", trace,
                      ", a profile of the run itself; without --sweep the run's own "
@@ -279,73 +271,15 @@ bool WantsExample() {
   return arguments.empty() || (arguments.size() == 1 && arguments[0] == "--json");
 }
 
-// Keeps two commands from writing into one folder at once, for as long as the process lives. Leaves no
-// folder behind that nothing was written into, and no file when a signal ends the command.
-class FolderLock {
- public:
-  static absl::StatusOr<FolderLock> Take(const std::string& folder) {
-    const EndingSignalsHeldBack held_back;
-    FolderLock lock;
-    lock.stages_ = absl::StrCat(folder, "/stages");
-    if (!FileSystem::Posix().Kind(folder).ok()) lock.made_ = folder;
-    RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(lock.stages_));
-    do {
-      lock.file_ = open(lock.Path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-    } while (lock.file_ < 0 && errno == EINTR);
-    if (lock.file_ < 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write into ", folder));
-    }
-    const bool is_locked = flock(lock.file_, LOCK_EX | LOCK_NB) == 0;
-    // Whoever held it before may have removed the file meanwhile.
-    struct stat held = {}, named = {};
-    const bool is_there = fstat(lock.file_, &held) == 0 && stat(lock.Path().c_str(), &named) == 0 &&
-                          held.st_ino == named.st_ino;
-    if (is_locked && is_there) {
-      lock.unfinished_ = std::make_unique<const UnfinishedFile>(lock.Path());
-      return lock;
-    }
-    // It is not ours to remove.
-    close(std::exchange(lock.file_, -1));
-    return absl::UnavailableError(absl::StrCat("another combine is writing into ", folder));
-  }
-  FolderLock(FolderLock&& other) noexcept
-      : file_(std::exchange(other.file_, -1)),
-        unfinished_(std::move(other.unfinished_)),
-        stages_(other.stages_),
-        made_(other.made_) {}
-  FolderLock& operator=(FolderLock&&) = delete;
-  ~FolderLock() {
-    if (file_ < 0) return;
-    const EndingSignalsHeldBack held_back;
-    // Before the next command may take a lock of this name.
-    unfinished_.reset();
-    unlink(Path().c_str());
-    close(file_);
-    // Both fail when there is something in them.
-    rmdir(stages_.c_str());
-    if (!made_.empty()) rmdir(made_.c_str());
-  }
-
- private:
-  FolderLock() = default;
-  std::string Path() const { return absl::StrCat(stages_, "/lock"); }
-
-  int file_ = -1;
-  std::unique_ptr<const UnfinishedFile> unfinished_;
-  std::string stages_;
-  // The folder, if it was not there before.
-  std::string made_;
-};
-
 // The answer first, then where to read on.
-std::string FormatChain(const ChainResult& result) {
-  std::string text = FindingsText(result.report);
-  for (const ReportedStage& stage : result.report.stages()) {
+std::string FormatChain(const RunReport& report) {
+  std::string text = FindingsText(report);
+  for (const ReportedStage& stage : report.stages()) {
     if (stage.state() == "failed") {
       absl::StrAppend(&text, "not done: ", stage.name(), ": ", Printable(stage.note()), "\n");
     }
   }
-  for (const CombinedOutput& output : result.combined.outputs()) {
+  for (const CombinedOutput& output : report.combine().outputs()) {
     if (output.kind() == "report") {
       absl::StrAppend(&text, "\nreport: ", Printable(output.path()), "\n");
     }
@@ -353,14 +287,12 @@ std::string FormatChain(const ChainResult& result) {
   return text;
 }
 
-absl::StatusOr<int> CombineWhole(const ChainRequest& given) {
-  ChainRequest request = given;
+absl::StatusOr<int> CombineWhole(ChainRequest request) {
   request.version = std::string(Version());
-  ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(request.output_dir));
-  ASSIGN_OR_RETURN(const ChainResult result, RunChain(FileSystem::Posix(), request));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(result.combined) : FormatChain(result)));
+  ASSIGN_OR_RETURN(const RunReport report, RunChain(FileSystem::Posix(), request));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report.combine()) : FormatChain(report)));
   const bool violated =
-      FLAGS_validate.value() && result.combined.happens_before().violations_after() > 0;
+      FLAGS_validate.value() && report.combine().happens_before().violations_after() > 0;
   return violated ? kExitCheckFailed : kExitDone;
 }
 

@@ -4,12 +4,9 @@
 
 (() => {
   const {element} = report.dom;
-  const kTokens = ['ink', 'soft', 'rule', 'ground', 'panel', 'accent', 'wait', 'wait-line',
-    'transfer', 'computation', 'copy', 'host', 'gap'];
-  // What a kind's name says it is. The order matters: "communication wait" is waiting.
-  const kRoles = [[/wait|skew/i, 'wait'], [/commun|transfer|network/i, 'transfer'],
-    [/gap|idle|overhead|other/i, 'gap'], [/copy|memcpy|input/i, 'copy'],
-    [/comput|kernel|fusion/i, 'computation']];
+  // The roles of run_report.proto's PathKind.
+  const kRoles = ['wait', 'transfer', 'computation', 'copy', 'host', 'gap'];
+  const kTokens = ['ink', 'soft', 'rule', 'ground', 'panel', 'accent', 'wait-line', ...kRoles];
   const kPointStyles = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
   const kSeries = ['transfer', 'wait', 'computation', 'copy', 'host'];
 
@@ -19,12 +16,11 @@
         kTokens.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   }
 
-  const roleOf = (name) => (kRoles.find(([pattern]) => pattern.test(name)) || [0, 'host'])[1];
-
-  // The role of each name and how many names before it have the same role.
-  function looksOf(names) {
+  // How kinds of these roles look: the role, and how many kinds before have the same.
+  function looksOf(roles) {
     const uses = {};
-    return names.map(roleOf).map((role) => {
+    return roles.map((name) => {
+      const role = kRoles.find((known) => known === name.toLowerCase()) ?? 'host';
       uses[role] = (uses[role] ?? -1) + 1;
       return {role, use: uses[role]};
     });
@@ -101,36 +97,33 @@
   }
 
   // Draws the intervals of datasets that carry them: intervals[i] = [low, high] on the value axis.
-  function drawIntervals({ctx, scales: {y}, data}, marksOf) {
-    for (const [at, dataset] of data.datasets.entries()) {
-      if (!dataset.intervals) continue;
-      ctx.save();
-      ctx.strokeStyle = dataset.intervalColour;
-      ctx.lineWidth = 1.5;
-      ctx.beginPath();
-      marksOf(at).forEach(({x}, index) => {
-        const [low, high] = dataset.intervals[index] || [];
-        if (low === undefined || high === undefined) return;
-        const ends = [y.getPixelForValue(low), y.getPixelForValue(high)];
-        ctx.moveTo(x, ends[0]);
-        ctx.lineTo(x, ends[1]);
-        for (const end of ends) {
-          ctx.moveTo(x - 4, end);
-          ctx.lineTo(x + 4, end);
-        }
-      });
-      ctx.stroke();
-      ctx.restore();
-    }
-  }
-
-  // Intervals lie over bars but under points, whose shape they would hide.
+  // They lie over bars but under points, whose shape they would hide.
   const kIntervals = {
     id: 'intervals',
     beforeDatasetsDraw(chart) { if (chart.config.type !== 'bar') this.draw(chart); },
     afterDatasetsDraw(chart) { if (chart.config.type === 'bar') this.draw(chart); },
     draw(chart) {
-      drawIntervals(chart, (at) => chart.isDatasetVisible(at) ? chart.getDatasetMeta(at).data : []);
+      const {ctx, scales: {y}, data} = chart;
+      for (const [at, {intervals, intervalColour}] of data.datasets.entries()) {
+        if (!intervals || !chart.isDatasetVisible(at)) continue;
+        ctx.save();
+        ctx.strokeStyle = intervalColour;
+        ctx.lineWidth = 1.5;
+        ctx.beginPath();
+        chart.getDatasetMeta(at).data.forEach(({x}, index) => {
+          const [low, high] = intervals[index] || [];
+          if (low === undefined || high === undefined) return;
+          const ends = [y.getPixelForValue(low), y.getPixelForValue(high)];
+          ctx.moveTo(x, ends[0]);
+          ctx.lineTo(x, ends[1]);
+          for (const end of ends) {
+            ctx.moveTo(x - 4, end);
+            ctx.lineTo(x + 4, end);
+          }
+        });
+        ctx.stroke();
+        ctx.restore();
+      }
     },
   };
 

@@ -23,9 +23,9 @@
   const missing = (text) => paragraph(text, 'missing');
   const list = (lines) => element('ul', {}, ...lines.map((line) => element('li', {}, line)));
 
-  // What lies in no step has no number.
   // What a run's steps are called: periods, where nothing marks steps.
   const stepWord = () => report.stepWord || 'step';
+  // What lies in no step has no number.
   const stepName = (step) =>
       step === undefined ? `outside of ${stepWord()}s` : `${stepWord()} ${step}`;
 

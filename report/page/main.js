@@ -45,7 +45,8 @@
   function fill(id, data) {
     const section = document.getElementById(id);
     try {
-      report.sections[id](data, section);
+      const lack = report.sections[id](data, section);
+      if (lack) section.append(report.dom.missing(lack));
     } catch (error) {
       console.error(error);
       section.append(report.dom.paragraph(
@@ -55,15 +56,20 @@
 
   const data = report.read(document.getElementById('data').textContent);
   report.stepWord = data.run.step_word;
+  report.hosts = new Map(data.combine.nodes.flatMap(
+      ({ranks, hostname}) => ranks.map((rank) => [rank, hostname])));
   if (data.workload) {
     // A model of calls has runs to compare, but no run of its own.
     const {summary, notes} = report.sections;
     report.sections = {summary, workload: report.workload, notes};
-    report.sectionTitles = [['summary', 'Findings'], ['workload', 'Runs'], ['notes', 'Notes']];
+    report.sectionTitles = [['summary', 'Findings'],
+      ['workload', 'Runs', 'Predicted against measured runs'],
+      ['notes', 'Notes', 'Notes and stages']];
   }
-  for (const section of document.querySelectorAll('main > section')) {
-    if (!Object.hasOwn(report.sections, section.id)) section.remove();
-  }
+  document.querySelector('main').append(
+      ...report.sectionTitles.map(([id, title, heading = title]) =>
+        element('section', {id}, element('h2', {}, heading))));
+  document.title = data.title || document.title;
   report.heading(data, document.getElementById('top'));
   navigation(document.getElementById('sections'));
   for (const id of Object.keys(report.sections)) fill(id, data);

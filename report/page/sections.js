@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections about the run: each function fills its element or says what is missing.
+// The sections about the run: each function fills its element, or returns what is missing.
 'use strict';
 
 (() => {
   const {element, button, paragraph, missing, stepWord} = report.dom;
-  const {format, table, charts, columns: {text, number, whole}} = report;
+  const {format, table, charts, columns: {text, number, whole, times}} = report;
   const kMostClocks = 8;  // So many clock charts are drawn before a button asks for the others.
   const kWords = {good: 'Good', bad: 'Problem', unknown: 'Unknown', info: 'Note'};
-
-  // "0-3, 8": runs of numbers, each once.
-  function ranges(numbers) {
-    const runs = [];
-    for (const value of [...new Set(numbers)].sort((a, b) => a - b)) {
-      const last = runs[runs.length - 1];
-      if (last && value === last[1] + 1) last[1] = value; else runs.push([value, value]);
-    }
-    return runs.map(([low, high]) => low === high ? `${low}` : `${low}-${high}`).join(', ');
-  }
 
   function hostsText(hosts) {
     if (hosts.length <= 4) return hosts.join(', ') || format.kUnknown;
@@ -32,19 +22,15 @@
       ['recorded', run.recorded || format.kUnknown], [`${stepWord()}s`, format.plain(run.steps)],
       [`time per ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
       ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)]];
-    if (data.workload) {
-      top.append(element('h1', {}, title));
-      return;
-    }
-    top.append(element('h1', {}, title || 'A run without a name'),
-        element('ul', {class: 'facts'}, ...facts.map(
-            ([name, value]) => element('li', {}, `${name} `, element('b', {}, value)))));
+    top.append(element('h1', {}, title || 'A run without a name'));
+    if (data.workload) return;
+    top.append(element('ul', {class: 'facts'}, ...facts.map(
+        ([name, value]) => element('li', {}, `${name} `, element('b', {}, value)))));
     if (created) top.append(paragraph(`Report made ${created}.`, 'soft'));
   }
 
   function summary({findings}, section) {
-    section.append(element('h2', {}, 'Findings'));
-    if (!findings.length) section.append(missing('The data holds no findings about this run.'));
+    if (!findings.length) return 'The data holds no findings about this run.';
     for (const {verdict, headline, detail, rests_on: basis, section: proof} of findings) {
       const name = Object.hasOwn(kWords, verdict) ? verdict : 'info';
       const target = report.sectionTitles.find(([id]) => id === proof);
@@ -63,11 +49,7 @@
   }
 
   function timeline({timeline: data, steps}, section) {
-    section.append(element('h2', {}, 'Timeline'));
-    if (!data || !data.lanes.length || !data.events.lane.length) {
-      section.append(missing('The data holds no timeline of events.'));
-      return;
-    }
+    if (!data?.lanes.length || !data.events.lane.length) return 'The data holds no timeline of events.';
     section.append(paragraph('Every rank on the common clock. A strip along the foot of a lane ' +
         'stands for many events too short to draw; its height is how much of the time they fill.'));
     if (data.truncated) {
@@ -77,33 +59,31 @@
   }
 
   const nodeName = (node) => `node ${node.node_id}${node.hostname ? ` (${node.hostname})` : ''}${
-    node.ranks.length ? `, rank ${ranges(node.ranks)}` : ''}`;
+    node.ranks.length ? `, rank ${format.ranges(node.ranks)}` : ''}`;
 
   // Offsets are drawn from the node's own offset, because seconds of offset would hide the
-  // microseconds of drift and uncertainty.
+  // microseconds of drift and uncertainty. The largest uncertainty holds at every moment.
   function clockChart(node) {
-    const {clock} = node;
-    const base = node.offset_ms ?? 0;
-    const largest = [...clock.low_ms, ...clock.high_ms, ...clock.offset_ms].filter(format.isKnown)
-        .reduce((most, value) => Math.max(most, Math.abs(value - base)), 0);
-    const [unit, scale] = largest >= 1 ? ['ms', 1] : ['µs', 1e3];
-    const rows = clock.time_ms.map((time, at) => {
-      const relative = (values) => values[at] === undefined ? undefined : (values[at] - base) * scale;
-      return {time, offset: relative(clock.offset_ms), low: relative(clock.low_ms),
-        high: relative(clock.high_ms)};
-    });
+    const base = node.offset_ns ?? 0;
+    const band = node.uncertainty_max_ns;
+    const offsets = node.clock_offset_ns.map((offset) => offset - base);
+    const largest = offsets.reduce((most, offset) => Math.max(most, Math.abs(offset)), band ?? 0);
+    const [unit, scale] = largest >= 1e6 ? ['ms', 1e-6] : ['µs', 1e-3];
+    const rows = node.clock_at_ms.map((time, at) => ({time, offset: offsets[at] * scale,
+      low: band === undefined ? undefined : (offsets[at] - band) * scale,
+      high: band === undefined ? undefined : (offsets[at] + band) * scale}));
     const points = (name) => rows.map((row) => ({x: row.time, y: row[name] ?? null}));
-    const around = `around ${format.milliseconds(base)}`;
+    const around = `around ${format.nanoseconds(base)}`;
     return charts.figure({title: `${nodeName(node)}: ${around}`, height: () => 200,
       label: () => `Line chart of the clock offset of ${nodeName(node)} over the run, ${around}, ` +
-          `with its band of uncertainty of ${format.milliseconds(node.uncertainty_ms)}.`,
+          `with its band of uncertainty of ${format.nanoseconds(node.uncertainty_ns)}.`,
       numbers: () => ({caption: `Offset ${around}`, name: 'clock', rows, columns: [
         number('time', 'ms', 'time'), number('offset', unit, 'offset'), number('low', unit, 'low'),
         number('high', unit, 'high')]}),
       config: (palette) => ({type: 'line', data: {datasets: clockLines(palette, points)},
         options: withoutLow(charts.options(palette, {scales: {
           x: charts.axis(palette, {type: 'linear', title: 'time of the run (ms)',
-            min: clock.time_ms[0], max: clock.time_ms[clock.time_ms.length - 1]}),
+            min: node.clock_at_ms[0], max: node.clock_at_ms.at(-1)}),
           y: charts.axis(palette, {title: `offset (${unit})`})}}))})});
   }
 
@@ -122,7 +102,9 @@
   }
 
   function happensBefore(check) {
-    if (!check) return 'It is not known whether the common clock keeps causes before effects.';
+    if (check.checked === undefined) {
+      return 'It is not known whether the common clock keeps causes before effects.';
+    }
     const where = check.checked_on ? ` in the ${check.checked_on}` : '';
     const after = check.violations_after === 0 ? 'none does' :
         `${format.fixed(check.violations_after, 0)} still do`;
@@ -134,23 +116,21 @@
   }
 
   const kClockColumns = [whole('node', '', 'node_id'), text('host', 'hostname'),
-    text('ranks', (node) => ranges(node.ranks), {absent: 'none'}), text('method', 'method'),
-    number('offset', 'ms', 'offset_ms', {digits: 4}),
-    number('uncertainty', '± ms', 'uncertainty_ms', {digits: 4}),
-    number('uncertainty at worst', '± ms', 'uncertainty_max_ms', {digits: 4}),
+    text('ranks', (node) => format.ranges(node.ranks), {absent: 'none'}), text('method', 'method'),
+    number('offset', 'ms', times('offset_ns', 1e-6), {digits: 4}),
+    number('uncertainty', '± ms', times('uncertainty_ns', 1e-6), {digits: 4}),
+    number('uncertainty at worst', '± ms', times('uncertainty_max_ns', 1e-6), {digits: 4}),
     number('drift', 'ppm', 'drift_ppm'),
     number('drift uncertainty', '± ppm', 'drift_uncertainty_ppm'),
-    number('worst correction', 'ms', 'max_correction_ms'), whole('events', '', 'events')];
+    number('worst correction', 'ms', times('max_correction_ns', 1e-6)),
+    whole('events', '', 'events')];
 
-  function clocks({nodes, happens_before: check}, section) {
-    section.append(element('h2', {}, 'Clocks'), paragraph(happensBefore(check)));
-    if (!nodes.length) {
-      section.append(missing('The data holds no nodes, so nothing is known about their clocks.'));
-      return;
-    }
+  function clocks({combine: {nodes, happens_before: check}}, section) {
+    section.append(paragraph(happensBefore(check)));
+    if (!nodes.length) return 'The data holds no nodes, so nothing is known about their clocks.';
     section.append(table({caption: 'Clock of each node against the common clock', name: 'clocks',
       rows: nodes, columns: kClockColumns}));
-    const drawable = nodes.filter((node) => node.clock.offset_ms.some(format.isKnown));
+    const drawable = nodes.filter((node) => node.clock_offset_ns.length);
     if (!drawable.length) section.append(missing('The data holds no clock offsets over time.'));
     const grid = element('div', {class: 'small'});
     const add = (some) => {
@@ -169,14 +149,13 @@
   }
 
   function files({files: rows}, section) {
-    section.append(element('h2', {}, 'Files'));
-    section.append(rows.length ? table({caption: 'Files of this run', name: 'files', rows, columns: [
+    if (!rows.length) return 'The data names no files.';
+    section.append(table({caption: 'Files of this run', name: 'files', rows, columns: [
       text('kind', 'kind'), text('path', 'path', {wrap: true}), whole('size', 'bytes', 'bytes'),
-      text('note', 'note', {wrap: true, absent: ''})]}) : missing('The data names no files.'));
+      text('note', 'note', {wrap: true, absent: ''})]}));
   }
 
   function notes({notes: lines, stages, command, version}, section) {
-    section.append(element('h2', {}, 'Notes and stages'));
     section.append(lines.length ? report.dom.list(lines) : missing('There are no notes.'));
     section.append(stages.length ? table({caption: 'Stages of the analysis', name: 'stages',
       rows: stages, columns: [text('stage', 'name'), text('state', 'state'),
@@ -188,7 +167,10 @@
 
   report.heading = heading;
   report.sections = {summary, timeline, clocks, files, notes};
+  // In the order of the page: id, title and, where it says more, heading.
   report.sectionTitles = [['summary', 'Findings'], ['timeline', 'Timeline'], ['clocks', 'Clocks'],
-    ['waiting', 'Waiting'], ['path', 'Critical path'], ['blame', 'Who is late'],
-    ['what_if', 'What if'], ['simulation', 'Simulation'], ['files', 'Files'], ['notes', 'Notes']];
+    ['waiting', 'Waiting', 'Waiting and transfer'], ['path', 'Critical path'],
+    ['blame', 'Who is late', 'Who makes the others wait'], ['what_if', 'What if'],
+    ['simulation', 'Simulation', 'Simulation of the network'], ['files', 'Files'],
+    ['notes', 'Notes', 'Notes and stages']];
 })();

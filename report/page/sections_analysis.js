@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections about where the time goes: each function fills its element or says what is missing.
+// The sections about where the time goes: each function fills its element, or returns what is
+// missing.
 'use strict';
 
 (() => {
   const {element, paragraph, missing, stepChooser, stepName, stepWord} = report.dom;
-  const {format, table, charts, columns: {text, number, whole}} = report;
+  const {format, table, charts, columns: {text, number, whole, times}} = report;
 
   const total = (rows, name) => rows.reduce((sum, row) => sum + row[name], 0);
 
@@ -65,7 +66,8 @@
         format.milliseconds(total(kinds, 'wait_ms'))}, transfer ${
         format.milliseconds(total(kinds, 'transfer_ms'))} in all.`,
       numbers: () => ({caption: 'Collectives by kind', name: 'kinds', rows: kinds, columns: [
-        text('kind', 'kind'), whole('instances', '', 'instances'), whole('size', 'bytes', 'bytes'),
+        text('kind', 'kind'), whole('instances', '', 'instances'),
+        whole('size', 'bytes', 'operand_bytes'),
         number('waiting', 'ms', 'wait_ms'), number('transfer', 'ms', 'transfer_ms')]}),
       config: (palette) => charts.bars(palette, {labels: kinds.map((row) => row.kind), series: [
         {label: 'waiting', role: 'wait', data: kinds.map((row) => row.wait_ms)},
@@ -75,7 +77,7 @@
 
   // Only what is above 0 has a place on logarithmic axes.
   const hasBandwidth = (row) => row.bytes > 0 && row.bus_gb_per_s > 0;
-  const hasTimes = (cell) => cell.measured_us > 0 && cell.simulated_us > 0;
+  const hasTimes = (cell) => cell.measured_ns > 0 && cell.simulated_ns > 0;
 
   function bandwidthChart(transfers) {
     const drawable = transfers.filter(hasBandwidth);
@@ -85,7 +87,7 @@
           `highest bus bandwidth is ${format.rate(best)}.`,
       numbers: () => ({caption: 'Transfers by kind and size', name: 'transfers', rows: transfers,
         columns: [text('kind', 'kind'), whole('size', 'bytes', 'bytes'), whole('ranks', '', 'ranks'),
-          whole('count', '', 'count'), number('median transfer', 'ms', 'median_ms'),
+          whole('count', '', 'count'), number('median transfer', 'ms', 'transfer_ms'),
           number('wait', 'ms', 'wait_ms'), number('bus bandwidth', 'GB/s', 'bus_gb_per_s')]}),
       config: (palette) => charts.scatter(palette, {
         x: {title: 'size', log: 4, text: format.bytes},
@@ -94,7 +96,7 @@
           data: rows.map((row) => ({x: row.bytes, y: row.bus_gb_per_s}))}))})}).element;
   }
 
-  const kRankColumns = [whole('rank', '', 'rank'), text('host', 'hostname'),
+  const kRankColumns = [whole('rank', '', 'rank'), text('host', ({rank}) => report.hosts.get(rank)),
     whole('last', 'collectives', 'last'), whole('of', 'collectives', 'collectives'),
     number('made others wait', 'ms', 'caused_wait_ms', {bar: true}),
     number('waited', 'ms', 'waited_ms'), number('transfer', 'ms', 'transfer_ms')];
@@ -103,13 +105,13 @@
     number('transfer', 'ms', 'transfer_ms'), text('longest wait in', 'worst_op', {absent: 'none'}),
     number('of it', 'ms', 'worst_ms')];
 
-  function waiting({waiting: rows, kinds, transfers, rank_waits: waits}, section) {
-    section.append(element('h2', {}, 'Waiting and transfer'));
+  function waiting({combine: {step_waits: waits, kinds, transfers, ranks}}, section) {
+    const rows = waits.map((row) => ({...row, wall_ms: row.end_ms - row.start_ms}));
     section.append(rows.length ? waitingChart(rows) :
       missing('The data holds no waiting times of ranks and steps.'));
-    if (waits.length) {
+    if (ranks.length) {
       section.append(table({caption: 'Who is last in collectives, and who waits', name: 'ranks',
-        rows: waits, columns: kRankColumns}));
+        rows: ranks, columns: kRankColumns}));
     }
     const pair = element('div', {class: 'pair'});
     if (kinds.length) pair.append(kindsChart(kinds));
@@ -121,12 +123,9 @@
           columns: kWaitingColumns})));
   }
 
-  function pathKinds({path, path_kinds: labels}) {
-    const kinds = [...new Set(path.map((row) => row.kind))];
-    const names = kinds.map((kind) => labels.find((one) => one.kind === kind)?.label ||
-        kind.replaceAll('_', ' ') || 'without a name');
-    const looks = charts.looksOf(kinds.map((kind, at) => `${kind} ${names[at]}`));
-    return kinds.map((kind, at) => ({kind, label: names[at].slice(0, 40), ...looks[at]}));
+  function pathKinds(kinds) {
+    const looks = charts.looksOf(kinds.map(({role}) => role));
+    return kinds.map(({kind, label}, at) => ({kind, label: label.slice(0, 40), ...looks[at]}));
   }
 
   // The time of the path by the values of a field: {value, all, of: time by kind}.
@@ -136,19 +135,15 @@
   }
 
   function path(data, section) {
-    section.append(element('h2', {}, 'Critical path'));
-    if (!data.path.length) {
-      section.append(missing('The data holds no critical path.'));
-      return;
-    }
-    const kinds = pathKinds(data);
+    if (!data.path.length) return 'The data holds no critical path.';
+    const kinds = pathKinds(data.path_kinds);
     const all = total(data.path, 'ms');
     const share = (ms) => all > 0 ? ms / all : undefined;
     const steps = pathBy(data.path.filter(({step}) => step !== undefined), 'step');
     const kindColumns = kinds.map(
         ({kind, label}) => number(label, 'ms', (row) => row.of.get(kind) ?? 0));
     const shares = pathBy(data.path, 'kind').map(({value, all: ms}) =>
-      `${kinds.find(({kind}) => kind === value).label} ${format.percent(share(ms))}`);
+      `${kinds.find(({kind}) => kind === value)?.label ?? value} ${format.percent(share(ms))}`);
     section.append(
         paragraph('The chain of events that sets how long a step takes: where its time goes, and ' +
             'on which rank it lies.'),
@@ -168,21 +163,16 @@
   }
 
   function blame({blame: rows}, section) {
-    section.append(element('h2', {}, 'Who makes the others wait'));
-    section.append(rows.length ? table({caption: 'Delay that a rank causes, by step', name: 'blame',
+    if (!rows.length) return 'The data names no rank that makes the others wait.';
+    section.append(table({caption: 'Delay that a rank causes, by step', name: 'blame',
       rows, columns: [whole('step', '', 'step'), whole('rank', '', 'rank'), text('host', 'hostname'),
         number('delay caused', 'ms', 'caused_ms', {bar: true}),
-        number('of the step', '%', (row) => 100 * row.share, {digits: 1}),
-        text('operation', 'op', {wrap: true}), text('reason', 'reason', {wrap: true})]}) :
-      missing('The data names no rank that makes the others wait.'));
+        number('of the step', '%', times('share', 100), {digits: 1}),
+        text('operation', 'op', {wrap: true}), text('reason', 'reason', {wrap: true})]}));
   }
 
   function whatIf({what_if: rows, run}, section) {
-    section.append(element('h2', {}, 'What if'));
-    if (!rows.length) {
-      section.append(missing('The data holds no estimates of what a change would save.'));
-      return;
-    }
+    if (!rows.length) return 'The data holds no estimates of what a change would save.';
     const article = stepWord() === 'execution' ? 'An' : 'A';
     const now = run.step_mean_ms === undefined ?
         `The run takes ${format.milliseconds(run.wall_ms)} now.` :
@@ -195,13 +185,14 @@
       number('high', 'ms', 'high_ms')]}));
   }
 
-  const cellError = (cell) => cell.measured_us > 0 ?
-      100 * (cell.simulated_us / cell.measured_us - 1) : undefined;
+  const microseconds = (title, name) => number(title, 'µs', times(name, 1e-3));
+  const milliseconds = (title, name) => number(title, 'ms', times(name, 1e-6));
+  const error = number('error', '%', times('signed_error', 100), {digits: 1});
   const kCellColumns = [text('kind', 'kind'), whole('size', 'bytes', 'bytes'),
-    text('group', 'group', {absent: 'all'}), number('measured', 'µs', 'measured_us'),
-    number('simulated', 'µs', 'simulated_us'), number('low', 'µs', 'low_us'),
-    number('high', 'µs', 'high_us'), number('error', '%', cellError, {digits: 1}),
-    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'count'),
+    text('group', 'group', {absent: 'all'}), microseconds('measured', 'measured_ns'),
+    microseconds('simulated', 'simulated_ns'), microseconds('low', 'simulated_low_ns'),
+    microseconds('high', 'simulated_high_ns'), error,
+    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'repeats'),
     number('others beside it', 'collectives', 'beside', {digits: 1})];
 
   const kSimulated = {title: 'Measured against simulated time of collectives',
@@ -210,14 +201,14 @@
   // A scatter of measured and predicted times, those of one group marked otherwise.
   function cellsChart(cells, words) {
     const drawable = cells.filter(hasTimes);
-    const times = drawable.flatMap((cell) => [cell.measured_us, cell.simulated_us]);
-    const [min, max] = [Math.min(...times) * 0.8, Math.max(...times) * 1.25];
+    const ends = drawable.flatMap((cell) => [cell.measured_ns, cell.simulated_ns]);
+    const [min, max] = [Math.min(...ends) * 0.8, Math.max(...ends) * 1.25];
     const groups = grouped(drawable, 'held_out');
     const held = groups.get(true) ?? [];
     const series = (palette, label, rows) => ({label, intervalColour: palette.soft,
-      data: rows.map((cell) => ({x: cell.measured_us, y: cell.simulated_us})),
-      intervals: rows.map((cell) => [cell.low_us, cell.high_us])});
-    const axis = (title) => ({title, log: 10, text: format.microseconds, min, max});
+      data: rows.map((cell) => ({x: cell.measured_ns, y: cell.simulated_ns})),
+      intervals: rows.map((cell) => [cell.simulated_low_ns, cell.simulated_high_ns])});
+    const axis = (title) => ({title, log: 10, text: format.nanoseconds, min, max});
     return charts.figure({title: words.title, height: () => 340,
       label: () => `Scatter of ${format.count(drawable.length, 'cell')}, of which ${
         format.fixed(held.length, 0)} are ${words.other}. On the diagonal both times are equal.`,
@@ -235,28 +226,25 @@
       label: () => `Bars of the measured and the simulated time of ${
         format.count(steps.length, 'step')}, with the interval of the simulation.`,
       numbers: () => ({caption: 'Steps of the simulation', name: 'simulation_steps', rows: steps,
-        columns: [whole('step', '', 'step'), number('measured', 'ms', 'measured_ms'),
-          number('simulated', 'ms', 'simulated_ms'), number('low', 'ms', 'low_ms'),
-          number('high', 'ms', 'high_ms')]}),
+        columns: [whole('step', '', 'step'), milliseconds('measured', 'measured_ns'),
+          milliseconds('simulated', 'simulated_ns'), milliseconds('low', 'simulated_low_ns'),
+          milliseconds('high', 'simulated_high_ns')]}),
       config: (palette) => charts.bars(palette, {labels: steps.map((row) => stepName(row.step)),
-        series: [{label: 'measured', role: 'transfer', data: steps.map((row) => row.measured_ms)},
-          {label: 'simulated', role: 'host', use: 1, data: steps.map((row) => row.simulated_ms),
-            intervals: steps.map((row) => [row.low_ms, row.high_ms]),
-            intervalColour: palette.ink}]})}).element;
+        series: [{label: 'measured', role: 'transfer', data: steps.map(times('measured_ns', 1e-6))},
+          {label: 'simulated', role: 'host', use: 1, data: steps.map(times('simulated_ns', 1e-6)),
+            intervals: steps.map((row) => [times('simulated_low_ns', 1e-6)(row),
+              times('simulated_high_ns', 1e-6)(row)]), intervalColour: palette.ink}]})}).element;
   }
 
   function simulation({simulation: data}, section) {
-    section.append(element('h2', {}, 'Simulation of the network'));
-    if (!data) {
-      section.append(missing('There is no simulation: no network was calibrated for this run.'));
-      return;
-    }
+    if (!data) return 'There is no simulation: no network was calibrated for this run.';
     section.append(paragraph(`Network: ${data.network || format.kUnknown}, calibrated from ${
       data.calibrated_from || format.kUnknown}. Error of the simulated collectives: ${
       format.percent(data.mean_error)} on average. Error of the simulated steps: ${
       format.percent(data.step_error)}.`));
+    const cells = data.cells.map(({cell, held_out: isHeldOut}) => ({...cell, held_out: isHeldOut}));
     const pair = element('div', {class: 'pair'});
-    pair.append(data.cells.some(hasTimes) ? cellsChart(data.cells, kSimulated) :
+    pair.append(cells.some(hasTimes) ? cellsChart(cells, kSimulated) :
       missing('The data holds no simulated collectives with a time.'));
     pair.append(data.steps.length ? simulatedSteps(data.steps) :
       missing('The data holds no simulated steps.'));
@@ -268,46 +256,46 @@
       element('details', {}, element('summary', {}, 'Times with several collectives at once'),
           table({caption: 'Times with several collectives under way, the longest first',
             name: 'snapshots', rows: data.snapshots, columns: [
-              number('start', 'ms', 'start_ms', {digits: 3}), whole('at once', '', 'members'),
-              text('collectives', 'collectives', {wrap: true}),
-              number('measured', 'µs', 'measured_us'), number('simulated', 'µs', 'simulated_us'),
-              number('error', '%', cellError, {digits: 1})]})));
+              number('start', 'ms', times('start_ns', 1e-6), {digits: 3}),
+              whole('at once', '', 'members'), text('collectives', 'collectives', {wrap: true}),
+              microseconds('measured', 'measured_ns'), microseconds('simulated', 'simulated_ns'),
+              error]})));
     }
     if (data.parameters.length) {
       section.append(table({caption: 'Parameters of the network', name: 'parameters',
         rows: data.parameters, columns: [text('parameter', 'name'), number('value', '', 'value'),
           number('low', '', 'low'), number('high', '', 'high'),
-          text('identified', (row) => row.identified ? 'yes' : 'no: the data does not tell it'),
-          text('note', 'note', {wrap: true, absent: ''})]}));
+          text('identified', ({kept, identifiable}) => identifiable ? 'yes' : kept ?
+            'no: kept as given, the transfers do not tell it' :
+            'no: the transfers do not vouch for it', {wrap: true})]}));
     }
     section.append(report.dom.list(data.notes));
   }
 
   const kWorkloadCellColumns = [whole('nodes', '', 'nodes'), number('size', '', 'size'),
-    number('measured', 'ms', 'measured_ms'), number('predicted', 'ms', 'predicted_ms'),
-    number('low', 'ms', 'low_ms'), number('high', 'ms', 'high_ms'),
-    number('error', '%', ({predicted_ms: predicted, measured_ms: measured}) =>
-      measured > 0 ? 100 * (predicted / measured - 1) : undefined, {digits: 1}),
+    number('measured', 'ms', times('measured_us', 1e-3)),
+    number('predicted', 'ms', times('predicted_us', 1e-3)),
+    number('low', 'ms', times('low_us', 1e-3)), number('high', 'ms', times('high_us', 1e-3)),
+    number('error', '%', times('error', 100), {digits: 1}),
     text('extrapolated', (cell) => cell.extrapolated ? 'yes' : 'no')];
 
   // Predicted against measured runs of a model of calls.
   function workload({workload: data}, section) {
-    section.append(element('h2', {}, 'Predicted against measured runs'),
-        paragraph(`Totals are off by ${format.percent(data.mean_error)} in the mean; ${
+    section.append(paragraph(`Totals are off by ${format.percent(data.mean_error)} in the mean; ${
           format.fixed(data.inside, 0)} of ${format.count(data.cells.length, 'run')} lie in their ` +
           'intervals.'),
-        cellsChart(data.cells.map((cell) => ({measured_us: 1000 * cell.measured_ms,
-          simulated_us: 1000 * cell.predicted_ms, low_us: 1000 * cell.low_ms,
-          high_us: 1000 * cell.high_ms, held_out: cell.extrapolated})),
+        cellsChart(data.cells.map((cell) => ({measured_ns: 1e3 * cell.measured_us,
+          simulated_ns: 1e3 * cell.predicted_us, simulated_low_ns: 1e3 * cell.low_us,
+          simulated_high_ns: 1e3 * cell.high_us, held_out: cell.extrapolated})),
         {title: 'Measured against predicted time of runs', predicted: 'predicted',
           fitted: 'within what was measured', other: 'extrapolated',
           numbers: {caption: 'Runs', name: 'workload_runs', rows: data.cells,
             columns: kWorkloadCellColumns}}),
         table({caption: 'Transitions between callsites, the longest first', name: 'transitions',
           rows: data.transitions, columns: [whole('from', '', 'source'),
-            whole('to', '', 'destination'), number('measured', 'ms', 'measured_ms'),
-            number('predicted', 'ms', 'predicted_ms'),
-            number('mean error', '%', (row) => 100 * row.error, {digits: 1})]}));
+            whole('to', '', 'destination'), number('measured', 'ms', times('measured_us', 1e-3)),
+            number('predicted', 'ms', times('predicted_us', 1e-3)),
+            number('mean error', '%', times('error', 100), {digits: 1})]}));
   }
 
   Object.assign(report.sections, {waiting, path, blame, what_if: whatIf, simulation});

@@ -129,7 +129,9 @@
   const text = (title, value, more) => ({title, value: valueOf(value), ...more});
   const number = (title, unit, value, more) => ({...text(title, value, more), unit, number: true});
   const whole = (title, unit, value) => number(title, unit, value, {digits: 0});
+  // The value of a field in another unit.
+  const times = (name, factor) => (row) => row[name] === undefined ? undefined : row[name] * factor;
 
-  report.columns = {text, number, whole};
+  report.columns = {text, number, whole, times};
   report.table = table;
 })();

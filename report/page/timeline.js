@@ -17,11 +17,9 @@
       step ? [`start in step ${step.step}`, format.microseconds(start - step.start_ms * 1e3)] :
         ['start in run', format.microseconds(start)],
       ['duration', format.microseconds(model.duration[position])]];
-    const collective = model.collectiveOf[position];
-    if (collective >= 0) {
-      const bytes = model.collectives.bytes[collective];
-      if (bytes !== undefined) rows.push(['size', format.bytes(bytes)]);
-      rows.push(['this rank waited', format.microseconds(model.waitOf(position))]);
+    if (model.collectiveOf[position] >= 0) {
+      rows.push(['this rank waited',
+        format.microseconds(model.duration[model.waitOf[position]] ?? 0)]);
     }
     return rows;
   }

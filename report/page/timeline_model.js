@@ -26,28 +26,9 @@
     return low;
   }
 
-  // The collective of each event, or -1. A wait right before a member that has its name belongs to
-  // the same collective.
-  function collectiveOfEvents(model, collectives) {
-    const of = new Int32Array(model.count).fill(-1);
-    collectives.members.forEach((members, at) => {
-      for (const position of members) if (position >= 0 && position < model.count) of[position] = at;
-    });
-    for (const {items} of model.lanes) {
-      for (let k = 1; k < items.length; ++k) {
-        const [before, after] = [items[k - 1], items[k]];
-        if (of[before] < 0 && of[after] >= 0 && model.name[before] === model.name[after] &&
-            model.roleOf(before) === 'wait') {
-          of[before] = of[after];
-        }
-      }
-    }
-    return of;
-  }
-
   report.timelineModel = ({lanes, names, kinds, events, path, collectives}) => {
     const count = Math.min(...Object.values(events).map((column) => column.length));
-    const model = {count, names, kinds, collectives, looks: report.charts.looksOf(kinds),
+    const model = {count, names, kinds, looks: report.charts.looksOf(kinds),
       lane: Int32Array.from(events.lane), name: Int32Array.from(events.name),
       kind: Int32Array.from(events.kind), start: Float64Array.from(events.start_us),
       duration: Float64Array.from(events.duration_us, (value) => Math.max(0, value))};
@@ -61,26 +42,26 @@
       ...sortedSpans(positions[at], (position) => model.start[position], end)}));
     model.path = {...path, ...sortedSpans(path.lane.keys(), (at) => path.start_us[at],
         (at) => path.end_us[at])};
-    model.roleOf = (position) => model.looks[model.kind[position]]?.role;
-    model.collectiveOf = collectiveOfEvents(model, collectives);
     model.firstReaching = firstReaching;
     model.nameOf = (position) => names[model.name[position]] ?? '';
     model.kindOf = (position) => kinds[model.kind[position]] ?? '';
 
+    // By event: the collective that it, or the waiting that it shows, belongs to, and the event
+    // that shows how long the rank waited in it; -1 for none. What is no position is not written.
+    model.collectiveOf = new Int32Array(count).fill(-1);
+    model.waitOf = new Int32Array(count).fill(-1);
+    collectives.forEach(({events: members, waits}, at) => members.forEach((member, k) => {
+      const wait = waits[k] < count ? waits[k] : -1;
+      for (const position of [member, wait]) {
+        model.collectiveOf[position] = at;
+        model.waitOf[position] = wait;
+      }
+    }));
     // The members of the event's collective that are drawn; none if it belongs to no collective.
-    model.membersOf = (position) => (collectives.members[model.collectiveOf[position]] ?? [])
+    model.membersOf = (position) => (collectives[model.collectiveOf[position]]?.events ?? [])
         .filter((member) => model.lane[member] in lanes);
-    model.arrivalOf = (position) => arrivalOf(model, position);
-
-    // How long the event's rank waited in the collective for its last member, in µs.
-    model.waitOf = (position) => {
-      const members = model.membersOf(position);
-      const own = members.find((member) => model.lane[member] === model.lane[position]) ?? position;
-      const arrival = arrivalOf(model, own);
-      if (arrival !== own) return model.duration[arrival];
-      const last = members.reduce((latest, one) => Math.max(latest, model.start[one]), -Infinity);
-      return Math.max(0, Math.min(model.duration[own], last - model.start[own]));
-    };
+    // The event whose start is when a member's rank arrived.
+    model.arrivalOf = (member) => model.waitOf[member] < 0 ? member : model.waitOf[member];
 
     // The positions of events that overlap a time range, of all lanes.
     model.within = (from, to) => {
@@ -96,13 +77,4 @@
     };
     return model;
   };
-
-  // The position of the wait drawn right before a member of a collective, or of the member itself:
-  // its start is when the rank arrived.
-  function arrivalOf(model, position) {
-    const items = model.lanes[model.lane[position]]?.items ?? [];
-    const before = items[items.indexOf(position) - 1];
-    return before !== undefined && model.roleOf(before) === 'wait' &&
-        model.collectiveOf[before] === model.collectiveOf[position] ? before : position;
-  }
 })();

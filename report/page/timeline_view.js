@@ -401,14 +401,14 @@
       const split = gutter < 120 ? 34 : 74;
       for (const lane of this.visible) {
         const y = this.yOf(lane) + kLane / 2;
-        const {rank, hostname, name} = lanes[lane];
+        const {rank, name} = lanes[lane];
         const row = lane - lanes.findIndex((other) => other.rank === rank);
         context.font = row === 0 ? '600 12px system-ui, sans-serif' : '11px system-ui, sans-serif';
         context.fillStyle = palette.ink;
         if (row === 0) this.clipText(gutter < 120 ? `r${rank}` : `rank ${rank}`, 6, y, split - 6);
         context.font = '11px system-ui, sans-serif';
         context.fillStyle = palette.soft;
-        const host = hostname || lanes[lane - 1]?.hostname;
+        const host = report.hosts.get(rank);
         if (row === 1 && host && gutter >= 120) this.clipText(host, 6, y, split - 6);
         this.clipText(name, split + 4, y, gutter - split - 8);
       }

@@ -22,6 +22,17 @@
 namespace meridian {
 namespace {
 
+// Returns the bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count; of an
+// all-gather for each byte of its share. 0 for kinds that they do not count.
+double BusFactor(CollectiveKind kind, double ranks) {
+  using Kind = CollectiveKind;
+  if (ranks < 2) return 0;
+  if (kind == Kind::kAllReduce) return 2 * (ranks - 1) / ranks;
+  if (kind == Kind::kAllGather) return ranks - 1;
+  if (kind == Kind::kReduceScatter || kind == Kind::kAllToAll) return (ranks - 1) / ranks;
+  return kind == Kind::kCollectiveBroadcast || kind == Kind::kCollectiveReduce ? 1 : 0;
+}
+
 class WaitingSummary {
  public:
   WaitingSummary(const CollectiveTable& table, const CollectiveRun& run, CombineReport* report)
@@ -87,6 +98,7 @@ class WaitingSummary {
 
   void DescribeTransfers() {
     struct Times {
+      CollectiveKind kind;
       std::vector<double> transfer_ms, wait_ms;
     };
     std::map<std::tuple<std::string, int64_t, int64_t>, Times> cells;
@@ -101,6 +113,7 @@ class WaitingSummary {
       }
       Times& times = cells[{std::string(CollectiveKindName(op.kind)), op.operand_bytes,
                             instance.member_count}];
+      times.kind = op.kind;
       times.transfer_ms.push_back(static_cast<double>(timing->transfer_ps) * kMsPerPs);
       times.wait_ms.push_back(wait_ms / instance.member_count);
     }
@@ -115,6 +128,11 @@ class WaitingSummary {
       cell.set_count(static_cast<int64_t>(times.transfer_ms.size()));
       cell.set_transfer_ms(Median(times.transfer_ms));
       cell.set_wait_ms(Median(times.wait_ms));
+      if (cell.transfer_ms() > 0) {
+        cell.set_bus_gb_per_s(static_cast<double>(bytes) *
+                              BusFactor(times.kind, static_cast<double>(ranks)) /
+                              (cell.transfer_ms() * 1e6));
+      }
     }
   }
 

@@ -157,6 +157,15 @@ def to_timeline(browser):
     browser.frame()
 
 
+def check_quantities(browser):
+    """The page writes numbers as findings do: the cases are those of report/quantities_test.cc."""
+    functions = {"durations_ns": "nanoseconds", "percents": "percent", "ranges": "ranges"}
+    cases = json.loads((HERE / "quantity_cases.json").read_text())
+    wrong = [(name, value, text, shown) for name, function in functions.items() for value, text in cases[name]
+             if (shown := browser.js("return report.format[arguments[0]](arguments[1])", function, value)) != text]
+    CHECK("numbers are written as in findings", not wrong and cases.keys() == functions.keys(), str(wrong))
+
+
 def check_charts(browser):
     marks = browser.js(MARKS, "canvas.chart")
     CHECK("there are charts", len(marks) >= 8, str(len(marks)))
@@ -187,7 +196,7 @@ def check_pointer(browser):
     point = browser.js(POINT, True)
     browser.mouse((point["x"], point["y"]))
     tip = browser.js("return document.querySelector('.tip').textContent")
-    CHECK("hover on a collective shows size and waiting", "this rank waited" + point["duration"] in tip and "iB" in tip, tip)
+    CHECK("hover on a collective shows waiting", "this rank waited" + point["duration"] in tip, tip)
     browser.screenshot("hover", whole=False)
     box = browser.js("const b = document.querySelector('canvas.events').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]")
     middle = (box[0] + box[2] * 0.6, box[1] + box[3] / 2)
@@ -463,7 +472,7 @@ def main():
         browser.scheme("light")
         browser.open("sample")
         CHECK("no console errors", not (log := browser.log()), str(log))
-        for check in (check_page, check_charts, check_pointer, check_pinch, check_keys, check_steps, check_tables, check_colours):
+        for check in (check_page, check_quantities, check_charts, check_pointer, check_pinch, check_keys, check_steps, check_tables, check_colours):
             check(browser)
         CHECK("no console errors after use", not (log := browser.log()), str(log))
         check_overflow(browser, "sample")

@@ -55,13 +55,14 @@ class Timeline:
             transfer = 300 + 500 * (collective % 3) + self.random.random() * 100
             members = []
             for rank in range(self.ranks):
+                wait = None
                 if last - clock[rank] > 0:
-                    self.add(rank, 1, 3 + collective, 2, clock[rank], last - clock[rank])
+                    wait = self.add(rank, 1, 3 + collective, 2, clock[rank], last - clock[rank])
                 else:
                     before = self.path[-1][2] if self.path else 0
                     self.path.append((rank * 3, before, last, 0))
                     self.path.append((rank * 3 + 1, last, last + transfer, 1))
-                members.append(self.add(rank, 1, 3 + collective, 1, last, transfer))
+                members.append((self.add(rank, 1, 3 + collective, 1, last, transfer), wait))
                 clock[rank] = last + transfer
             self.groups.append((collective, members))
 
@@ -71,14 +72,14 @@ class Timeline:
         rows = [self.rows[at] for at in order]
         column = lambda at, digits: [round(row[at], digits) for row in rows]
         return {
-            "lanes": [{"rank": lane // 3, "hostname": host(lane // 3, self.ranks), "name": ("computation", "communication", "host")[lane % 3]}
+            "lanes": [{"rank": lane // 3, "name": ("computation", "communication", "host")[lane % 3]}
                       for lane in range(3 * self.ranks)],
             "names": self.names, "kinds": KINDS,
             "events": {"lane": column(0, 0), "name": column(2, 0), "kind": column(3, 0), "start_us": column(1, 2), "duration_us": column(4, 2)},
             "path": {"lane": [p[0] for p in self.path], "start_us": [round(p[1], 2) for p in self.path],
-                     "end_us": [round(p[2], 2) for p in self.path], "kind": [p[3] for p in self.path]},
-            "collectives": {"name": [self.names[3 + c] for c, _ in self.groups], "bytes": [2 ** (18 + c % 5) for c, _ in self.groups],
-                            "members": [{"events": [place[m] for m in members]} for _, members in self.groups]}}
+                     "end_us": [round(p[2], 2) for p in self.path]},
+            "collectives": [{"name": self.names[3 + c], "events": [place[m] for m, _ in members],
+                             "waits": [place.get(w, -1) for _, w in members]} for c, members in self.groups]}
 
 
 def host(rank, ranks):
@@ -90,9 +91,7 @@ def clock_of(node, wall_ms, rng):
         return {}
     times = [wall_ms * i / 12 for i in range(13)]
     offset = [(-1) ** node * (750.8 * node) + node * 0.004 * t / wall_ms + rng.gauss(0, 0.0004) for t in times]
-    band = [0.002 + 0.002 * abs(i - 6) / 6 for i in range(13)]
-    return {"time_ms": times, "offset_ms": offset, "low_ms": [o - b for o, b in zip(offset, band)],
-            "high_ms": [o + b for o, b in zip(offset, band)]}
+    return {"clock_at_ms": times, "clock_offset_ns": [round(1e6 * o) for o in offset]}
 
 
 def report(ranks, steps, collectives, kernels):
@@ -101,22 +100,24 @@ def report(ranks, steps, collectives, kernels):
     lengths = [s["end_ms"] - s["start_ms"] for s in made.steps]
     wall, step_ms = sum(lengths), sum(lengths) / steps
     nodes = [{"node_id": r, "hostname": host(r, ranks), "trace": "rank%d.xplane.pb" % r, "ranks": [r],
-              "method": "reference" if r == 0 else "offsets and collectives", "offset_ms": 0 if r == 0 else (-1) ** r * 750.8 * r,
-              "uncertainty_ms": 0 if r == 0 else 0.003, "uncertainty_max_ms": 0 if r == 0 else 0.004, "drift_ppm": r * 3.1,
-              "drift_uncertainty_ppm": 0.2 * r, "max_correction_ms": 0.012 * r, "events": len(made.rows) // ranks,
-              "clock": clock_of(r, wall, rng)} for r in range(ranks)]
+              "method": "reference" if r == 0 else "offsets and collectives", "offset_ns": (-1) ** r * 750800000 * r,
+              "uncertainty_ns": 0 if r == 0 else 3000, "uncertainty_max_ns": 0 if r == 0 else 4000, "drift_ppm": r * 3.1,
+              "drift_uncertainty_ppm": 0.2 * r, "max_correction_ns": 12000 * r, "events": len(made.rows) // ranks,
+              **clock_of(r, wall, rng)} for r in range(ranks)]
     if ranks == 4:
-        del nodes[3]["offset_ms"], nodes[3]["uncertainty_ms"], nodes[3]["clock"], nodes[3]["drift_ppm"]
-    waiting = [{"step": s, "rank": r, "wall_ms": lengths[s], "waited_ms": (0.3 if r == 2 else 3.4) + rng.random() * .4,
+        for unknown in ("offset_ns", "uncertainty_ns", "clock_at_ms", "clock_offset_ns", "drift_ppm"):
+            del nodes[3][unknown]
+    waiting = [{"step": s, "rank": r, "start_ms": made.steps[s]["start_ms"], "end_ms": made.steps[s]["end_ms"], "waited_ms": (0.3 if r == 2 else 3.4) + rng.random() * .4,
                 "transfer_ms": lengths[s] * .38, "worst_op": "all-reduce.40", "worst_ms": 0.1 if r == 2 else 2.9}
                for s in range(steps) for r in range(ranks)]
-    path_kinds = [("gpu_compute_bound", "computation", .45), ("gpu_communication_bound", "communication", .38),
-                  ("cpu_bound", "host", .07), ("gpu_kernel_launch_overhead", "launch overhead", .06),
-                  ("gpu_kernel_kernel_overhead", "gaps between kernels", .04)]
+    # Roles are positions in KINDS.
+    path_kinds = [("gpu_compute_bound", "computation", .45, 0), ("gpu_communication_bound", "communication", .38, 1),
+                  ("cpu_bound", "host", .07, 4), ("gpu_kernel_launch_overhead", "launch overhead", .06, 5),
+                  ("gpu_kernel_kernel_overhead", "gaps between kernels", .04, 5)]
     path = [{"step": s, "rank": r, "kind": kind, "ms": lengths[s] * share * part} for s in range(steps)
-            for r, part in ((2, .8), (0, .2)) for kind, _, share in path_kinds]
-    cells = [{"kind": kind, "bytes": size, "group": group, "measured_us": m, "simulated_us": m * rng.uniform(.9, 1.12),
-              "low_us": m * .85, "high_us": m * 1.2, "held_out": rng.random() < .4, "count": 32}
+            for r, part in ((2, .8), (0, .2)) for kind, _, share, _ in path_kinds]
+    cells = [{"cell": {"kind": kind, "bytes": size, "group": group, "measured_ns": 1e3 * m, "simulated_ns": 1e3 * m * rng.uniform(.9, 1.12),
+                       "simulated_low_ns": 1e3 * m * .85, "simulated_high_ns": 1e3 * m * 1.2, "repeats": 32}, "held_out": rng.random() < .4}
              for kind, factor in (("all-reduce", 1.0), ("all-gather", .6), ("reduce-scatter", .7)) for size in (2 ** k for k in range(10, 25, 2))
              for group in ("{0,1}", "{0,1,2,3}") for m in [factor * (22 + size / 3900 * (1 if len(group) < 6 else 1.5))]]
     return {
@@ -132,28 +133,30 @@ def report(ranks, steps, collectives, kernels):
             {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation"},
             {"topic": "evidence", "verdict": "unknown", "headline": "The clock of one node is not known.",
              "detail": "Its trace holds no offsets and no collective with another node.", "section": "clocks"}],
-        "nodes": nodes, "happens_before": {"instances": 288, "checked": 288, "violations_before": 144, "checked_on": "written file"},
-        "steps": made.steps, "waiting": waiting,
-        "kinds": [{"kind": "all-reduce", "instances": 144, "bytes": 1234567890, "wait_ms": 12.0, "transfer_ms": 80.0},
-                  {"kind": "all-gather", "instances": 72, "bytes": 34567890, "wait_ms": 4.0, "transfer_ms": 31.0},
-                  {"kind": "reduce-scatter", "instances": 72, "bytes": 34567890, "wait_ms": 6.5, "transfer_ms": 22.0}],
-        "rank_waits": [{"rank": r, "hostname": host(r, ranks), "last": 240 if r == 2 else 16, "collectives": 288, "caused_wait_ms": 52.1 if r == 2 else 1.3,
-                        "waited_ms": 2.0 if r == 2 else 20.4, "transfer_ms": 120.0} for r in range(ranks)],
-        "transfers": [{"kind": kind, "bytes": size, "ranks": ranks, "count": 24, "median_ms": (25 + size / 3900) / 1e3, "wait_ms": .2,
-                       "bus_gb_per_s": factor * size / (25e3 + size / 3.9)} for kind, factor in (("all-reduce", 1), ("all-gather", .8))
-                      for size in (2 ** k for k in range(12, 25))],
-        "path": path, "path_kinds": [{"kind": kind, "label": label} for kind, label, _ in path_kinds],
+        "combine": {
+            "nodes": nodes, "happens_before": {"instances": 288, "checked": 288, "violations_before": 144, "checked_on": "written file"},
+            "step_waits": waiting,
+            "kinds": [{"kind": "all-reduce", "instances": 144, "operand_bytes": 1234567890, "wait_ms": 12.0, "transfer_ms": 80.0},
+                      {"kind": "all-gather", "instances": 72, "operand_bytes": 34567890, "wait_ms": 4.0, "transfer_ms": 31.0},
+                      {"kind": "reduce-scatter", "instances": 72, "operand_bytes": 34567890, "wait_ms": 6.5, "transfer_ms": 22.0}],
+            "ranks": [{"rank": r, "node_id": r, "last": 240 if r == 2 else 16, "collectives": 288, "caused_wait_ms": 52.1 if r == 2 else 1.3,
+                       "waited_ms": 2.0 if r == 2 else 20.4, "transfer_ms": 120.0} for r in range(ranks)],
+            "transfers": [{"kind": kind, "bytes": size, "ranks": ranks, "count": 24, "transfer_ms": (25 + size / 3900) / 1e3, "wait_ms": .2,
+                           "bus_gb_per_s": factor * size / (25e3 + size / 3.9)} for kind, factor in (("all-reduce", 1), ("all-gather", .8))
+                          for size in (2 ** k for k in range(12, 25))]},
+        "steps": made.steps, "path": path,
+        "path_kinds": [{"kind": kind, "label": label, "role": role} for kind, label, _, role in path_kinds],
         "blame": [{"step": s, "rank": 2, "hostname": host(2, ranks), "caused_ms": 2.9 + rng.random() * .2, "share": .11, "op": "copy.3",
                    "reason": "its input copy takes 3.1 ms, that of the others 0.1 ms"} for s in range(steps) if s != 1],
         "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9, "low_ms": step_ms - 3.3, "high_ms": step_ms - 2.5},
                     {"what": "communication twice as fast", "step_ms": step_ms * .8, "saved_ms": step_ms * .2, "low_ms": step_ms * .75, "high_ms": step_ms * .86},
                     {"what": "no gaps between kernels", "step_ms": step_ms * .95, "saved_ms": step_ms * .05}],
         "simulation": {"network": "ring of 4", "calibrated_from": "sweep_cuda4", "mean_error": .06, "step_error": .05, "cells": cells,
-                       "steps": [{"step": s, "measured_ms": lengths[s], "simulated_ms": lengths[s] * 1.04, "low_ms": lengths[s] * .95,
-                                  "high_ms": lengths[s] * 1.12} for s in range(steps)],
-                       "parameters": [{"name": "bandwidth GB/s", "value": 3.9, "low": 3.7, "high": 4.1, "identified": True},
-                                      {"name": "latency µs", "value": 22.0, "low": 20.5, "high": 23.9, "identified": True},
-                                      {"name": "congestion factor", "value": 1.5, "note": "No two groups were active at once."}],
+                       "steps": [{"step": s, "measured_ns": 1e6 * lengths[s], "simulated_ns": 1e6 * lengths[s] * 1.04, "simulated_low_ns": 1e6 * lengths[s] * .95,
+                                  "simulated_high_ns": 1e6 * lengths[s] * 1.12} for s in range(steps)],
+                       "parameters": [{"name": "bandwidth GB/s", "value": 3.9, "low": 3.7, "high": 4.1, "identifiable": True},
+                                      {"name": "latency µs", "value": 22.0, "low": 20.5, "high": 23.9, "identifiable": True},
+                                      {"name": "congestion factor", "value": 1.5, "kept": True}],
                        "notes": ["The sweep was recorded on an idle machine."]},
         "timeline": made.json(),
         "files": [{"kind": "perfetto", "path": "combined.pftrace", "bytes": 1234567, "note": "open at ui.perfetto.dev"},
@@ -189,7 +192,7 @@ big = report(64, 12, 16, 7)
 print("sample %d events, big %d events" % (len(sample["timeline"]["events"]["lane"]), len(big["timeline"]["events"]["lane"])))
 write("big", big)
 attack = hostile(sample, random.Random(3))
-for node, formula in zip(attack["nodes"], FORMULAS):
+for node, formula in zip(attack["combine"]["nodes"], FORMULAS):
     node["hostname"] = formula
 write("hostile", attack)
 write("empty", {})

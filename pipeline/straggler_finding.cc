@@ -1,0 +1,192 @@
+// Who is late by its own doing: blame beyond what the clocks may be off by.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pipeline/findings_parts.h"
+#include "report/quantities.h"
+
+namespace meridian {
+namespace {
+
+// A rank that is late in this share of the steps, or that others wait for so much of the time, is a
+// problem.
+constexpr double kMostSteps = 0.5;
+constexpr double kLargeShare = 0.05;
+constexpr size_t kMostNamedSteps = 4;
+
+struct LateRank {
+  double caused_ms = 0;
+  // The steps in which it kept the others waiting longest, and notably.
+  std::set<int64_t> led;
+  const BlamePart* worst = nullptr;
+};
+
+struct Lateness {
+  std::map<int64_t, LateRank> ranks;
+  // The longest delay of all; null when nobody is late.
+  const BlamePart* longest = nullptr;
+};
+
+// What clocks may be off by is no lateness.
+Lateness FindLateness(const RunReport& report) {
+  Lateness found;
+  // By step, the rank that kept others waiting longest: rows are sorted by that.
+  std::map<int64_t, const BlamePart*> leaders;
+  for (const BlamePart& part : report.blame()) {
+    // What was outside of the steps is no step's time.
+    if (report.run().has_step_ms() && !part.has_step()) continue;
+    if (part.caused_ms() <= report.evidence().clock_uncertainty_ms()) continue;
+    if (found.longest == nullptr) found.longest = &part;
+    LateRank& rank = found.ranks[part.rank()];
+    rank.caused_ms += part.caused_ms();
+    if (rank.worst == nullptr) rank.worst = &part;
+    if (part.has_step()) leaders.insert({part.step(), &part});
+  }
+  // A step in which it hardly matters is none that anybody is late in.
+  for (const auto& [step, part] : leaders) {
+    if (part->share() >= kNotableShare) found.ranks[part->rank()].led.insert(step);
+  }
+  return found;
+}
+
+// `most` is a sentence about the rank that others wait for most, or empty when they wait for none.
+Finding NobodyIsLate(const RunReport& report, const std::string& most) {
+  if (ClocksMayHide(report)) {
+    const std::string uncertainty = TimeText(report.evidence().clock_uncertainty_ms());
+    const auto steps = static_cast<double>(std::max<int64_t>(1, report.run().steps()));
+    return MakeFinding(
+        "straggler", "unknown", "blame",
+        absl::StrCat("Whether a rank is late by less than ", uncertainty, " is not known."),
+        absl::StrCat("The clocks are known within ", uncertainty, ", and ", UnitText(report),
+                     " takes ", TimeText(WholeMs(report) / steps), InTheMean(report), ". ",
+                     most.empty() ? "By more than that no rank is late."
+                                  : absl::StrCat("What is more than that is little. ", most)),
+        RestsOn(report));
+  }
+  const double waited = WaitedShare(report);
+  if (waited >= kMuchWaiting) {
+    return MakeFinding(
+        "straggler", "info", "waiting",
+        absl::StrCat("Ranks wait for each other for ", PercentText(waited),
+                     " of the time, but none is late by its own doing."),
+        absl::StrCat(report.slow_links_size() > 0
+                         ? "They come from transfers that took longer, or wait for the order of "
+                           "the work."
+                         : "They wait for the order of the work, or come from transfers that "
+                           "ended later for them.",
+                     most.empty() ? "" : " ", most),
+        RestsOn(report));
+  }
+  return MakeFinding(
+      "straggler", Good(report), "blame", "No rank keeps the others waiting for long.",
+      most.empty() ? "Nobody waited for a rank that was late by its own doing." : most,
+      RestsOn(report));
+}
+
+// "in 2 of 6 steps (2, 4)"; few steps are named, and a run without steps has none.
+std::string InWhichSteps(const RunReport& report, const std::set<int64_t>& led) {
+  if (led.empty()) return "";
+  const auto steps = static_cast<size_t>(report.run().steps());
+  return absl::StrCat(" in ", led.size(), " of ", steps, " ", StepWord(report.run()), "s",
+                      led.size() <= kMostNamedSteps && led.size() < steps
+                          ? absl::StrCat(" (", absl::StrJoin(led, ", "), ")")
+                          : "");
+}
+
+Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number) {
+  const LateRank& rank = lateness.ranks.at(number);
+  const double share = rank.caused_ms / WholeMs(report);
+  const auto in_step = [&](const BlamePart& part) {
+    return part.has_step() ? absl::StrCat(" (", StepWord(report.run()), " ", part.step(), ")") : "";
+  };
+  std::string detail = absl::StrCat(Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
+  bool is_bad = static_cast<double>(rank.led.size()) >=
+                    kMostSteps * static_cast<double>(std::max<int64_t>(1, report.run().steps())) ||
+                share >= kLargeShare;
+  // Waiting need not make the run longer.
+  const WhatIfPart* level = FindWhatIf(report, WhatIfPart::RANK_AS_FAST_AS_OTHERS);
+  if (level != nullptr && level->rank() == number) {
+    const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
+    is_bad = is_bad && helps;
+    absl::StrAppend(&detail, " If it were as fast as the others, ", UnitText(report),
+                    helps ? absl::StrCat(" would take ", TimeText(level->saved_ms()), " less",
+                                         InTheMean(report), ".")
+                          : " would hardly be shorter: the critical path leads past it.");
+  }
+  const BlamePart& longest = *lateness.longest;
+  if (longest.rank() != number) {
+    absl::StrAppend(&detail, " The longest single delay is that of ",
+                    RankName(report, longest.rank()), in_step(longest), ": ", longest.reason(),
+                    ".");
+  }
+  return MakeFinding("straggler", is_bad ? "bad" : "info", "blame",
+                     absl::StrCat(Capitalised(RankName(report, number)), " is late",
+                                  InWhichSteps(report, rank.led), "; the others wait for it for ",
+                                  PercentText(share), " of the time."),
+                     std::move(detail), RestsOn(report));
+}
+
+// Where profiles hold communication alone, nobody recorded what a rank did before it came late:
+// only that the others waited for it. Nothing when no wait is longer than clocks may be off.
+std::optional<Finding> LateToCollectives(const RunReport& report) {
+  const CombinedRank* last = nullptr;
+  for (const CombinedRank& rank : report.combine().ranks()) {
+    if (last == nullptr || rank.caused_wait_ms() > last->caused_wait_ms()) last = &rank;
+  }
+  if (last == nullptr) return std::nullopt;
+  double longest_ms = 0;
+  for (const CombinedStep& wait : report.combine().step_waits()) {
+    if (wait.rank() != last->rank()) longest_ms = std::max(longest_ms, wait.worst_ms());
+  }
+  if (longest_ms <= report.evidence().clock_uncertainty_ms()) return std::nullopt;
+  return MakeFinding(
+      "straggler", "unknown", "waiting",
+      absl::StrCat(RankName(report, last->rank()), " keeps others waiting, once for ",
+                   Time(longest_ms), "; why it is late is not known."),
+      absl::StrCat("It comes last to ", last->last(), " of ", last->collectives(),
+                   " collectives, for which the others wait ", Time(last->caused_wait_ms()),
+                   " in all. The profiles hold communication alone: what it did meanwhile, nobody "
+                   "recorded."),
+      RestsOn(report));
+}
+
+}  // namespace
+
+std::optional<Finding> StragglerFinding(const RunReport& report) {
+  const Evidence& evidence = report.evidence();
+  if (report.run().ranks() < 2 && evidence.job_ranks() < 2) return std::nullopt;
+  const auto unknown = [](std::string why) {
+    return MakeFinding("straggler", "unknown", "blame", "Who is late is not known.",
+                       std::move(why));
+  };
+  const std::string why_not = WhyNotComparable(evidence);
+  if (!why_not.empty()) return unknown(absl::StrCat(Capitalised(why_not), "."));
+  if (report.run().events() == 0) {
+    const std::string why = WhyNoPath(report);
+    return why.empty() ? std::nullopt : std::make_optional(unknown(why));
+  }
+  if (report.combine().nodes_size() > 1 && !evidence.has_clock_uncertainty_ms()) {
+    return unknown("Nothing tells within what the clocks of the ranks agree.");
+  }
+  const Lateness lateness = FindLateness(report);
+  if (lateness.ranks.empty() && evidence.communication_only()) {
+    std::optional<Finding> late = LateToCollectives(report);
+    if (late.has_value()) return late;
+  }
+  if (lateness.ranks.empty()) return NobodyIsLate(report, "");
+  const auto& [number, rank] = *std::max_element(
+      lateness.ranks.begin(), lateness.ranks.end(),
+      [](const auto& a, const auto& b) { return a.second.caused_ms < b.second.caused_ms; });
+  const double whole_ms = WholeMs(report);
+  if (rank.caused_ms >= kNotableShare * whole_ms) return IsLate(report, lateness, number);
+  return NobodyIsLate(
+      report, absl::StrCat("For the one that does most, ", RankName(report, number), ", they wait ",
+                           PercentText(rank.caused_ms / whole_ms), " of the time."));
+}
+
+}  // namespace meridian
