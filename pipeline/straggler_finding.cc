@@ -147,9 +147,9 @@ std::optional<Finding> LateToCollectives(const RunReport& report) {
   return MakeFinding(
       "straggler", "unknown", "waiting",
       absl::StrCat(RankName(report, last->rank()), " keeps others waiting, once for ",
-                   Time(longest_ms), "; why it is late is not known."),
+                   TimeText(longest_ms), "; why it is late is not known."),
       absl::StrCat("It comes last to ", last->last(), " of ", last->collectives(),
-                   " collectives, for which the others wait ", Time(last->caused_wait_ms()),
+                   " collectives, for which the others wait ", TimeText(last->caused_wait_ms()),
                    " in all. The profiles hold communication alone: what it did meanwhile, nobody "
                    "recorded."),
       RestsOn(report));
