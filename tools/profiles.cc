@@ -70,4 +70,10 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
   return FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir));
 }
 
+void PrintNotes(const TraceFiles& files) {
+  for (const std::string& note : files.notes()) {
+    std::fprintf(stderr, "note: %s\n", Printable(note).c_str());
+  }
+}
+
 }  // namespace meridian

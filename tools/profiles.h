@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/flag.h"
+#include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
 
@@ -25,6 +26,9 @@ absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>&
 // both.
 absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
                                                       absl::string_view example);
+
+// Prints on standard error what the source of the files has to say about them.
+void PrintNotes(const TraceFiles& files);
 
 }  // namespace meridian
 

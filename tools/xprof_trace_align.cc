@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "tools/command.h"
 #include "tools/commands.h"
+#include "tools/profiles.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
@@ -274,6 +275,7 @@ absl::StatusOr<int> Align() {
   file_options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const TraceFiles files,
                    TraceFiles::Create(FileSystem::Posix(), {trace}, file_options));
+  PrintNotes(files);
   ASSIGN_OR_RETURN(InputFile file, files.Open(0));
   if (files.form() == TraceForm::kKineto) {
     if (!output.empty() && !absl::EndsWith(absl::StripSuffix(output, ".gz"), ".json")) {
