@@ -99,6 +99,7 @@ class Chain {
     ASSIGN_OR_RETURN(const TraceSource* source,
                      DetectOneSource(file_system_, request_.combine.files.traces));
     is_kineto_ = source->form() == TraceForm::kKineto;
+    is_log_ = source->NeedsConversion();
     const RunFiles& files = request_.combine.files;
     std::vector<std::string> inputs = files.traces;
     AddInputs(files.snapshots, &inputs);
@@ -205,7 +206,8 @@ class Chain {
     RETURN_IF_ERROR(outputs.Commit());
     for (const OutputFile& file : outputs.files()) record->add_outputs()->set_path(file.path);
     DescribeAlignment(folder_.PathOf(""), &report);
-    report.mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
+    // Logs of collectives do not say which framework ran them.
+    if (!is_log_) report.mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
     return absl::OkStatus();
   }
 
@@ -226,6 +228,10 @@ class Chain {
     JobTraces traces;
     (is_kineto_ ? traces.device_traces : traces.xspaces) = aligned_;
     traces.host_traces = request_.host_traces;
+    if (is_log_) {
+      return absl::FailedPreconditionError(
+          "logs of collectives do not hold the work between them, which Chakra traces consist of");
+    }
     if (is_kineto_ && traces.host_traces.empty()) {
       return absl::FailedPreconditionError(
           "Chakra traces of PyTorch need its execution traces, too (ExecutionTraceObserver), one "
@@ -323,6 +329,8 @@ class Chain {
   const ChainRequest& request_;
   StageFolder& folder_;
   bool is_kineto_ = false;
+  // The traces are logs of collectives that were converted (trace_source.h).
+  bool is_log_ = false;
   // The profiles on the common clock, one for each node.
   std::vector<std::string> aligned_;
   RunReport report_;

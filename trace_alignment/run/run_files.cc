@@ -62,10 +62,11 @@ SideFile SideFileOf(absl::string_view name) {
   return absl::StrContains(name, "probe") ? SideFile::kProbes : SideFile::kNone;
 }
 
-// Returns whether all of the file is JSON, one value or one after the other, whatever it says.
+// Returns whether all of the file is JSON, one value or one after the other, whatever it says; an
+// empty one is not.
 bool IsWholeJson(FileSystem& file_system, const std::string& path) {
   const absl::StatusOr<InputFile> file = InputFile::Open(file_system, path, {});
-  if (!file.ok()) return false;
+  if (!file.ok() || file->bytes().empty()) return false;
   JsonCutter cutter(file->bytes(), 0, JsonChecks::kAll);
   while (cutter.status().ok() && !cutter.AtEnd()) cutter.CutValue();
   return cutter.status().ok();

@@ -40,11 +40,10 @@ class XSpaceSource : public TraceSource {
   TraceForm form() const override { return TraceForm::kXSpace; }
   bool NeedsConversion() const override { return false; }
 
-  // Planes, errors, warnings and hostnames are length-delimited fields 1 to 4. Nothing at all is an
-  // empty XSpace.
+  // Planes, errors, warnings and hostnames are length-delimited fields 1 to 4.
   bool Detect(const FileHead& head) const override {
-    if (head.bytes().empty()) return true;
-    if (absl::StartsWith(head.text(), "{")) return false;
+    // An empty file may be of any source; its reader says that it is empty.
+    if (head.bytes().empty() || absl::StartsWith(head.text(), "{")) return false;
     return absl::StrContains("\x0a\x12\x1a\x22", head.bytes().substr(0, 1));
   }
 };

@@ -23,7 +23,7 @@ TEST(TraceSourcesTest, ContentTells) {
   constexpr absl::string_view kXSpace = "an XSpace", kKineto = "a Kineto trace",
                               kTraceJson = "Chrome trace JSON", kEt = "a Chakra execution trace",
                               kLog = "a log of NCCL Inspector", kUnknown = "no trace that is known";
-  EXPECT_EQ(NounOf(""), kXSpace);
+  EXPECT_EQ(NounOf(""), kUnknown);
   EXPECT_EQ(NounOf("\x0a\xc7\xf2\x07\x12\x0e/host:metadata"), kXSpace);
   EXPECT_EQ(NounOf(" \n{\"schemaVersion\": 1, \"deviceProperties\": [{}], \"traceEvents\": ["),
             kKineto);
