@@ -12,7 +12,6 @@
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/holdout.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/simulation_check.h"
@@ -186,22 +185,17 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
                    PredictionIntervals::FromReport(calibration->report));
-  SimulationCheckOptions check_options;
-  check_options.intervals = intervals;
-  ASSIGN_OR_RETURN(check_options.range, RangeOf(calibration->report));
   StepSimulationOptions step_options;
   step_options.input = request.input;
-  const auto simulate_steps = [&](const Fabric& fabric, SimulationCheckReport* steps,
-                                  ComputeBeside* beside) {
-    const StepModel model{fabric, calibration->corrections, calibration->report.spreads(),
-                          intervals};
-    return SimulateSteps(file_system, *runs, model, step_options, steps, beside);
+  const auto simulate_steps = [&](const Fabric& fabric, SimulationCheckReport* steps) {
+    const StepModel model{fabric, calibration->corrections, intervals};
+    return SimulateSteps(file_system, *runs, model, step_options, steps);
   };
   SimulationCheckReport steps;
-  RETURN_IF_ERROR(simulate_steps(calibration->fabric, &steps, &check_options.beside.emplace()));
+  RETURN_IF_ERROR(simulate_steps(calibration->fabric, &steps));
   SummariseSteps(&steps);
   absl::StatusOr<SimulationCheckReport> check =
-      CheckSimulation(*runs, calibration->fabric, calibration->corrections, check_options);
+      CheckSimulation(*runs, calibration->fabric, calibration->corrections, intervals);
   if (!check.ok()) {
     if (ExitCode(check.status()) == kExitEnvironment) return check.status();
     AddUnknown("The calibrated network cannot be compared with this run.",
@@ -220,8 +214,7 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);
   for (const std::string& note : check->notes()) part.add_notes(note);
   SimulationCheckReport twice;
-  ComputeBeside unused;
-  RETURN_IF_ERROR(simulate_steps(AtTwiceTheBandwidth(calibration->fabric), &twice, &unused));
+  RETURN_IF_ERROR(simulate_steps(AtTwiceTheBandwidth(calibration->fabric), &twice));
   DescribeTwiceTheBandwidth(steps, twice, report);
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ namespace meridian {
 
 absl::Status SimulateSteps(FileSystem& file_system, const std::vector<CalibrationRun>& runs,
                            const StepModel& model, const StepSimulationOptions& options,
-                           SimulationCheckReport* report, ComputeBeside* beside) {
+                           SimulationCheckReport* report) {
   ProfiledRunOptions profiled;
   profiled.reader.input = options.input;
   ProgressBar progress("scheduling steps", 0);
@@ -26,6 +26,7 @@ absl::Status SimulateSteps(FileSystem& file_system, const std::vector<Calibratio
                                      " steps the first ", options.max_steps, " were scheduled"));
       steps.resize(options.max_steps);
     }
+    if (run.traces.empty()) continue;
     ASSIGN_OR_RETURN(const TraceSource* source, DetectOneSource(file_system, {run.traces[0]}));
     if (source->form() == TraceForm::kKineto) {
       report->add_notes(absl::StrCat(Printable(run.folder),
@@ -38,7 +39,7 @@ absl::Status SimulateSteps(FileSystem& file_system, const std::vector<Calibratio
                      ReadProfiledRun(file_system, run.traces, profiled));
     for (const std::optional<int64_t>& step : steps) {
       const absl::Status status =
-          CheckStep(profiles, run.folder, step, model, options.allow_violations, report, beside);
+          CheckStep(profiles, run.folder, step, model, options.allow_violations, report);
       if (!status.ok()) {
         if (ExitCode(status) == kExitEnvironment) return status;
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";

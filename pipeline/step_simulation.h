@@ -21,12 +21,11 @@ struct StepSimulationOptions {
   size_t max_steps = 16;
 };
 
-// Adds steps and notes to the report, and what ranks computed meanwhile. A step that cannot be
-// exported or simulated is a note: the collectives are checked all the same. An error of the
+// Adds steps and notes to the report. A step that cannot be exported or simulated is a note: the collectives are checked all the same. An error of the
 // environment is an error.
 absl::Status SimulateSteps(FileSystem& file_system, const std::vector<CalibrationRun>& runs,
                            const StepModel& model, const StepSimulationOptions& options,
-                           SimulationCheckReport* report, ComputeBeside* beside);
+                           SimulationCheckReport* report);
 
 }  // namespace meridian
 

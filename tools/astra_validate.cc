@@ -1,5 +1,4 @@
 // astra_validate: simulated communication against a measured run.
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/step_check.h"
@@ -23,6 +22,7 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -54,33 +54,24 @@ Flag<bool> FLAGS_allow_violations(
 
 constexpr double kLargestMaxError = 1e6;
 
-// Reads what the network was calibrated with and sets *range to it; nullopt when it is not given.
-absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
-    const std::string& path, std::optional<CalibratedRange>* range) {
-  if (path.empty()) return std::nullopt;
-  ASSIGN_OR_RETURN(CalibrationReport report, ReadCalibrationReport(FileSystem::Posix(), path));
-  const absl::StatusOr<CalibratedRange> found = RangeOf(report);
-  if (!found.ok()) return Annotate(found.status(), path);
-  *range = *found;
-  return report;
-}
-
-// Returns how far predictions may be off, and why that is not known, if a report was given.
+// Returns how far predictions may be off, and why that is not known.
 absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
                                                   const CalibrationReport& calibration,
-                                                  const Corrections& corrections,
                                                   std::vector<std::string>* notes) {
-  if (named.report.empty()) return PredictionIntervals();
-  absl::StatusOr<PredictionIntervals> intervals = PredictionIntervals::FromReport(calibration);
-  if (!intervals.ok()) return Annotate(intervals.status(), named.report);
   const char* reason = nullptr;
+  if (named.report.empty()) reason = "without --calibration";
   if (named.is_other_network) reason = "the network is not that of the calibration";
-  if (named.corrections.empty()) reason = "without --corrections";
-  if (!named.corrections.empty() && !NotesOnCorrections(calibration, corrections).empty()) {
-    reason = "the corrections are not those of the calibration";
+  if (!named.report.empty() && named.corrections.empty()) reason = "without --corrections";
+  if (reason == nullptr) {
+    absl::StatusOr<PredictionIntervals> intervals = PredictionIntervals::FromReport(calibration);
+    if (!intervals.ok()) return Annotate(intervals.status(), named.report);
+    if (!intervals->empty()) return intervals;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Printable(named.report),
+                     ": nothing was fitted in this calibration; give the file that astra_calibrate "
+                     "--report has written"));
   }
-  if (reason == nullptr) return intervals;
-  notes->push_back(absl::StrCat("there are no intervals: ", reason));
+  notes->push_back(absl::StrCat("how far predictions may be off is not known: ", reason));
   return PredictionIntervals();
 }
 
@@ -118,16 +109,16 @@ absl::StatusOr<int> ValidateTraces() {
   for (const std::string& path : named.All()) inputs.push_back(path);
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
   ASSIGN_OR_RETURN(const Fabric fabric, ReadFabric(files, {named.network, named.system}));
-  SimulationCheckOptions options;
-  ASSIGN_OR_RETURN(const std::optional<CalibrationReport> calibration,
-                   ReadCalibration(named.report, &options.range));
-  const CalibrationReport known = calibration.value_or(CalibrationReport());
+  CalibrationReport calibration;
+  if (!named.report.empty()) {
+    ASSIGN_OR_RETURN(calibration, ReadCalibrationReport(files, named.report));
+  }
   Corrections corrections;
   if (!named.corrections.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, named.corrections));
   }
-  std::vector<std::string> calibration_notes;
-  ASSIGN_OR_RETURN(options.intervals, FindIntervals(named, known, corrections, &calibration_notes));
+  std::vector<std::string> notes;
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals, FindIntervals(named, calibration, &notes));
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
   run_options.allow_violations = FLAGS_allow_violations.value();
@@ -136,31 +127,16 @@ absl::StatusOr<int> ValidateTraces() {
       ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
   SimulationCheckReport steps;
   if (FLAGS_steps.value()) {
-    const StepModel model{fabric, corrections, known.spreads(), options.intervals};
+    const StepModel model{fabric, corrections, intervals};
     const StepSimulationOptions schedule{UserInputOptions(), FLAGS_allow_violations.value()};
-    RETURN_IF_ERROR(SimulateSteps(files, runs, model, schedule, &steps, &options.beside.emplace()));
-  } else {
-    steps.add_notes("with --nosteps, computing beside collectives is not seen");
+    RETURN_IF_ERROR(SimulateSteps(files, runs, model, schedule, &steps));
   }
-  if (calibration.has_value()) {
-    for (const std::string& note : NotesOnCalibratedRuns(*calibration, runs)) {
-      calibration_notes.push_back(note);
-    }
-    if (!named.corrections.empty()) {
-      for (const std::string& note : NotesOnCorrections(*calibration, corrections)) {
-        calibration_notes.push_back(note);
-      }
-    }
-  } else {
-    calibration_notes.push_back(
-        "without --calibration it is not known which sizes, kinds, groups and devices the network "
-        "was calibrated with");
-  }
+  for (const std::string& note : NotesOnCalibratedRuns(calibration, runs)) notes.push_back(note);
   ASSIGN_OR_RETURN(SimulationCheckReport report,
-                   CheckSimulation(runs, fabric, corrections, options));
+                   CheckSimulation(runs, fabric, corrections, intervals));
   report.MergeFrom(steps);
   SummariseSteps(&report);
-  for (const std::string& note : calibration_notes) report.add_notes(note);
+  for (const std::string& note : notes) report.add_notes(note);
   const bool exceeds = ExceedsMaxError(&report);
   RETURN_IF_ERROR(WriteOutput(files, csv, SimulationCheckCsv(report)));
   return PrintReport(report, FormatSimulationCheck, exceeds ? kExitCheckFailed : kExitDone);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,122 +17,305 @@
 namespace meridian {
 namespace {
 
-// Returns the ratios of messages that take as long as the engine says with so many times the
-// bandwidth, where the points are those of messages with the fabric's own.
-absl::StatusOr<std::vector<CorrectionPoint>> WithBandwidthTimes(
-    double factor, const Fabric& fabric, const std::vector<CorrectionPoint>& points) {
-  Fabric other = fabric;
-  for (NetworkDimension& dimension : other.network.dimensions) dimension.bytes_per_ns *= factor;
-  std::vector<TransferCell> cells;
-  for (const CorrectionPoint& point : points) {
-    TransferCell& cell = cells.emplace_back();
-    cell.kind = CollectiveKind::kPointToPoint;
-    cell.bytes = point.bytes;
-    cell.ranks = fabric.network.npus();
-    cell.participants = {0, 1};
-    cell.pairs = 1;
-  }
-  ASSIGN_OR_RETURN(const std::vector<double> own_ns, EngineTimesNs(fabric, cells));
-  ASSIGN_OR_RETURN(const std::vector<double> other_ns, EngineTimesNs(other, cells));
-  std::vector<CorrectionPoint> result = points;
-  for (size_t i = 0; i < points.size(); ++i) result[i].ratio *= other_ns[i] / own_ns[i];
-  return result;
+// The sizes that the engine is asked for.
+constexpr int64_t kAskedSmall = int64_t{1} << 16;
+constexpr int64_t kAskedLarge = int64_t{1} << 26;
+
+// A table is believed when its error is smaller than that of physics by this factor.
+constexpr double kLeastAdvantage = 0.9;
+// What physics is off by less than that in the mean needs no table.
+constexpr double kNegligible = 0.03;
+// Messages both ways that take so many times as long as rings take turns.
+constexpr double kTakesTurns = 1.15;
+// Sizes of neighbours within this factor have a say in how a size grows with the ranks.
+constexpr double kNeighbours = 2.1;
+
+// A size of a curve, which is a kind with a number of ranks: what was measured over physics.
+struct TablePoint {
+  double bytes = 0;
+  double ratio = 1;
+  // How far halves of the repeats are apart, as a logarithm; nullopt without repeats.
+  std::optional<double> scatter;
+};
+// By kind, whether one way, and the ranks that move data; points in ascending order of bytes.
+using CurveKey = std::tuple<CollectiveKind, bool, int32_t>;
+using Curves = std::map<CurveKey, std::vector<TablePoint>>;
+
+std::optional<double> HalvesApart(const TransferCell& cell) {
+  if (cell.transfers_ns.size() < 4) return std::nullopt;
+  std::vector<double> halves[2];
+  for (size_t i = 0; i < cell.transfers_ns.size(); ++i)
+    halves[i % 2].push_back(cell.transfers_ns[i]);
+  return std::abs(std::log(Median(halves[0]) / Median(halves[1])));
 }
 
-// Returns the points divided by what others say of their sizes.
-std::vector<CorrectionPoint> OverPoints(const std::vector<CorrectionPoint>& points,
-                                        const std::vector<CorrectionPoint>& others) {
-  std::vector<CorrectionPoint> result = points;
-  for (CorrectionPoint& point : result) {
-    point.ratio /= RatioAt(others, point.bytes, point.ranks);
+// Returns one point for each kind, size and number of ranks: the geometric mean over its cells,
+// wherever their groups lie. Sizes nearer to each other than kSameSizeFactor share a point.
+Curves MakeCurves(absl::Span<const TransferCell> cells, const std::vector<double>& physical_ns) {
+  std::map<CurveKey, std::map<int64_t, std::vector<size_t>>> by_curve;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    by_curve[{cells[i].kind, IsOneWay(cells[i]), MovingRanksOf(cells[i])}][cells[i].bytes]
+        .push_back(i);
   }
-  return result;
+  Curves curves;
+  for (const auto& [key, sizes] : by_curve) {
+    for (auto size = sizes.begin(); size != sizes.end();) {
+      const double end_bytes = kSameSizeFactor * static_cast<double>(size->first);
+      std::vector<double> log_bytes, log_ratios, scatters;
+      for (; size != sizes.end() && static_cast<double>(size->first) < end_bytes; ++size) {
+        for (const size_t i : size->second) {
+          log_bytes.push_back(std::log(static_cast<double>(cells[i].bytes)));
+          log_ratios.push_back(std::log(cells[i].median_ns / physical_ns[i]));
+          if (const auto apart = HalvesApart(cells[i])) scatters.push_back(*apart);
+        }
+      }
+      TablePoint point{std::exp(Mean(log_bytes)), std::exp(Mean(log_ratios)), std::nullopt};
+      if (!scatters.empty()) point.scatter = Mean(scatters);
+      curves[key].push_back(point);
+    }
+  }
+  return curves;
+}
+
+// Returns whether the table of a kind predicts better than physics: sizes between two others by
+// these two, and sizes at an end by the other half of their repeats.
+bool IsTableBetter(const std::vector<const std::vector<TablePoint>*>& curves) {
+  double by_table = 0, by_physics = 0;
+  int points = 0;
+  for (const std::vector<TablePoint>* curve : curves) {
+    for (size_t i = 0; i < curve->size(); ++i) {
+      const TablePoint& point = (*curve)[i];
+      const double off = std::log(point.ratio);
+      if (i > 0 && i + 1 < curve->size()) {
+        const TablePoint &below = (*curve)[i - 1], &above = (*curve)[i + 1];
+        const double share =
+            std::log(point.bytes / below.bytes) / std::log(above.bytes / below.bytes);
+        const double between = (1 - share) * std::log(below.ratio) + share * std::log(above.ratio);
+        by_table += std::abs(off - between);
+      } else if (point.scatter.has_value()) {
+        by_table += *point.scatter;
+      } else {
+        continue;
+      }
+      by_physics += std::abs(off);
+      ++points;
+    }
+  }
+  return by_physics > kNegligible * points && by_table < kLeastAdvantage * by_physics;
+}
+
+// The times of a kind by size and number of ranks.
+using Times = std::map<int64_t, std::map<int32_t, double>>;
+
+TransferCell CellOf(CollectiveKind kind, int64_t bytes, int32_t ranks) {
+  TransferCell cell;
+  cell.kind = kind;
+  cell.bytes = bytes;
+  cell.ranks = ranks;
+  cell.participants.resize(ranks);
+  std::iota(cell.participants.begin(), cell.participants.end(), 0);
+  return cell;
+}
+
+// Returns what the line through the last points, over the logarithm of the ranks, says of more: the
+// median slope from one to another, from the last on. At least two points.
+double AlongLogarithm(const std::map<int32_t, double>& times_ns, int32_t ranks) {
+  const auto& [last_ranks, last_ns] = *times_ns.rbegin();
+  std::vector<double> slopes;
+  for (auto a = times_ns.begin(); a != times_ns.end(); ++a) {
+    for (auto b = std::next(a); b != times_ns.end(); ++b) {
+      slopes.push_back((b->second - a->second) /
+                       std::log2(static_cast<double>(b->first) / a->first));
+    }
+  }
+  const double slope = std::max(0.0, Median(std::move(slopes)));
+  return last_ns + slope * std::log2(static_cast<double>(ranks) / last_ranks);
+}
+
+// The points of a collective's table.
+class Table {
+ public:
+  Table(const Physics& physics, CollectiveKind kind, int32_t most_ranks)
+      : physics_(physics), kind_(kind), up_to_ranks_(most_ranks) {}
+
+  // Adds the points of a number of ranks; with ratios of 1 where physics is as good. Pairs of a fully
+  // connected network have links of their own, which leaves something to correct even then.
+  absl::Status AddCurve(int32_t ranks, const std::vector<TablePoint>& curve, bool is_better) {
+    const bool is_pairwise = PortFactor(physics_.fabric, CellOf(kind_, 1, 3)) != 1;
+    for (const TablePoint& point : curve) {
+      const int64_t bytes = std::llround(point.bytes);
+      ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, ranks));
+      const double time_ns = physical_ns * (is_better ? point.ratio : 1);
+      times_ns_[bytes][ranks] = physical_ns * point.ratio;
+      most_ranks_ = std::max(most_ranks_, ranks);
+      if (is_better || is_pairwise) AddPoint(bytes, ranks, time_ns);
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds points of more ranks than were measured (see FitModel).
+  absl::Status AddGrowth() {
+    RETURN_IF_ERROR(CompareRules());
+    if (errors_.empty() && points_.empty()) return absl::OkStatus();
+    for (int32_t ranks = 2 * most_ranks_; ranks / 2 < up_to_ranks_; ranks *= 2) {
+      for (const auto& [bytes, by_ranks] : times_ns_) {
+        if (by_ranks.rbegin()->first != most_ranks_) continue;
+        ASSIGN_OR_RETURN(const double last_ns, PhysicalNs(bytes, most_ranks_));
+        ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, ranks));
+        AddPoint(bytes, ranks,
+                 IsLogarithmic(bytes) ? AlongLogarithm(by_ranks, ranks)
+                                      : by_ranks.rbegin()->second * physical_ns / last_ns);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<CorrectionPoint> TakePoints() { return std::move(points_); }
+
+ private:
+  // Returns PhysicalTimesNs of so many ranks, and sets what corrections multiply. The engine is asked
+  // for two sizes: its times of one collective lie on a line over the bytes.
+  absl::StatusOr<double> PhysicalNs(int64_t bytes, int32_t ranks) {
+    const TransferCell small = CellOf(kind_, kAskedSmall, ranks);
+    auto found = lines_.find(ranks);
+    if (found == lines_.end()) {
+      const TransferCell large = CellOf(kind_, kAskedLarge, ranks);
+      ASSIGN_OR_RETURN(const std::vector<double> times_ns,
+                       EngineTimesNs(physics_.fabric, {small, large}));
+      found = lines_.insert({ranks, {times_ns[0], times_ns[1]}}).first;
+    }
+    const double slope = (found->second.second - found->second.first) /
+                         static_cast<double>(kAskedLarge - kAskedSmall);
+    const double engine_ns = std::max(
+        kLeastEngineNs, found->second.first + slope * static_cast<double>(bytes - kAskedSmall));
+    uncorrected_ns_ = physics_.overhead_ns + engine_ns;
+    return physics_.overhead_ns + PortFactor(physics_.fabric, small) * engine_ns;
+  }
+
+  // Of the size and ranks of the last PhysicalNs.
+  void AddPoint(int64_t bytes, int32_t ranks, double time_ns) {
+    points_.push_back({bytes, time_ns / uncorrected_ns_, static_cast<double>(ranks)});
+  }
+
+  // Finds how far both rules are off for the largest number of ranks, by size.
+  absl::Status CompareRules() {
+    for (const auto& [bytes, by_ranks] : times_ns_) {
+      if (by_ranks.size() < 3 || by_ranks.rbegin()->first != most_ranks_) continue;
+      const std::map<int32_t, double> fewer(by_ranks.begin(), std::prev(by_ranks.end()));
+      const auto& [ranks, last_ns] = *fewer.rbegin();
+      ASSIGN_OR_RETURN(const double before_ns, PhysicalNs(bytes, ranks));
+      ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, most_ranks_));
+      const double measured_ns = by_ranks.rbegin()->second;
+      errors_[bytes] = {std::abs(std::log(last_ns * physical_ns / before_ns / measured_ns)),
+                        std::abs(std::log(AlongLogarithm(fewer, most_ranks_) / measured_ns))};
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsLogarithmic(int64_t bytes) const {
+    double by_physics = 0, by_logarithm = 0;
+    for (const auto& [other, errors] : errors_) {
+      const double times = static_cast<double>(other) / static_cast<double>(bytes);
+      if (times > kNeighbours || times < 1 / kNeighbours) continue;
+      by_physics += errors.first;
+      by_logarithm += errors.second;
+    }
+    return by_logarithm < by_physics;
+  }
+
+  const Physics& physics_;
+  const CollectiveKind kind_;
+  const int32_t up_to_ranks_;
+  // Engine times of kAskedSmall and kAskedLarge by the number of ranks.
+  std::map<int32_t, std::pair<double, double>> lines_;
+  std::vector<CorrectionPoint> points_;
+  Times times_ns_;
+  int32_t most_ranks_ = 0;
+  double uncorrected_ns_ = 1;
+  // How far physics and the logarithm are off.
+  std::map<int64_t, std::pair<double, double>> errors_;
+};
+
+// Adds what messages one way take where ports take turns and none was measured (see FitModel).
+absl::Status AssumeOneWay(absl::Span<const TransferCell> cells,
+                          const std::vector<double>& physical_ns, CalibratedModel* model) {
+  int64_t most_bytes = 0;
+  for (const TransferCell& cell : cells) {
+    if (IsOneWay(cell)) return absl::OkStatus();
+    if (cell.kind == CollectiveKind::kPointToPoint) most_bytes = std::max(most_bytes, cell.bytes);
+  }
+  std::vector<double> ratios;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const bool is_large =
+        kLargeSpan * static_cast<double>(cells[i].bytes) >= static_cast<double>(most_bytes);
+    if (cells[i].kind != CollectiveKind::kPointToPoint || !is_large) continue;
+    ratios.push_back(cells[i].median_ns / physical_ns[i]);
+  }
+  if (ratios.empty() || Median(ratios) < kTakesTurns) return absl::OkStatus();
+  model->assumes_shared_ports = true;
+  // One way is what both ways of half the bytes are.
+  for (CorrectionPoint point :
+       model->corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)]) {
+    TransferCell whole = CellOf(CollectiveKind::kPointToPoint, point.bytes, 2);
+    TransferCell half =
+        CellOf(CollectiveKind::kPointToPoint, std::max<int64_t>(1, point.bytes / 2), 2);
+    ASSIGN_OR_RETURN(const std::vector<double> times_ns,
+                     PhysicalTimesNs(model->physics, {whole, half}));
+    point.ratio *= times_ns[1] / times_ns[0];
+    model->corrections.one_way.push_back(point);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
-                                         absl::Span<const TransferCell> cells) {
-  // Messages one way tell another bandwidth than what goes both ways, as collectives do.
+absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells,
+                                         const ModelOptions& options) {
+  // Messages one way may have another bandwidth than what goes both ways, as collectives do.
   std::vector<TransferCell> both_ways;
   for (const TransferCell& cell : cells) {
     if (!IsOneWay(cell)) both_ways.push_back(cell);
   }
   CalibratedModel model;
-  ASSIGN_OR_RETURN(
-      model.parameters,
-      FitParameters(start, both_ways.empty() ? cells : absl::MakeConstSpan(both_ways)));
-  ASSIGN_OR_RETURN(const std::vector<double> engine_ns,
-                   EngineTimesNs(model.parameters.fabric, cells));
-  model.corrections = FitCorrections(cells, engine_ns);
-  RETURN_IF_ERROR(AssumeUnmeasuredMessages(model.parameters.fabric, &model.corrections));
-  return model;
-}
-
-Corrections FitCorrections(absl::Span<const TransferCell> cells,
-                           absl::Span<const double> engine_ns) {
-  std::map<std::tuple<CollectiveKind, bool, double, int64_t>, std::vector<size_t>> by_size;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    by_size[{cells[i].kind, IsOneWay(cells[i]), EffectiveRanksOf(cells[i]), cells[i].bytes}]
-        .push_back(i);
+  ASSIGN_OR_RETURN(model.physics,
+                   FitPhysics(start, both_ways.empty() ? cells : absl::MakeConstSpan(both_ways),
+                              {options.with_intervals}));
+  ASSIGN_OR_RETURN(const std::vector<double> physical_ns, PhysicalTimesNs(model.physics, cells));
+  model.corrections.overhead_ns = model.physics.overhead_ns;
+  std::map<std::pair<CollectiveKind, bool>, std::vector<const std::vector<TablePoint>*>> by_kind;
+  const Curves curves = MakeCurves(cells, physical_ns);
+  for (const auto& [key, curve] : curves) {
+    by_kind[{std::get<0>(key), std::get<1>(key)}].push_back(&curve);
   }
-  Corrections corrections;
-  for (auto size = by_size.begin(); size != by_size.end();) {
-    const auto [kind, is_one_way, ranks, smallest_bytes] = size->first;
-    const double end_bytes = kSameSizeFactor * static_cast<double>(smallest_bytes);
-    std::vector<double> log_bytes, log_ratios;
-    const auto goes_on = [&, curve = std::tie(kind, is_one_way, ranks)] {
-      if (size == by_size.end()) return false;
-      const auto& [next_kind, next_is_one_way, next_ranks, bytes] = size->first;
-      return std::tie(next_kind, next_is_one_way, next_ranks) == curve &&
-             static_cast<double>(bytes) < end_bytes;
-    };
-    do {
-      for (size_t i : size->second) {
-        log_bytes.push_back(std::log(static_cast<double>(cells[i].bytes)));
-        log_ratios.push_back(std::log(cells[i].median_ns / engine_ns[i]));
+  for (const auto& [which, of_kind] : by_kind) {
+    const auto& [kind, is_one_way] = which;
+    const bool is_better = IsTableBetter(of_kind);
+    if (kind == CollectiveKind::kPointToPoint) {
+      std::vector<CorrectionPoint>& points =
+          is_one_way ? model.corrections.one_way
+                     : model.corrections.points[static_cast<size_t>(kind)];
+      for (const auto& [key, curve] : curves) {
+        if (!is_better ||
+            std::tie(kind, is_one_way) != std::tie(std::get<0>(key), std::get<1>(key))) {
+          continue;
+        }
+        for (const TablePoint& point : curve) {
+          points.push_back(
+              {std::llround(point.bytes), point.ratio, static_cast<double>(std::get<2>(key))});
+        }
       }
-      ++size;
-    } while (goes_on());
-    (is_one_way ? corrections.one_way : corrections.points[static_cast<size_t>(kind)])
-        .push_back({std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios)), ranks});
-  }
-  return corrections;
-}
-
-absl::Status AssumeUnmeasuredMessages(const Fabric& fabric, Corrections* corrections) {
-  std::vector<CorrectionPoint>& both_ways =
-      corrections->points[static_cast<size_t>(CollectiveKind::kPointToPoint)];
-  std::vector<CorrectionPoint>& one_way = corrections->one_way;
-  if (both_ways.empty() && one_way.empty()) return absl::OkStatus();
-  if (both_ways.empty()) {
-    ASSIGN_OR_RETURN(both_ways, WithBandwidthTimes(1 / kOneWayAdvantage, fabric, one_way));
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(std::vector<CorrectionPoint> assumed,
-                   WithBandwidthTimes(kOneWayAdvantage, fabric, both_ways));
-  if (!one_way.empty()) {
-    // What was measured over what is assumed, at the sizes that were measured.
-    const std::vector<CorrectionPoint> scales = OverPoints(one_way, assumed);
-    for (CorrectionPoint& point : assumed) {
-      point.ratio *= RatioAt(scales, point.bytes, point.ranks);
+      continue;
     }
-    for (const CorrectionPoint& measured : one_way) {
-      assumed.erase(
-          std::remove_if(assumed.begin(), assumed.end(),
-                         [&](const CorrectionPoint& point) {
-                           return point.ranks == measured.ranks &&
-                                  std::abs(std::log(static_cast<double>(point.bytes) /
-                                                    static_cast<double>(measured.bytes))) <
-                                      std::log(kSameSizeFactor);
-                         }),
-          assumed.end());
-      assumed.push_back(measured);
+    Table table(model.physics, kind, options.most_ranks);
+    for (const auto& [key, curve] : curves) {
+      if (std::get<0>(key) != kind) continue;
+      RETURN_IF_ERROR(table.AddCurve(std::get<2>(key), curve, is_better));
     }
-    std::sort(assumed.begin(), assumed.end(), IsBefore);
+    RETURN_IF_ERROR(table.AddGrowth());
+    model.corrections.points[static_cast<size_t>(kind)] = table.TakePoints();
   }
-  one_way = std::move(assumed);
-  return absl::OkStatus();
+  RETURN_IF_ERROR(AssumeOneWay(cells, physical_ns, &model));
+  return model;
 }
 
 }  // namespace meridian

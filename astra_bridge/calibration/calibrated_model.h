@@ -1,42 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network with corrections of its times, fitted to measured cells.
+// A network with corrections of its times, fitted to measured cells: physics first, a table of ratios
+// for a kind only where it predicts better what it was not fitted to.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 
-#include "absl/status/status.h"
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/parameter_fit.h"
+#include "astra_bridge/calibration/physics.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 
-// How many times as fast a port does what goes one way as each of what goes both ways, where nobody
-// measured it. Single pairs of ranks that share a host were seen to be twice as fast; in six jobs,
-// with several at once, it was 1.0 to 1.7 times.
-inline constexpr double kOneWayAdvantage = 1.6;
-
-// What predicts cells: the engine's parameters, and corrections of its times.
 struct CalibratedModel {
-  ParameterFit parameters;
+  Physics physics;
   Corrections corrections;
+  // Messages one way were not measured, and are taken to last half as long as both ways at once.
+  bool assumes_shared_ports = false;
+};
+
+struct ModelOptions {
+  // See PhysicsOptions.
+  bool with_intervals = false;
+  // Tables go on up to so many ranks; 0: no further than what was measured.
+  int32_t most_ranks = 0;
 };
 
 // Fits to at least one cell.
-absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells);
-
-// Returns one point for each kind, size and EffectiveRanks: the geometric mean over its cells,
-// wherever their groups lie, of measured over engine time; messages one way are a kind of their
-// own. Sizes nearer to each other than kSameSizeFactor share a point. engine_ns is by cell.
-Corrections FitCorrections(absl::Span<const TransferCell> cells,
-                           absl::Span<const double> engine_ns);
-
-// Adds what messages one way, or both ways, take where only the others were measured: a port that
-// sends and receives at once is taken to do each slower, as those of hosts do whose processors move
-// the data. Where both were measured, but not of all sizes, the assumption is scaled to what was.
-absl::Status AssumeUnmeasuredMessages(const Fabric& fabric, Corrections* corrections);
+//
+// A kind has a table when sizes left out of it are predicted better by a tenth at least than by
+// physics alone. Where runs of three and more numbers of ranks were measured, the table goes on
+// beyond the largest: for each size by physics with the last ratio, or by a line over the logarithm
+// of the ranks, as trees grow, whichever predicted the largest run better from the smaller ones.
+//
+// Where no message went one way, it lasts as long as both ways at once, as links that are full duplex
+// have it; but where large messages both ways are slower by 15 % and more than rings, whose ranks send
+// and receive as much, sends and receives take turns (ranks that copy for each other on one host), and
+// one way takes half.
+absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells,
+                                         const ModelOptions& options = {});
 
 }  // namespace meridian
 

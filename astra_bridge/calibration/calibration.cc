@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -9,18 +10,29 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibrated_model.h"
-#include "astra_bridge/calibration/calibration_notes.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/network_shape.h"
-#include "astra_bridge/calibration/parameter_fit.h"
+#include "astra_bridge/calibration/physics.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
+
+// Tables go on up to so many times the ranks of the largest run.
+constexpr int32_t kMaxGrowth = 64;
+
+// Returns how many ranks every node of every run has; 0 when they differ.
+int32_t RanksPerNode(absl::Span<const CalibrationRun> runs) {
+  for (const CalibrationRun& run : runs) {
+    if (run.ranks_per_node != runs[0].ranks_per_node) return 0;
+  }
+  return runs[0].ranks_per_node;
+}
 
 absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   std::set<std::string> device_kinds;
@@ -46,12 +58,17 @@ absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationO
         absl::StrCat("the runs are on different devices (", absl::StrJoin(device_kinds, ", "),
                      "), whose collectives take different ways; calibrate each by itself"));
   }
-  const bool one_dimension =
-      !options.topology.has_value() || options.topology->network.dimensions.size() == 1;
-  if (within_nodes && across_nodes && one_dimension) {
+  if (within_nodes && across_nodes && !options.topology.has_value() && RanksPerNode(runs) == 0) {
     return absl::InvalidArgumentError(
-        "some collectives stay within a node and others cross nodes, so there are two fabrics; "
-        "give the network with --topology, one dimension for each (the devices of a node first)");
+        "some collectives stay within a node and others cross nodes, so there are two levels, but "
+        "nodes have different numbers of ranks, or these are not numbered node by node; give the "
+        "network with --topology, one dimension for each level (the devices of a node first)");
+  }
+  if (within_nodes && across_nodes && options.topology.has_value() &&
+      options.topology->network.dimensions.size() == 1) {
+    return absl::InvalidArgumentError(
+        "some collectives stay within a node and others cross nodes, so there are two levels; "
+        "--topology has a single dimension: give one for each level, or leave it out");
   }
   return absl::OkStatus();
 }
@@ -80,25 +97,22 @@ class Calibrator {
   absl::StatusOr<Calibration> Run() {
     MakeCells();
     RETURN_IF_ERROR(ChooseFitted());
-    RETURN_IF_ERROR(ChooseStart());
-    RETURN_IF_ERROR(FitChosen());
+    ChooseStart();
+    ASSIGN_OR_RETURN(const std::vector<HeldOutError> errors, FindHeldOutErrors(start_, fitted_));
+    ASSIGN_OR_RETURN(model_,
+                     FitModel(start_, fitted_, {/*with_intervals=*/true, MostExtrapolated()}));
+    ASSIGN_OR_RETURN(physical_ns_, PhysicalTimesNs(model_.physics, cells_));
+    ASSIGN_OR_RETURN(predicted_ns_,
+                     PredictCellsNs(model_.physics.fabric, model_.corrections, cells_));
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
     DescribeParameters();
     ListCorrections(model_.corrections, &report_);
-    *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
-    for (const TransferSpread& spread : MeasureSpreads(cells_)) *report_.add_spreads() = spread;
-    const bool on_processors = runs_[0].device_kinds.count("CPU") > 0;
-    for (const PredictionError& error : MeasurePredictionErrors(held_out_errors_, on_processors)) {
-      *report_.add_prediction_errors() = error;
-    }
-    *report_.mutable_clock_check() = CheckTransferClocks(runs_);
+    ASSIGN_OR_RETURN(const std::vector<double> fitted_ns, PhysicalTimesNs(model_.physics, fitted_));
+    DescribePredictionErrors(fitted_, fitted_ns, errors, &report_);
     DescribeRuns();
-    for (const std::string& note : CalibrationNotes(runs_, options_.topology, start_,
-                                                    model_.parameters.parameters, report_)) {
-      report_.add_notes(note);
-    }
-    return Calibration{std::move(model_.parameters.fabric), std::move(model_.corrections),
+    AddNotes();
+    return Calibration{std::move(model_.physics.fabric), std::move(model_.corrections),
                        std::move(report_)};
   }
 
@@ -142,36 +156,28 @@ class Calibrator {
         "several sizes, from some KiB to some MiB"));
   }
 
-  absl::Status ChooseStart() {
+  // Returns up to how many ranks times are extrapolated.
+  int32_t MostExtrapolated() const { return std::min(kMaxGrowth * MostRanks(runs_), kMaxNpus); }
+
+  // A level for the ranks of a node where runs have groups within and across nodes.
+  void ChooseStart() {
     const int32_t ranks = MostRanks(runs_);
     if (options_.topology.has_value()) {
-      start_ = StartOf(*options_.topology, ranks);
-      ASSIGN_OR_RETURN(held_out_errors_, FindHeldOutErrors(start_, fitted_));
-      return absl::OkStatus();
-    }
-    ASSIGN_OR_RETURN(std::vector<ShapeScore> scores, CompareShapes(ranks, fitted_));
-    for (const ShapeScore& score : scores) {
-      ComparedShape* shape = report_.add_shapes();
-      shape->set_topology(std::string(BlockShapeName(score.start.network.dimensions[0].shape)));
-      for (size_t kind = 0; kind < kSimulatedCollectives; ++kind) {
-        shape->add_algorithms(
-            absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(kind)), " ",
-                         CollectiveAlgorithmName(score.start.system.algorithms[kind][0])));
+      start_ = FabricForRanks(*options_.topology, ranks);
+      if (start_.system.local_memory_bandwidth <= 0) {
+        start_.system.local_memory_bandwidth = kFreeReductions;
       }
-      shape->set_held_out_error(score.MeanError());
-      shape->set_chosen(&score == &scores[0]);
+      return;
     }
-    start_ = scores[0].start;
-    held_out_errors_ = std::move(scores[0].errors);
-    return absl::OkStatus();
-  }
-
-  absl::Status FitChosen() {
-    ASSIGN_OR_RETURN(model_, FitModel(start_, fitted_));
-    ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(model_.parameters.fabric, cells_));
-    ASSIGN_OR_RETURN(predicted_ns_,
-                     PredictCellsNs(model_.parameters.fabric, model_.corrections, cells_));
-    return absl::OkStatus();
+    bool within = false, across = false;
+    for (const CalibrationRun& run : runs_) {
+      within |= run.within_nodes;
+      across |= run.across_nodes;
+    }
+    const int32_t per_node = RanksPerNode(runs_);
+    const bool has_levels = within && across && per_node > 1 && per_node < ranks;
+    start_ = AssumedFabric(has_levels ? std::vector<int32_t>{per_node, ranks / per_node}
+                                      : std::vector<int32_t>{ranks});
   }
 
   absl::Status PredictOthers() {
@@ -215,7 +221,7 @@ class Calibrator {
       }
       ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start_, seen));
       ASSIGN_OR_RETURN(const std::vector<double> held_ns,
-                       PredictCellsNs(model.parameters.fabric, model.corrections, held));
+                       PredictCellsNs(model.physics.fabric, model.corrections, held));
       for (size_t i = 0; i < held.size(); ++i) {
         step_predictions_.push_back({held[i].bytes, held[i].median_ns, held_ns[i]});
         const auto found = positions.find(KeyOf(held[i]));
@@ -237,7 +243,7 @@ class Calibrator {
       CalibratedCell* cell = AddCell(i);
       if (is_fitted_[i]) {
         fit.push_back(prediction(predicted_ns_[i]));
-        without_corrections.push_back(prediction(engine_ns_[i]));
+        without_corrections.push_back(prediction(physical_ns_[i]));
       }
       const auto found = held_out_ns_.find(i);
       if (found != held_out_ns_.end()) {
@@ -264,10 +270,8 @@ class Calibrator {
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
     cell->set_ranks(cells_[i].ranks);
     cell->set_pairs(cells_[i].pairs);
-    cell->set_largest_hop(LargestHop(cells_[i]));
-    if (cells_[i].pause_ns.has_value()) cell->set_pause_ns(*cells_[i].pause_ns);
     cell->set_relative_error(cells_[i].relative_error);
-    cell->set_engine_ns(engine_ns_[i]);
+    cell->set_engine_ns(physical_ns_[i]);
     cell->set_predicted_ns(predicted_ns_[i]);
     cell->set_signed_error(predicted_ns_[i] / cells_[i].median_ns - 1);
     cell->set_fitted(is_fitted_[i]);
@@ -275,18 +279,14 @@ class Calibrator {
   }
 
   void DescribeParameters() {
-    const std::vector<ParameterInterval> intervals = BootstrapIntervals(model_.parameters);
-    size_t next = 0;
-    for (const FittedParameter& fitted : model_.parameters.parameters) {
+    for (const PhysicalParameter& fitted : model_.physics.parameters) {
       CalibratedParameter* parameter = report_.add_parameters();
-      parameter->set_name(ParameterName(fitted.parameter));
+      parameter->set_name(fitted.name);
       parameter->set_value(fitted.value);
-      parameter->set_identifiable(fitted.identifiable);
-      parameter->set_kept(fitted.kept);
-      if (!fitted.identifiable) continue;
-      parameter->set_low(intervals[next].low);
-      parameter->set_high(intervals[next].high);
-      ++next;
+      parameter->set_identifiable(fitted.is_told);
+      if (!fitted.is_told) continue;
+      parameter->set_low(fitted.low);
+      parameter->set_high(fitted.high);
     }
   }
 
@@ -303,14 +303,83 @@ class Calibrator {
       described->set_other_kinds(run.transfers.other_kinds);
       described->set_without_transfer(run.transfers.without_transfer);
       for (const std::string& kind : run.device_kinds) described->add_device_kinds(kind);
-      described->set_recorded_ns(run.recorded_ns);
     }
+  }
+
+  void AddNotes() {
+    for (const CalibrationRun& run : runs_) {
+      for (const std::string& note : run.notes) report_.add_notes(note);
+    }
+    const std::vector<CorrectionPoint>& large = model_.corrections.points[0];
+    if (!large.empty() && large.back().ranks > MostRanks(runs_)) {
+      report_.add_notes(absl::StrCat("times of more than ", MostRanks(runs_),
+                                     " ranks are extrapolated, up to ", large.back().ranks));
+    }
+    if (!report_.has_noise_floor()) {
+      report_.add_notes("nothing was repeated after its first time: the noise floor is not known");
+    }
+    for (const PhysicalParameter& parameter : model_.physics.parameters) {
+      if (parameter.is_told) continue;
+      report_.add_notes(absl::StrFormat(
+          "%s is not known: these transfers do not tell it, and it is taken to be %.6g",
+          parameter.name, parameter.value));
+    }
+    if (model_.physics.latency_includes_overhead) {
+      report_.add_notes(
+          "latency includes what a collective costs once: all have the same number of steps, which "
+          "does not tell one from the other");
+    }
+    std::set<size_t> group_sizes;
+    for (const TransferCell& cell : fitted_) {
+      if (cell.kind != CollectiveKind::kPointToPoint) group_sizes.insert(cell.participants.size());
+    }
+    if (group_sizes.size() == 1) {
+      report_.add_notes(absl::StrCat("all groups have ", *group_sizes.begin(),
+                                     " ranks: times of other numbers of ranks are extrapolated by "
+                                     "the steps of a ring"));
+    }
+    AddDuplex();
+  }
+
+  // Says whether ports do both ways at once what they do one way.
+  void AddDuplex() {
+    std::vector<double> one_way, both_ways;
+    int64_t most_bytes = 0;
+    for (const TransferCell& cell : fitted_) {
+      if (cell.kind == CollectiveKind::kPointToPoint) most_bytes = std::max(most_bytes, cell.bytes);
+    }
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      const TransferCell& cell = cells_[i];
+      if (cell.kind != CollectiveKind::kPointToPoint || kLargeSpan * cell.bytes < most_bytes)
+        continue;
+      (IsOneWay(cell) ? one_way : both_ways).push_back(cell.median_ns / cell.bytes);
+    }
+    if (one_way.empty() && both_ways.empty()) return;
+    if (one_way.empty()) {
+      report_.set_factor_of_one_way(model_.assumes_shared_ports ? 2 : 1);
+      report_.add_notes(
+          model_.assumes_shared_ports
+              ? "no message went one way, and large ones both ways are slower than rings: sends "
+                "and "
+                "receives are taken to take turns, so that one way lasts half as long; on another "
+                "kind of machine it may last as long"
+              : "no message went one way: it is taken to last as long as both ways at once, as "
+                "links "
+                "that are full duplex have it");
+      return;
+    }
+    // Rings send and receive at once.
+    const double both_ns = both_ways.empty()
+                               ? 1 / model_.physics.fabric.network.dimensions[0].bytes_per_ns
+                               : Median(both_ways);
+    report_.add_notes(absl::StrFormat(
+        "both ways at once take %.2f times as long as one way (1: full duplex, 2: shared)",
+        both_ns / Median(one_way)));
   }
 
   const absl::Span<const CalibrationRun> runs_;
   const CalibrationOptions& options_;
   Fabric start_;
-  std::vector<HeldOutError> held_out_errors_;
   std::vector<TransferCell> cells_;
   // The bytes of the cells.
   std::set<int64_t> sizes_;
@@ -318,8 +387,8 @@ class Calibrator {
   std::vector<bool> is_fitted_;
   std::vector<TransferCell> fitted_;
   CalibratedModel model_;
-  // Times in nanoseconds by the engine alone, and with corrections, indexed by cell.
-  std::vector<double> engine_ns_;
+  // Times in nanoseconds by physics alone, and with corrections, indexed by cell.
+  std::vector<double> physical_ns_;
   std::vector<double> predicted_ns_;
   // Times in nanoseconds by models that had not seen the cell, by its position; cells that no such
   // model was made for are not there.

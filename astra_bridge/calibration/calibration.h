@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the transfers of runs to a network that gives their times, with what it is worth:
 //
-//   transfers -> cells -> parameters -> corrections      what is written
-//                  \-> the same without some cells       what it would have predicted of them
+//   transfers -> cells -> physics -> corrections      what is written
+//                  \-> the same without some cells    what it would have predicted of them
 //
-// A correction is as simple as its data: for each kind and size the ratio of measured to engine
-// time, joined by straight lines (corrections.h). What is held out is always a whole size, kind or
-// group: repeats of a cell, and neighbours of it in other kinds, know too much about each other.
+// What is held out is always a whole size, kind or group: repeats of a cell, and neighbours of it in
+// other kinds, know too much about each other.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
 
@@ -25,8 +24,8 @@
 namespace meridian {
 
 struct CalibrationOptions {
-  // Shape of the network, and the values of what the transfers do not tell. Default: the best
-  // of CompareShapes.
+  // Shape of the network, and the values of what the transfers do not tell. Default: links between
+  // all ranks, in two levels where runs have groups within and across nodes.
   std::optional<Fabric> topology;
   Holdout holdout = Holdout::kSize;
   // Fit only to transfers of these bytes, and hold out all others; empty: fit to all.
@@ -42,8 +41,8 @@ struct Calibration {
 };
 
 // InvalidArgument when there is nothing to calibrate with: no transfers, a single size, runs on
-// different devices, groups within and across nodes without a network of several dimensions, or
-// --sizes that do not occur.
+// different devices, groups within and across nodes whose levels cannot be told, or --sizes that do
+// not occur.
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options = {});
 

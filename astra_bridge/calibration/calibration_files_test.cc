@@ -77,8 +77,9 @@ TEST_F(CalibrationFilesTest, ListsHaveOneForAllOrOneForEach) {
 
 TEST_F(CalibrationFilesTest, IntervalsAreThoseOfItsOwnNetworkAndCorrections) {
   directory_.Write("calibration.json", R"({
-      "prediction_errors": [{"from_bytes": 0, "factor": 1.5, "factor_per_doubling": 2}],
-      "corrections": [{"kind": "all-reduce", "bytes": 8, "ratio": 1, "ranks": 2}]})");
+      "prediction_errors": [{"from_bytes": 0, "factor": 1.5, "factor_per_doubling": 2,
+                             "mean_over_median": 1}],
+      "factor_below_sizes": 1, "factor_above_sizes": 1, "factor_of_other_kinds": 2})");
   CalibrationFiles files = FilesOfCalibration(directory_.PathOf(""));
   ASSERT_OK_AND_ASSIGN(const PredictionIntervals own, ReadIntervals(FileSystem::Posix(), files));
   EXPECT_FALSE(own.empty());

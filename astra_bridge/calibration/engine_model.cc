@@ -20,68 +20,40 @@ constexpr double kAssumedLatencyNs = 500;
 
 }  // namespace
 
-std::vector<EngineParameter> ParametersOf(const Fabric& fabric) {
-  std::vector<EngineParameter> parameters;
-  for (size_t d = 0; d < fabric.network.dimensions.size(); ++d) {
-    parameters.push_back({EngineParameter::Kind::kLatency, d});
-    parameters.push_back({EngineParameter::Kind::kBandwidth, d});
-  }
-  parameters.push_back({EngineParameter::Kind::kEndpointDelay, 0});
-  return parameters;
-}
-
-std::string ParameterName(const EngineParameter& parameter) {
-  if (parameter.kind == EngineParameter::Kind::kEndpointDelay) return "endpoint_delay_ns";
-  const bool is_latency = parameter.kind == EngineParameter::Kind::kLatency;
-  return absl::StrCat(is_latency ? "latency_ns[" : "bandwidth_gib_per_s[", parameter.dimension,
-                      "]");
-}
-
-double ParameterValue(const Fabric& fabric, const EngineParameter& parameter) {
-  const NetworkDimension& dimension = fabric.network.dimensions[parameter.dimension];
-  if (parameter.kind == EngineParameter::Kind::kLatency) return dimension.latency_ns;
-  if (parameter.kind == EngineParameter::Kind::kBandwidth) {
-    return dimension.bytes_per_ns / GibibytesPerSecondToBytesPerNs(1);
-  }
-  return static_cast<double>(fabric.system.endpoint_delay_ns);
-}
-
-void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric) {
-  NetworkDimension& dimension = fabric->network.dimensions[parameter.dimension];
-  if (parameter.kind == EngineParameter::Kind::kLatency) {
-    dimension.latency_ns = value;
-  } else if (parameter.kind == EngineParameter::Kind::kBandwidth) {
-    dimension.bytes_per_ns = GibibytesPerSecondToBytesPerNs(value);
-  } else {
-    fabric->system.endpoint_delay_ns = std::llround(value);
-  }
-}
-
-Fabric AssumedFabric(int32_t ranks, BlockShape shape) {
+Fabric AssumedFabric(const std::vector<int32_t>& levels) {
   Fabric fabric;
-  fabric.network.dimensions = {{BlockShape::kRing, ranks,
-                                GibibytesPerSecondToBytesPerNs(kAssumedGibibytesPerSecond),
-                                kAssumedLatencyNs}};
+  for (const int32_t ranks : levels) {
+    fabric.network.dimensions.push_back({BlockShape::kFullyConnected, ranks});
+  }
   fabric.system = DefaultSystemConfig(fabric.network);
-  fabric.network.dimensions[0].shape = shape;
-  fabric.system.local_memory_bandwidth = kFreeReductions;
-  fabric.system.algorithms[static_cast<size_t>(CollectiveKind::kAllToAll)][0].kind =
-      CollectiveAlgorithm::Kind::kDirect;
-  return fabric;
+  for (std::vector<CollectiveAlgorithm>& of_kind : fabric.system.algorithms) {
+    for (CollectiveAlgorithm& algorithm : of_kind)
+      algorithm.kind = CollectiveAlgorithm::Kind::kRing;
+  }
+  for (CollectiveAlgorithm& algorithm :
+       fabric.system.algorithms[static_cast<size_t>(CollectiveKind::kAllToAll)]) {
+    algorithm.kind = CollectiveAlgorithm::Kind::kDirect;
+  }
+  return WithAssumedParameters(fabric);
 }
 
 Fabric WithAssumedParameters(const Fabric& shape) {
   Fabric fabric = shape;
-  const Fabric assumed = AssumedFabric(2);
-  for (const EngineParameter& parameter : ParametersOf(shape)) {
-    SetParameterValue(parameter, ParameterValue(assumed, {parameter.kind, 0}), &fabric);
+  for (NetworkDimension& dimension : fabric.network.dimensions) {
+    dimension.bytes_per_ns = GibibytesPerSecondToBytesPerNs(kAssumedGibibytesPerSecond);
+    dimension.latency_ns = kAssumedLatencyNs;
+  }
+  if (fabric.system.local_memory_bandwidth <= 0) {
+    fabric.system.local_memory_bandwidth = kFreeReductions;
   }
   return fabric;
 }
 
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks) {
   Fabric sized = fabric;
-  if (sized.network.dimensions.size() == 1) sized.network.dimensions[0].npus = ranks;
+  NetworkDimension& last = sized.network.dimensions.back();
+  const int32_t inner = fabric.network.npus() / last.npus;
+  if (ranks % inner == 0 && ranks / inner > 1) last.npus = ranks / inner;
   return sized;
 }
 
@@ -106,7 +78,7 @@ absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
 }
 
 TransferTraits TraitsOf(const TransferCell& cell) {
-  return {cell.kind, cell.bytes, EffectiveRanksOf(cell), IsOneWay(cell), cell.ranks};
+  return {cell.kind, cell.bytes, static_cast<double>(MovingRanksOf(cell)), IsOneWay(cell)};
 }
 
 absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,

@@ -26,35 +26,17 @@ class ErrorSummary;
 // 0 for that, but AstraSim does not end with it.
 inline constexpr double kFreeReductions = 1e15;
 
-// A number of the network or system configuration.
-struct EngineParameter {
-  enum class Kind { kLatency, kBandwidth, kEndpointDelay };
+// Returns what to assume of a network of which nothing is known but how many ranks each of its
+// levels has, the innermost first: links between all of a level, 50 GiB/s and 500 ns each; rings for
+// all collectives but all-to-all, which libraries send pairwise.
+Fabric AssumedFabric(const std::vector<int32_t>& levels);
 
-  Kind kind = Kind::kLatency;
-  // Which dimension of the network it belongs to; 0 for an endpoint delay, which has none.
-  size_t dimension = 0;
-};
-
-// Returns latency and bandwidth of each dimension, then the endpoint delay.
-std::vector<EngineParameter> ParametersOf(const Fabric& fabric);
-
-// Returns e.g. "latency_ns[0]", "bandwidth_gib_per_s[0]", "endpoint_delay_ns": the numbers that the
-// configuration files hold.
-std::string ParameterName(const EngineParameter& parameter);
-
-double ParameterValue(const Fabric& fabric, const EngineParameter& parameter);
-// Takes a positive value; an endpoint delay is rounded to whole nanoseconds.
-void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric);
-
-// Returns what to assume of so many ranks of which nothing is known: 50 GiB/s and 500 ns per link;
-// rings for all collectives but all-to-all, which libraries send pairwise.
-Fabric AssumedFabric(int32_t ranks, BlockShape shape = BlockShape::kRing);
-
-// Returns the shape with the parameters of AssumedFabric in every dimension.
+// Returns the shape with the bandwidth and latency of AssumedFabric in every dimension, and
+// reductions that cost nothing.
 Fabric WithAssumedParameters(const Fabric& shape);
 
-// Returns the fabric that carries a run of so many ranks: a network of one dimension is as large as
-// the run, one of several is what it is.
+// Returns the fabric that carries a run of so many ranks: its last dimension grows or shrinks with
+// them. One whose other dimensions do not divide them is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 
 // Returns the engine on FabricForRanks.

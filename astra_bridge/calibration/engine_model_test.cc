@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<double> times_ns,
-      EngineTimesNs(AssumedFabric(4),
+      EngineTimesNs(AssumedFabric({4}),
                     {EmptyCell(CollectiveKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4),
                      EmptyCell(CollectiveKind::kAllGather, 1 << 20, {0, 1}, 2),
                      EmptyCell(CollectiveKind::kPointToPoint, 1 << 20, {0, 1}, 2)}));
@@ -30,7 +30,7 @@ TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
 }
 
 TEST(EngineModelTest, NothingTakesNoTime) {
-  Fabric fabric = AssumedFabric(2);
+  Fabric fabric = AssumedFabric({2});
   fabric.network.dimensions[0].latency_ns = 0;
   ASSERT_OK_AND_ASSIGN(
       const std::vector<double> times_ns,
@@ -38,46 +38,28 @@ TEST(EngineModelTest, NothingTakesNoTime) {
   EXPECT_THAT(times_ns, ElementsAre(1));
 }
 
-// A group of two in a larger network takes AstraSim's 10 ns for the delay, a network of two what is
-// configured.
-TEST(EngineModelTest, ParametersAreTheNumbersOfTheFiles) {
-  Fabric fabric = AssumedFabric(4);
-  const std::vector<EngineParameter> parameters = ParametersOf(fabric);
-  ASSERT_EQ(parameters.size(), 3u);
-  EXPECT_EQ(ParameterName(parameters[0]), "latency_ns[0]");
-  EXPECT_EQ(ParameterName(parameters[1]), "bandwidth_gib_per_s[0]");
-  EXPECT_EQ(ParameterName(parameters[2]), "endpoint_delay_ns");
-  EXPECT_EQ(ParameterValue(fabric, parameters[0]), 500);
-  EXPECT_DOUBLE_EQ(ParameterValue(fabric, parameters[1]), 50);
-  EXPECT_EQ(ParameterValue(fabric, parameters[2]), 10);
-  SetParameterValue(parameters[1], 12.5, &fabric);
-  EXPECT_DOUBLE_EQ(fabric.network.dimensions[0].bytes_per_ns, 12.5 * (1 << 30) / 1e9);
-  SetParameterValue(parameters[2], 99.6, &fabric);
-  EXPECT_EQ(fabric.system.endpoint_delay_ns, 100);
-}
-
 TEST(EngineModelTest, AssumesTheSameOfEveryDimension) {
-  Fabric shape = AssumedFabric(2);
+  Fabric shape = AssumedFabric({2});
   shape.network.dimensions.push_back({BlockShape::kSwitch, 4, 0.5, 0});
   shape.system.endpoint_delay_ns = 7;
   const Fabric assumed = WithAssumedParameters(shape);
   ASSERT_EQ(assumed.network.dimensions.size(), 2u);
   EXPECT_EQ(assumed.network.dimensions[1].shape, BlockShape::kSwitch);
   EXPECT_EQ(assumed.network.dimensions[1].npus, 4);
-  for (const EngineParameter& parameter : ParametersOf(assumed)) {
-    EXPECT_DOUBLE_EQ(ParameterValue(assumed, parameter),
-                     ParameterValue(AssumedFabric(2), {parameter.kind, 0}))
-        << ParameterName(parameter);
-  }
+  EXPECT_EQ(assumed.network.dimensions[1].latency_ns, 500);
+  EXPECT_EQ(assumed.network.dimensions[1].bytes_per_ns,
+            AssumedFabric({2}).network.dimensions[0].bytes_per_ns);
 }
 
-TEST(EngineModelTest, NetworksOfSeveralDimensionsKeepTheirSize) {
-  Fabric fabric = AssumedFabric(2);
-  fabric.network.dimensions.push_back(fabric.network.dimensions[0]);
-  EXPECT_EQ(FabricForRanks(fabric, 2).network.npus(), 4);
-  EXPECT_EQ(FabricForRanks(AssumedFabric(2), 8).network.npus(), 8);
-  fabric.system = DefaultSystemConfig(fabric.network);
-  const auto times = EngineTimesNs(fabric, {EmptyCell(CollectiveKind::kAllReduce, 64, {0, 5}, 8)});
+TEST(EngineModelTest, TheLastDimensionGrowsWithTheRanks) {
+  const Fabric levels = AssumedFabric({2, 2});
+  EXPECT_EQ(FabricForRanks(levels, 16).network.npus(), 16);
+  EXPECT_EQ(FabricForRanks(levels, 16).network.dimensions[0].npus, 2);
+  EXPECT_EQ(FabricForRanks(AssumedFabric({2}), 8).network.npus(), 8);
+  // Two ranks are one node; five are no number of nodes.
+  EXPECT_EQ(FabricForRanks(levels, 2).network.npus(), 4);
+  EXPECT_EQ(FabricForRanks(levels, 5).network.npus(), 4);
+  const auto times = EngineTimesNs(levels, {EmptyCell(CollectiveKind::kAllReduce, 64, {0, 5}, 5)});
   EXPECT_TRUE(absl::IsInvalidArgument(times.status()));
   EXPECT_THAT(std::string(times.status().message()), HasSubstr("device 5"));
 }
@@ -88,9 +70,9 @@ TEST(EngineModelTest, CorrectionsAreOfKindAndBytes) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllGather)] = {{1 << 10, 5},
                                                                          {1 << 20, 2}};
-  EXPECT_THAT(PredictCellsNs(AssumedFabric(4), corrections, {cell}),
+  EXPECT_THAT(PredictCellsNs(AssumedFabric({4}), corrections, {cell}),
               IsOkAndHolds(ElementsAre(DoubleNear(2 * 60133, 1e-6))));
-  EXPECT_THAT(PredictCellsNs(AssumedFabric(4), {}, {cell}),
+  EXPECT_THAT(PredictCellsNs(AssumedFabric({4}), {}, {cell}),
               IsOkAndHolds(ElementsAre(DoubleNear(60133, 1e-6))));
 }
 

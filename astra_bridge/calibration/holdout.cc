@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/holdout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -27,6 +28,31 @@ Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
   }
   for (std::vector<size_t>& fold : folds) std::sort(fold.begin(), fold.end());
   return folds;
+}
+
+// Returns how many times the number of ranks doubles from the nearest of its kind; nullopt where there
+// is none.
+std::optional<double> DoublingsFrom(absl::Span<const TransferCell> seen, const TransferCell& cell) {
+  std::optional<double> nearest;
+  for (const TransferCell& other : seen) {
+    if (other.kind != cell.kind) continue;
+    const double doublings =
+        std::abs(std::log2(static_cast<double>(MovingRanksOf(other)) / MovingRanksOf(cell)));
+    nearest = std::min(nearest.value_or(doublings), doublings);
+  }
+  return nearest;
+}
+
+// Returns how long the held cells take by a model that is fitted to others, in nanoseconds.
+absl::StatusOr<std::vector<double>> PredictFrom(const Fabric& start,
+                                                absl::Span<const TransferCell> seen,
+                                                absl::Span<const TransferCell> held) {
+  ModelOptions options;
+  for (const TransferCell& cell : held) {
+    options.most_ranks = std::max(options.most_ranks, MovingRanksOf(cell));
+  }
+  ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start, seen, options));
+  return PredictCellsNs(model.physics.fabric, model.corrections, held);
 }
 
 }  // namespace
@@ -75,12 +101,36 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
       const bool is_held = std::binary_search(folds[f].begin(), folds[f].end(), i);
       (is_held ? held : rest).push_back(cells[i]);
     }
-    ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start, rest));
-    ASSIGN_OR_RETURN(const std::vector<double> held_ns,
-                     PredictCellsNs(model.parameters.fabric, model.corrections, held));
+    ASSIGN_OR_RETURN(const std::vector<double> held_ns, PredictFrom(start, rest, held));
     for (size_t i = 0; i < held_ns.size(); ++i) predicted_ns[folds[f][i]] = held_ns[i];
   }
   return predicted_ns;
+}
+
+absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
+                                                            absl::Span<const TransferCell> cells) {
+  std::vector<HeldOutError> errors;
+  const Folds sizes = MakeFolds(cells, Holdout::kSize);
+  ASSIGN_OR_RETURN(const auto by_size_ns, PredictHeldOut(start, cells, sizes, nullptr));
+  for (const auto& [i, ns] : by_size_ns) {
+    errors.push_back({cells[i].bytes, std::log(ns / cells[i].median_ns), 0});
+  }
+  // Each number of ranks by those that are smaller.
+  Folds by_ranks = MakeFolds(cells, Holdout::kGroup);
+  std::vector<TransferCell> smaller;
+  for (const std::vector<size_t>& fold : by_ranks) {
+    std::vector<TransferCell> held;
+    for (const size_t i : fold) held.push_back(cells[i]);
+    if (!smaller.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<double> held_ns, PredictFrom(start, smaller, held));
+      for (size_t i = 0; i < held.size(); ++i) {
+        errors.push_back({held[i].bytes, std::log(held_ns[i] / held[i].median_ns),
+                          DoublingsFrom(smaller, held[i])});
+      }
+    }
+    smaller.insert(smaller.end(), held.begin(), held.end());
+  }
+  return errors;
 }
 
 }  // namespace meridian

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"
 
@@ -54,6 +55,11 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
                                                         absl::Span<const TransferCell> cells,
                                                         absl::Span<const std::vector<size_t>> folds,
                                                         const FitProgress& progress);
+
+// Fits without each size in turn, and to numbers of ranks below each, and returns what these were off
+// by.
+absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
+                                                            absl::Span<const TransferCell> cells);
 
 }  // namespace meridian
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,48 +16,39 @@
 namespace meridian {
 namespace {
 
-// A normal distribution has nine tenths within so many deviations, and so many deviations between
-// two draws per mean distance of two.
-constexpr double kDeviations = 1.645;
-constexpr double kDeviationsPerMeanDistance = 1.2533;
-
-// What one recording does not show of another.
-struct Movement {
-  // What medians move by from one recording to the next, in the mean.
-  double small = 0;
-  double large = 0;
-  // A logarithm: jobs compute beside their transfers and move data that no cache holds any more.
-  // In most jobs their transfers took longer than sweeps let expect, few by more than this.
-  double of_jobs = 0;
-};
-constexpr Movement kOnProcessors = {0.10, 0.07, 0.5};
-constexpr Movement kOnDevices = {0.17, 0.10, 0.2};
-
-// What is assumed where nothing was held out.
-constexpr double kAssumedWithin = 0.25;
-// Runs of more ranks than were fitted meet what no smaller run shows, the end of what a host's
-// cores and links can share: eight ranks of one machine took 1.4 times what two and four let
-// expect.
-constexpr double kLeastPerDoubling = 0.4;
-// Of small transfers it is not known either whether their latency follows the steps of a ring,
-// which are 7 for eight ranks and 3 for four, or stays as it is, as if all were sent at once: times
-// of two and four ranks were seen to be level, and those of eight to grow as a ring's.
-constexpr double kLeastPerDoublingOfSmall = 0.85;
-// Where all groups have one size, it is not even known how the algorithm grows.
-constexpr double kUntoldPerDoubling = 0.8;
-// Ratios stay level beyond the sizes that were fitted; real ones do not.
-constexpr double kPerDoublingOfSize = 0.1;
-// Kinds that were not fitted are right to a factor of two.
-constexpr double kNotFitted = 0.7;
+// Errors of sizes within this factor tell how far a size may be off; fewer than kLeastErrors say
+// nothing about nine of ten, and all sizes are asked then.
+constexpr double kNearSizes = 4;
+constexpr size_t kLeastErrors = 8;
+// What is assumed where nothing was held out: predictions are right to a factor of so much.
+constexpr double kUntold = 2;
 // Beyond these no measurement lies.
 constexpr double kMaxFactor = 1000;
-constexpr double kMaxRanks = 1e9;
-// Fewer say nothing about nine of ten.
-constexpr size_t kLeastHeldOut = 5;
+constexpr int64_t kMaxRanks = 1'000'000'000;
 
+// Returns what nine of ten are below.
 double NineOfTen(std::vector<double> values, double unless) {
-  if (values.size() < kLeastHeldOut) return unless;
-  return Quantile(std::move(values), kPromisedShare);
+  return values.empty() ? unless : Quantile(std::move(values), kPromisedShare);
+}
+
+bool IsNear(int64_t bytes, int64_t other) {
+  const double times = static_cast<double>(bytes) / static_cast<double>(other);
+  return times <= kNearSizes && times >= 1 / kNearSizes;
+}
+
+// Returns the values of the sizes near to one; of all where too few are near.
+std::vector<double> ValuesNear(const std::vector<std::pair<int64_t, double>>& by_size,
+                               int64_t bytes) {
+  std::vector<double> near, all;
+  for (const auto& [other, value] : by_size) {
+    all.push_back(value);
+    if (IsNear(bytes, other)) near.push_back(value);
+  }
+  return near.size() >= kLeastErrors ? near : all;
+}
+
+std::string NameOf(CollectiveKind kind, bool is_one_way) {
+  return std::string(is_one_way ? kOneWayName : CollectiveKindName(kind));
 }
 
 // Returns how many times x doubles, or halves, until it is within.
@@ -65,36 +57,53 @@ double DoublingsBeyond(double x, double least, double most) {
   return x > most ? std::log2(x / most) : 0;
 }
 
-}  // namespace
-
-std::vector<PredictionError> MeasurePredictionErrors(absl::Span<const HeldOutError> errors,
-                                                     bool on_processors) {
-  const Movement movement = on_processors ? kOnProcessors : kOnDevices;
-  std::vector<PredictionError> result;
-  for (const bool is_large : {false, true}) {
-    std::vector<double> of_sizes, per_doubling;
-    for (const HeldOutError& error : errors) {
-      if ((error.bytes >= kLargeBytes) != is_large || error.doublings != 0) continue;
-      of_sizes.push_back(std::abs(error.log_error));
-    }
-    const double within = NineOfTen(std::move(of_sizes), kAssumedWithin);
-    for (const HeldOutError& error : errors) {
-      if ((error.bytes >= kLargeBytes) != is_large || error.doublings.value_or(0) == 0) continue;
-      // What the number of ranks adds to what sizes are off by anyway.
-      const double added = error.log_error * error.log_error - within * within;
-      per_doubling.push_back(std::sqrt(std::max(0.0, added)) / *error.doublings);
-    }
-    const double of_ranks = NineOfTen(std::move(per_doubling), kUntoldPerDoubling);
-    const double moves =
-        kDeviations * kDeviationsPerMeanDistance * (is_large ? movement.large : movement.small);
-    PredictionError& error = result.emplace_back();
-    error.set_from_bytes(is_large ? kLargeBytes : 0);
-    error.set_factor(std::exp(std::hypot(within, moves, movement.of_jobs)));
-    error.set_factor_per_doubling(
-        std::exp(std::max(is_large ? kLeastPerDoubling : kLeastPerDoublingOfSmall, of_ranks)));
+void DescribeKinds(absl::Span<const TransferCell> cells, CalibrationReport* report) {
+  std::map<std::string, CalibratedKind> kinds;
+  for (const TransferCell& cell : cells) {
+    const std::string name = NameOf(cell.kind, IsOneWay(cell));
+    const auto [found, is_new] = kinds.try_emplace(name);
+    CalibratedKind& fitted = found->second;
+    const int64_t ranks = MovingRanksOf(cell);
+    fitted.set_kind(name);
+    fitted.set_least_bytes(is_new ? cell.bytes : std::min(fitted.least_bytes(), cell.bytes));
+    fitted.set_most_bytes(std::max(fitted.most_bytes(), cell.bytes));
+    fitted.set_least_ranks(is_new ? ranks : std::min(fitted.least_ranks(), ranks));
+    fitted.set_most_ranks(std::max(fitted.most_ranks(), ranks));
   }
-  return result;
+  for (const auto& [name, fitted] : kinds) *report->add_calibrated_kinds() = fitted;
 }
+
+// By how much measured over physics changes with a doubling of the size at both ends of each series
+// of sizes, as logarithms.
+struct ChangesAtEnds {
+  std::vector<double> below, above;
+};
+
+ChangesAtEnds FindChanges(absl::Span<const TransferCell> cells,
+                          absl::Span<const double> physical_ns) {
+  std::map<CellKey, std::map<int64_t, double>> ratios;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    CellKey key = KeyOf(cells[i]);
+    std::get<1>(key) = 0;
+    ratios[key][cells[i].bytes] = std::log(cells[i].median_ns / physical_ns[i]);
+  }
+  ChangesAtEnds changes;
+  for (const auto& [key, by_size] : ratios) {
+    const int64_t least = by_size.begin()->first, most = by_size.rbegin()->first;
+    for (auto next = by_size.begin(); next != by_size.end(); ++next) {
+      if (next == by_size.begin()) continue;
+      const auto last = std::prev(next);
+      const double doublings =
+          std::log2(static_cast<double>(next->first) / static_cast<double>(last->first));
+      const double change = std::abs(next->second - last->second) / std::max(doublings, 1.0);
+      if (IsNear(next->first, least)) changes.below.push_back(change);
+      if (IsNear(last->first, most)) changes.above.push_back(change);
+    }
+  }
+  return changes;
+}
+
+}  // namespace
 
 void CountInside(double measured_ns, double low_ns, double high_ns, IntervalCoverage* coverage) {
   coverage->set_promised(kPromisedShare);
@@ -103,65 +112,146 @@ void CountInside(double measured_ns, double low_ns, double high_ns, IntervalCove
   coverage->set_inside(coverage->inside() + (is_inside ? 1 : 0));
 }
 
+void DescribePredictionErrors(absl::Span<const TransferCell> cells,
+                              absl::Span<const double> physical_ns,
+                              absl::Span<const HeldOutError> errors, CalibrationReport* report) {
+  DescribeKinds(cells, report);
+  std::vector<double> by_physics;
+  std::vector<std::pair<int64_t, double>> of_sizes, halves, means, of_ranks;
+  std::set<int64_t> sizes;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    by_physics.push_back(std::abs(std::log(cells[i].median_ns / physical_ns[i])));
+    sizes.insert(cells[i].bytes);
+    if (cells[i].transfers_ns.size() < 2) continue;
+    means.push_back({cells[i].bytes, Mean(cells[i].transfers_ns) / cells[i].median_ns});
+    if (const std::optional<double> floor = NoiseFloor({&cells[i], 1})) {
+      halves.push_back({cells[i].bytes, std::log1p(*floor)});
+    }
+  }
+  for (const HeldOutError& error : errors) {
+    if (error.doublings == 0) of_sizes.push_back({error.bytes, std::abs(error.log_error)});
+  }
+  const ChangesAtEnds changes = FindChanges(cells, physical_ns);
+  report->set_factor_below_sizes(std::exp(NineOfTen(changes.below, std::log(kUntold))));
+  report->set_factor_above_sizes(std::exp(NineOfTen(changes.above, std::log(kUntold))));
+  report->set_factor_of_other_kinds(std::exp(NineOfTen(by_physics, std::log(kUntold))));
+  const auto within = [&](int64_t bytes) {
+    return NineOfTen(ValuesNear(of_sizes, bytes), std::log(kUntold));
+  };
+  for (const HeldOutError& error : errors) {
+    if (error.doublings.value_or(0) == 0) continue;
+    // What the number of ranks adds to what sizes are off by anyway.
+    const double anyway = within(error.bytes);
+    const double added = error.log_error * error.log_error - anyway * anyway;
+    of_ranks.push_back({error.bytes, std::sqrt(std::max(0.0, added)) / *error.doublings});
+  }
+  int64_t next_bytes = 0;
+  for (const int64_t bytes : sizes) {
+    if (bytes < next_bytes) continue;
+    PredictionError& error = *report->add_prediction_errors();
+    error.set_from_bytes(next_bytes == 0 ? 0 : bytes);
+    error.set_factor(std::exp(std::hypot(within(bytes), NineOfTen(ValuesNear(halves, bytes), 0))));
+    error.set_factor_per_doubling(
+        std::exp(NineOfTen(ValuesNear(of_ranks, bytes), std::log(kUntold))));
+    const std::vector<double> near_means = ValuesNear(means, bytes);
+    error.set_mean_over_median(near_means.empty() ? 1 : Mean(near_means));
+    next_bytes = 2 * bytes;
+  }
+}
+
 absl::StatusOr<PredictionIntervals> PredictionIntervals::FromReport(
     const CalibrationReport& report) {
   const auto wrong = [](absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat("the calibration has ", what, "; write the report anew with astra_calibrate"));
   };
+  const auto is_factor = [](double factor) { return factor >= 1 && factor <= kMaxFactor; };
   PredictionIntervals intervals;
   for (const PredictionError& error : report.prediction_errors()) {
-    for (const double factor : {error.factor(), error.factor_per_doubling()}) {
-      if (!(factor >= 1 && factor <= kMaxFactor)) {
-        return wrong("a prediction error that is no factor from 1 to 1,000");
-      }
+    if (!is_factor(error.factor()) || !is_factor(error.factor_per_doubling()) ||
+        !(error.mean_over_median() >= 1 / kMaxFactor && error.mean_over_median() <= kMaxFactor)) {
+      return wrong("a prediction error that is no factor from 1 to 1,000");
     }
-    const LogError log_error = {std::log(error.factor()), std::log(error.factor_per_doubling())};
-    if (error.from_bytes() < 0 ||
-        !intervals.errors_.insert({error.from_bytes(), log_error}).second) {
+    const SizeErrors errors = {std::log(error.factor()), std::log(error.factor_per_doubling()),
+                               error.mean_over_median()};
+    if (error.from_bytes() < 0 || !intervals.errors_.insert({error.from_bytes(), errors}).second) {
       return wrong("prediction errors of the same bytes, or of fewer than none");
     }
   }
-  for (const CalibratedCorrection& point : report.corrections()) {
-    if (point.bytes() <= 0 || !(point.ranks() >= 1 && point.ranks() <= kMaxRanks)) {
-      return wrong("a correction of no bytes, or of no number of ranks");
+  for (const CalibratedKind& fitted : report.calibrated_kinds()) {
+    if (fitted.least_bytes() <= 0 || fitted.most_bytes() < fitted.least_bytes() ||
+        fitted.least_ranks() <= 0 || fitted.most_ranks() < fitted.least_ranks() ||
+        fitted.most_ranks() > kMaxRanks) {
+      return wrong("a kind of no bytes, or of no number of ranks");
     }
-    const Fitted one = {point.bytes(), point.bytes(), point.ranks(), point.ranks()};
-    Fitted& fitted = intervals.fitted_.insert({point.kind(), one}).first->second;
-    fitted.least_bytes = std::min(fitted.least_bytes, one.least_bytes);
-    fitted.most_bytes = std::max(fitted.most_bytes, one.most_bytes);
-    fitted.least_ranks = std::min(fitted.least_ranks, one.least_ranks);
-    fitted.most_ranks = std::max(fitted.most_ranks, one.most_ranks);
-    intervals.most_ranks_ = std::max(intervals.most_ranks_, one.most_ranks);
+    intervals.fitted_[fitted.kind()] = {
+        static_cast<double>(fitted.least_bytes()), static_cast<double>(fitted.most_bytes()),
+        static_cast<double>(fitted.least_ranks()), static_cast<double>(fitted.most_ranks())};
+  }
+  if (intervals.empty()) return intervals;
+  if (!is_factor(report.factor_below_sizes()) || !is_factor(report.factor_above_sizes()) ||
+      !is_factor(report.factor_of_other_kinds())) {
+    return wrong("a factor of sizes, or of other kinds, that is none from 1 to 1,000");
+  }
+  intervals.below_sizes_ = std::log(report.factor_below_sizes());
+  intervals.above_sizes_ = std::log(report.factor_above_sizes());
+  intervals.of_other_kinds_ = std::log(report.factor_of_other_kinds());
+  if (report.factor_of_one_way() != 0) {
+    if (!is_factor(report.factor_of_one_way())) return wrong("a factor of one way that is none");
+    intervals.of_one_way_ = std::log(report.factor_of_one_way());
   }
   return intervals;
 }
 
-double PredictionIntervals::LogFactor(const TransferTraits& transfer) const {
-  if (errors_.empty()) return 0;
-  const auto above = errors_.upper_bound(transfer.bytes);
-  const LogError& error =
-      above == errors_.begin() ? errors_.begin()->second : std::prev(above)->second;
-  auto found = fitted_.find(std::string(CollectiveKindName(transfer.kind)));
-  if (transfer.is_one_way && fitted_.count(std::string(kOneWayName)) > 0) {
-    found = fitted_.find(std::string(kOneWayName));
-  }
-  if (found == fitted_.end()) return std::hypot(error.within, kNotFitted);
-  const Fitted& fitted = found->second;
-  const double of_size = kPerDoublingOfSize *
-                         DoublingsBeyond(static_cast<double>(std::max<int64_t>(transfer.bytes, 1)),
-                                         static_cast<double>(fitted.least_bytes),
-                                         static_cast<double>(fitted.most_bytes));
-  // A small group of a run that has more ranks than any fitted one shares their host with all.
-  const double doublings = std::max(
-      DoublingsBeyond(std::max(transfer.ranks, 1.0), fitted.least_ranks, fitted.most_ranks),
-      DoublingsBeyond(static_cast<double>(transfer.ranks_of_run), 1, most_ranks_));
-  const double of_ranks = error.per_doubling * doublings;
-  return std::min(std::hypot(error.within, of_size, of_ranks), std::log(kMaxFactor));
+const PredictionIntervals::SizeErrors& PredictionIntervals::ErrorsOf(int64_t bytes) const {
+  const auto above = errors_.upper_bound(bytes);
+  return above == errors_.begin() ? above->second : std::prev(above)->second;
 }
 
-double PredictionIntervals::LogDeviation(const TransferTraits& transfer) const {
-  return LogFactor(transfer) / kDeviations;
+const PredictionIntervals::Fitted* PredictionIntervals::FittedOf(
+    const TransferTraits& transfer) const {
+  auto found = fitted_.find(NameOf(transfer.kind, transfer.is_one_way));
+  if (found == fitted_.end()) found = fitted_.find(NameOf(transfer.kind, false));
+  return found == fitted_.end() ? nullptr : &found->second;
+}
+
+double PredictionIntervals::LogFactor(const TransferTraits& transfer) const {
+  if (errors_.empty()) return 0;
+  const SizeErrors& error = ErrorsOf(transfer.bytes);
+  const Fitted* fitted = FittedOf(transfer);
+  if (fitted == nullptr) return std::hypot(error.within, of_other_kinds_);
+  // Changes from one doubling to the next go up and down, so that they add as squares.
+  const double bytes = static_cast<double>(std::max<int64_t>(transfer.bytes, 1));
+  const double of_size = (bytes < fitted->least_bytes ? below_sizes_ : above_sizes_) *
+                         std::sqrt(DoublingsBeyond(bytes, fitted->least_bytes, fitted->most_bytes));
+  const double of_ranks =
+      error.per_doubling *
+      DoublingsBeyond(std::max(transfer.ranks, 1.0), fitted->least_ranks, fitted->most_ranks);
+  const double of_one_way = transfer.is_one_way ? of_one_way_ : 0;
+  return std::min(std::hypot(std::hypot(error.within, of_one_way), of_size, of_ranks),
+                  std::log(kMaxFactor));
+}
+
+std::vector<std::string> PredictionIntervals::Beyond(const TransferTraits& transfer) const {
+  if (errors_.empty()) return {};
+  const Fitted* fitted = FittedOf(transfer);
+  if (fitted == nullptr) return {"kind not in the calibration"};
+  std::vector<std::string> reasons;
+  const double bytes = static_cast<double>(transfer.bytes);
+  if (bytes < fitted->least_bytes || bytes > fitted->most_bytes) {
+    reasons.push_back("size outside the calibration");
+  }
+  if (transfer.ranks < fitted->least_ranks || transfer.ranks > fitted->most_ranks) {
+    reasons.push_back("number of ranks outside the calibration");
+  }
+  if (transfer.is_one_way && fitted_.count(std::string(kOneWayName)) == 0) {
+    reasons.push_back("messages one way not in the calibration");
+  }
+  return reasons;
+}
+
+double PredictionIntervals::MeanOverMedian(int64_t bytes) const {
+  return errors_.empty() ? 1 : ErrorsOf(bytes).mean_over_median;
 }
 
 }  // namespace meridian

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far predictions of transfers may be off: intervals that nine of ten measured medians lie in.
-// They are made of
+// How far predictions of transfers may be off: intervals that nine of ten measured medians lie in,
+// made of what the measured runs themselves show:
 //
-//   * what was off by how much when sizes were left out of the fit,
-//   * the same for numbers of ranks, for each doubling beyond what was fitted,
-//   * what medians move by from one recording of a machine to the next, which no single recording
-//     shows: 10 % at 1 MiB and more and 17 % below on devices, 7 and 10 % on processors, where what
-//     computes beside costs more still,
-//   * for sizes beyond those that were fitted, an allowance for each doubling,
+//   * what was off by how much when sizes near the asked one were left out of the fit,
+//   * what halves of the repeats differ by,
+//   * what numbers of ranks left out were off by, for each doubling beyond what was fitted,
+//   * how much neighbouring sizes at an end differ, for sizes beyond it,
 //
-// each a logarithm that covers nine of ten, added as squares. Kinds that were not fitted are taken
-// to be right to a factor of two.
+// each a logarithm that covers nine of ten, added as squares. What moves medians from one recording
+// of a machine to the next, no single recording shows; it is not in them.
 #ifndef ASTRA_BRIDGE_CALIBRATION_PREDICTION_INTERVAL_H_
 #define ASTRA_BRIDGE_CALIBRATION_PREDICTION_INTERVAL_H_
 
@@ -22,13 +20,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 
 namespace meridian {
 
 class CalibrationReport;
 class IntervalCoverage;
-class PredictionError;
 
 // The share of what is measured that is promised to lie in an interval.
 inline constexpr double kPromisedShare = 0.9;
@@ -42,15 +40,14 @@ struct HeldOutError {
   // log(predicted / measured).
   double log_error = 0;
   // How many times the number of ranks doubles from the nearest of its kind that the model had
-  // seen, so that it is 0 for other sizes and places of as many; nullopt where it had seen none of
-  // its kind.
+  // seen, so that it is 0 for other sizes of as many; nullopt where it had seen none of its kind.
   std::optional<double> doublings = 0;
 };
 
-// Returns them for transfers below 1 MiB and for others. Where nothing was held out, what
-// recordings of several machines showed is assumed.
-std::vector<PredictionError> MeasurePredictionErrors(absl::Span<const HeldOutError> errors,
-                                                     bool on_processors);
+// Sets prediction errors, fitted kinds and factors of the report. physical_ns is by cell.
+void DescribePredictionErrors(absl::Span<const TransferCell> cells,
+                              absl::Span<const double> physical_ns,
+                              absl::Span<const HeldOutError> errors, CalibrationReport* report);
 
 class PredictionIntervals {
  public:
@@ -66,25 +63,36 @@ class PredictionIntervals {
   // Returns the logarithm of the factor f: nine of ten measured times lie between t / f and t x f,
   // where t is what is predicted. 0 when there are no intervals.
   double LogFactor(const TransferTraits& transfer) const;
-  // Returns the standard deviation of a normal distribution of logarithms with these intervals.
-  double LogDeviation(const TransferTraits& transfer) const;
+
+  // Returns what of the transfer lies outside of what was fitted, e.g. "size outside the
+  // calibration"; empty for nothing, and when there are no intervals.
+  std::vector<std::string> Beyond(const TransferTraits& transfer) const;
+
+  // Returns the mean of repeats over their median at this size; 1 when there are no intervals.
+  double MeanOverMedian(int64_t bytes) const;
 
  private:
   struct Fitted {
-    int64_t least_bytes = 0, most_bytes = 0;
+    double least_bytes = 0, most_bytes = 0;
     double least_ranks = 0, most_ranks = 0;
   };
-  struct LogError {
+  struct SizeErrors {
     double within = 0;
     double per_doubling = 0;
+    double mean_over_median = 1;
   };
 
-  // Errors of transfers by the bytes from which on they hold.
-  std::map<int64_t, LogError> errors_;
-  // What was fitted, by the name of the kind as corrections have it (CalibratedCorrection.kind).
+  const SizeErrors& ErrorsOf(int64_t bytes) const;
+  // Returns what was fitted of its kind; null for nothing.
+  const Fitted* FittedOf(const TransferTraits& transfer) const;
+
+  // By the bytes from which on they hold.
+  std::map<int64_t, SizeErrors> errors_;
   std::map<std::string, Fitted> fitted_;
-  // The most ranks that any kind was fitted with.
-  double most_ranks_ = 1;
+  double below_sizes_ = 0;
+  double above_sizes_ = 0;
+  double of_other_kinds_ = 0;
+  double of_one_way_ = 0;
 };
 
 }  // namespace meridian

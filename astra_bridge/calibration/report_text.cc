@@ -1,5 +1,6 @@
 #include "astra_bridge/calibration/report_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -13,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/simulation_check.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -37,8 +38,7 @@ double WithoutNegativeZero(double value) { return std::abs(value) < 0.05 ? 0 : v
 std::string Micros(double ns) { return absl::StrFormat("%.1f", WithoutNegativeZero(ns / 1000)); }
 
 std::string FormatInterval(const CalibratedParameter& parameter) {
-  if (parameter.kept()) return "not identifiable, kept";
-  if (!parameter.identifiable()) return "not identifiable, best fit";
+  if (!parameter.identifiable()) return "not known, assumed";
   return absl::StrFormat("%.6g to %.6g", parameter.low(), parameter.high());
 }
 
@@ -51,15 +51,20 @@ std::string FormatParameters(const CalibrationReport& report) {
   return table.ToString();
 }
 
-// A row for each size and number of ranks, a column for each kind; where a kind has no such point,
-// nothing.
+// A row for each size and number of ranks that was measured, a column for each kind; where a kind has
+// no such point, nothing.
 std::string FormatCorrections(const CalibrationReport& report) {
+  int64_t most_ranks = 0;
+  for (const CalibratedKind& fitted : report.calibrated_kinds()) {
+    most_ranks = std::max(most_ranks, fitted.most_ranks());
+  }
   std::vector<TextTable::Column> columns = {
-      {"measured / engine of ranks", TextTable::Align::kRight},
+      {"measured / (engine + overhead) of ranks", TextTable::Align::kRight},
       {"at bytes", TextTable::Align::kRight}};
   std::map<std::string, size_t> column_of_kind;
   std::map<std::pair<double, int64_t>, std::vector<std::string>> rows;
   for (const CalibratedCorrection& correction : report.corrections()) {
+    if (correction.ranks() > static_cast<double>(most_ranks)) continue;
     if (column_of_kind.insert({correction.kind(), columns.size()}).second) {
       columns.push_back({correction.kind(), TextTable::Align::kRight});
     }
@@ -90,19 +95,6 @@ std::string FormatCells(const CalibrationReport& report) {
   return table.ToString();
 }
 
-// Says which shapes of the network were compared, the chosen one first; empty when one was given.
-std::string FormatShapes(const CalibrationReport& report) {
-  if (report.shapes().empty()) return "";
-  TextTable table = TableOf({"network", ">held out", "algorithms"});
-  for (const ComparedShape& shape : report.shapes()) {
-    const bool is_better = shape.held_out_error() < report.shapes(0).held_out_error();
-    table.AddRow({absl::StrCat(shape.topology(), shape.chosen() ? " (taken)" : "",
-                               is_better ? " (not better by a tenth)" : ""),
-                  Percent(shape.held_out_error()), absl::StrJoin(shape.algorithms(), ", ")});
-  }
-  return absl::StrCat(table.ToString(), "\n");
-}
-
 std::string FormatErrors(const CalibrationReport& report) {
   TextTable table =
       TableOf({"errors", ">cells", ">mean", ">>= 1 MiB", ">below", ">p95", ">signed"});
@@ -115,7 +107,7 @@ std::string FormatErrors(const CalibrationReport& report) {
   };
   add(absl::StrCat("held out (", report.holdout_rule(), ")"), report.holdout());
   add("fitted", report.fit());
-  add("fitted, without corrections", report.without_corrections());
+  add("fitted, by physics alone", report.without_corrections());
   add("uncalibrated", report.uncalibrated());
   return table.ToString();
 }
@@ -145,12 +137,11 @@ std::string StepName(const CheckedStep& step) {
 
 std::string FormatSteps(const SimulationCheckReport& report) {
   TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten us",
-                             ">error", ">replayed us", ">compute overlapped"});
+                             ">error", ">replayed us"});
   for (const CheckedStep& step : report.steps()) {
     table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
                   Micros(step.simulated_ns()), IntervalText(step),
-                  SignedPercent(step.signed_error()), Micros(step.replayed_ns()),
-                  Percent(step.compute_share())});
+                  SignedPercent(step.signed_error()), Micros(step.replayed_ns())});
   }
   return table.ToString();
 }
@@ -188,29 +179,18 @@ std::string SignedPercent(double share) {
 }
 
 std::string FormatCalibration(const CalibrationReport& report) {
-  std::string text =
-      absl::StrCat(FormatCells(report), "\n", FormatCorrections(report), "\n",
-                   FormatParameters(report), "\n", FormatShapes(report), FormatErrors(report));
+  std::string text = absl::StrCat(FormatCells(report), "\n", FormatCorrections(report), "\n",
+                                  FormatParameters(report), "\n", FormatErrors(report), "\n");
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
-                  report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n");
-  for (int i = 0; i < report.prediction_errors_size(); ++i) {
-    const PredictionError& error = report.prediction_errors(i);
-    const bool is_last = i + 1 == report.prediction_errors_size();
-    absl::StrAppendFormat(
-        &text,
-        "nine of ten predictions of %s are within a factor of %.2f of what is measured; times %.2f "
-        "for each doubling of ranks beyond the fitted\n",
-        is_last ? absl::StrCat(FormatByteSize(error.from_bytes()), " and more")
-                : absl::StrCat("less than ",
-                               FormatByteSize(report.prediction_errors(i + 1).from_bytes())),
-        error.factor(), error.factor_per_doubling());
+                  report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n\n");
+  TextTable table =
+      TableOf({"nine of ten predictions of", ">are within", ">per doubling of ranks"});
+  for (const PredictionError& error : report.prediction_errors()) {
+    table.AddRow({absl::StrCat(FormatByteSize(error.from_bytes()), " and more"),
+                  absl::StrFormat("x %.2f", error.factor()),
+                  absl::StrFormat("x %.2f", error.factor_per_doubling())});
   }
-  absl::StrAppendFormat(&text, "transfer against arrival spread  slope %.3f +- %.3f\n",
-                        report.arrival_spread().slope(),
-                        report.arrival_spread().slope_standard_error());
-  absl::StrAppend(&text, "transfer minus shortest duration  median ",
-                  Micros(report.clock_check().median_difference_ns()), " us, p95 ",
-                  Micros(report.clock_check().p95_difference_ns()), " us\n");
+  absl::StrAppend(&text, table.ToString());
   for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
   return text;
 }

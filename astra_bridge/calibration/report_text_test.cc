@@ -55,6 +55,17 @@ CalibrationReport SmallReport() {
   report.mutable_fit()->set_mean_signed_error(0.1);
   report.set_holdout_rule("size");
   report.set_noise_floor(0.05);
+  CalibratedKind* fitted = report.add_calibrated_kinds();
+  fitted->set_kind("all-reduce");
+  fitted->set_most_ranks(4);
+  // What was extrapolated is not shown.
+  CalibratedCorrection* extrapolated = report.add_corrections();
+  extrapolated->set_kind("all-reduce");
+  extrapolated->set_ranks(8);
+  PredictionError* error = report.add_prediction_errors();
+  error->set_from_bytes(65536);
+  error->set_factor(1.25);
+  error->set_factor_per_doubling(2);
   report.add_notes("it was a sunny day");
   return report;
 }
@@ -66,10 +77,10 @@ TEST(CalibrationTextTest, TablesAreOfCellsCorrectionsParametersAndErrors) {
 ----------  ------  --------------  -------  -----------  ------------  -------  --------
 all-reduce  65,536  {0,1,2,3} of 4       11        100.0         110.0  +10.0 %   -20.0 %
 
-measured / engine of ranks  at bytes  all-reduce    p2p
---------------------------  --------  ----------  -----
-                         4     1,024       2.000
-                         4    65,536       0.988  1.250
+measured / (engine + overhead) of ranks  at bytes  all-reduce    p2p
+---------------------------------------  --------  ----------  -----
+                                      4     1,024       2.000
+                                      4    65,536       0.988  1.250
 
 parameter      value   95 % interval
 -------------  -----  --------------
@@ -78,9 +89,12 @@ latency_ns[0]  30000  29000 to 31000
 errors  cells    mean  >= 1 MiB   below     p95   signed
 ------  -----  ------  --------  ------  ------  -------
 fitted      1  10.0 %            10.0 %  10.0 %  +10.0 %
+
 noise floor (halves of the repeats differ by)  5.0 %
-transfer against arrival spread  slope 0.000 +- 0.000
-transfer minus shortest duration  median 0.0 us, p95 0.0 us
+
+nine of ten predictions of  are within  per doubling of ranks
+--------------------------  ----------  ---------------------
+64KiB and more                  x 1.25                 x 2.00
 note: it was a sunny day
 )");
 }
@@ -163,13 +177,12 @@ TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
   step->set_replayed_ns(1.9e6);
   step->set_simulated_low_ns(0.9e6);
   step->set_simulated_high_ns(1.2e6);
-  step->set_compute_share(0.125);
   EXPECT_THAT(FormatSimulationCheck(report),
               HasSubstr("run  step  measured us  simulated us   nine of ten us    error  "
-                        "replayed us  compute overlapped\n"));
+                        "replayed us\n"));
   EXPECT_THAT(FormatSimulationCheck(report),
               HasSubstr("b    7          2000.0        1000.0  900.0 to 1200.0  -50.0 %       "
-                        "1900.0              12.5 %\n"));
+                        "1900.0\n"));
   EXPECT_THAT(FormatSimulationCheck(report), HasSubstr("a    all "));
 }
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <map>
-#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,18 +29,15 @@ namespace {
 constexpr char kNoReason[] = "no reason known";
 // Traffic intervals name so many of their collectives.
 constexpr size_t kMaxNamed = 4;
-// What runs beside a collective is looked for among at most so many others.
-constexpr size_t kMaxBeside = 64;
 
 class Checker {
  public:
   Checker(absl::Span<const CalibrationRun> runs, const Fabric& fabric,
-          const Corrections& corrections, const SimulationCheckOptions& options)
-      : runs_(runs), fabric_(fabric), corrections_(corrections), options_(options) {}
+          const Corrections& corrections, const PredictionIntervals& intervals)
+      : runs_(runs), fabric_(fabric), corrections_(corrections), intervals_(intervals) {}
 
   absl::StatusOr<SimulationCheckReport> Check() {
     RETURN_IF_ERROR(SimulateCells());
-    FindCircumstances();
     AddNotes();
     CheckCells();
     CheckCollectives();
@@ -81,59 +79,6 @@ class Checker {
     return absl::OkStatus();
   }
 
-  void FindCircumstances() {
-    circumstances_.resize(cells_.size());
-    for (const CalibrationRun& run : runs_) {
-      for (const TransferSample& sample : run.transfers.samples) {
-        CellCircumstances& circumstances = circumstances_[PositionOf(run, sample)];
-        circumstances.overlapped += sample.overlapped ? 1 : 0;
-        circumstances.device_kinds.insert(run.device_kinds.begin(), run.device_kinds.end());
-      }
-      FindBeside(run);
-    }
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      circumstances_[i].beside /= static_cast<double>(cells_[i].transfers_ns.size());
-      if (!options_.beside.has_value()) continue;
-      const std::optional<ComputeBeside::Shares> shares = options_.beside->SharesOf(cells_[i]);
-      if (!shares.has_value()) continue;
-      circumstances_[i].compute_share = shares->own;
-      circumstances_[i].others_compute_share = shares->others;
-    }
-  }
-
-  // Sums up how many transfers of other groups were under way beside each of the run; of very many
-  // at once, some.
-  void FindBeside(const CalibrationRun& run) {
-    const std::vector<TransferSample>& samples = run.transfers.samples;
-    std::vector<size_t> order(samples.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return samples[a].start_ns < samples[b].start_ns; });
-    std::vector<double> beside(samples.size());
-    std::vector<size_t> under_way;
-    for (const size_t next : order) {
-      // How long a transfer that began earlier goes on from here.
-      const auto rest_ns = [&](size_t i) {
-        return samples[i].transfer_ns -
-               static_cast<double>(samples[next].start_ns - samples[i].start_ns);
-      };
-      under_way.erase(std::remove_if(under_way.begin(), under_way.end(),
-                                     [&](size_t i) { return rest_ns(i) <= 0; }),
-                      under_way.end());
-      for (const size_t other : under_way) {
-        // Ranks that are in both are said to have met other collectives.
-        if (samples[other].overlapped && samples[next].overlapped) continue;
-        const double both_ns = std::min(samples[next].transfer_ns, rest_ns(other));
-        beside[next] += both_ns / samples[next].transfer_ns;
-        beside[other] += both_ns / samples[other].transfer_ns;
-      }
-      if (under_way.size() < kMaxBeside) under_way.push_back(next);
-    }
-    for (size_t i = 0; i < samples.size(); ++i) {
-      circumstances_[PositionOf(run, samples[i])].beside += beside[i];
-    }
-  }
-
   size_t PositionOf(const CalibrationRun& run, const TransferSample& sample) const {
     return positions_.at(KeyOf(run.transfers, sample));
   }
@@ -147,6 +92,12 @@ class Checker {
   void CheckCells() {
     std::vector<Prediction> all;
     std::map<std::string, std::vector<Prediction>> by_reason;
+    std::vector<int64_t> overlapped(cells_.size());
+    for (const CalibrationRun& run : runs_) {
+      for (const TransferSample& sample : run.transfers.samples) {
+        overlapped[PositionOf(run, sample)] += sample.overlapped ? 1 : 0;
+      }
+    }
     for (size_t i = 0; i < cells_.size(); ++i) {
       const Prediction prediction = {cells_[i].bytes, cells_[i].median_ns, simulated_ns_[i]};
       all.push_back(prediction);
@@ -154,40 +105,28 @@ class Checker {
       DescribeCell(cells_[i], cell);
       cell->set_simulated_ns(prediction.predicted_ns);
       cell->set_signed_error(prediction.signed_error());
-      const CellCircumstances& circumstances = circumstances_[i];
-      if (circumstances.compute_share.has_value()) {
-        cell->set_compute_share(*circumstances.compute_share);
-        cell->set_others_compute_share(*circumstances.others_compute_share);
+      if (!intervals_.empty()) {
+        const double factor = std::exp(intervals_.LogFactor(TraitsOf(cells_[i])));
+        cell->set_simulated_low_ns(cell->simulated_ns() / factor);
+        cell->set_simulated_high_ns(cell->simulated_ns() * factor);
+        CountInside(cell->measured_ns(), cell->simulated_low_ns(), cell->simulated_high_ns(),
+                    report_.mutable_cells_inside());
       }
-      cell->set_beside(circumstances.beside);
-      if (cells_[i].pause_ns.has_value()) cell->set_pause_ns(*cells_[i].pause_ns);
-      SetInterval(cells_[i], cell);
-      std::vector<std::string> reasons = FindReasons(cells_[i], circumstances, options_.range);
+      std::vector<std::string> reasons = intervals_.Beyond(TraitsOf(cells_[i]));
+      if (2 * overlapped[i] > static_cast<int64_t>(cells_[i].transfers_ns.size())) {
+        reasons.push_back(kMetOthers);
+      }
       for (const std::string& reason : reasons) cell->add_reasons(reason);
       if (reasons.empty()) reasons.push_back(kNoReason);
-      for (const std::string& reason : reasons) {
-        by_reason[std::string(ReasonTopic(reason))].push_back(prediction);
-      }
+      for (const std::string& reason : reasons) by_reason[reason].push_back(prediction);
     }
     *report_.mutable_summary() = SummariseErrors(all);
-    for (const CheckedCell& cell : report_.cells()) {
-      if (!cell.has_simulated_low_ns()) continue;
-      CountInside(cell.measured_ns(), cell.simulated_low_ns(), cell.simulated_high_ns(),
-                  report_.mutable_cells_inside());
-    }
     for (const auto& [reason, predictions] : by_reason) {
       CheckedReason* checked = report_.add_reasons();
       checked->set_reason(reason);
       checked->set_cells(static_cast<int64_t>(predictions.size()));
       checked->set_mape(SummariseErrors(predictions).mape());
     }
-  }
-
-  void SetInterval(const TransferCell& cell, CheckedCell* checked) const {
-    if (options_.intervals.empty()) return;
-    const double factor = std::exp(options_.intervals.LogFactor(TraitsOf(cell)));
-    checked->set_simulated_low_ns(checked->simulated_ns() / factor);
-    checked->set_simulated_high_ns(checked->simulated_ns() * factor);
   }
 
   void CheckCollectives() {
@@ -229,8 +168,7 @@ class Checker {
                                  [](const auto& interval) { return interval.members.size() < 2; }),
                   traffic.end());
     if (traffic.empty()) return absl::OkStatus();
-    CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_,
-                           run.transfers.ranks);
+    CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_);
     TrafficIntervalTimer timer(timing, edges, /*threads=*/1);
     const auto no_progress = [](uint64_t) {};
     RETURN_IF_ERROR(timer.TimeEdges(no_progress));
@@ -284,13 +222,12 @@ class Checker {
   const absl::Span<const CalibrationRun> runs_;
   const Fabric& fabric_;
   const Corrections& corrections_;
-  const SimulationCheckOptions& options_;
+  const PredictionIntervals& intervals_;
   std::vector<TransferCell> cells_;
   // Positions in cells_.
   std::map<CellKey, size_t> positions_;
-  // Simulated times in nanoseconds, and how cells came about, indexed by cell.
+  // Simulated times in nanoseconds, indexed by cell.
   std::vector<double> simulated_ns_;
-  std::vector<CellCircumstances> circumstances_;
   std::vector<Prediction> traffic_predictions_;
   SimulationCheckReport report_;
 };
@@ -300,8 +237,38 @@ class Checker {
 absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const CalibrationRun> runs,
                                                       const Fabric& fabric,
                                                       const Corrections& corrections,
-                                                      const SimulationCheckOptions& options) {
-  return Checker(runs, fabric, corrections, options).Check();
+                                                      const PredictionIntervals& intervals) {
+  return Checker(runs, fabric, corrections, intervals).Check();
+}
+
+std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibration,
+                                               absl::Span<const CalibrationRun> runs) {
+  // "./run" and "run/" are "run".
+  const auto normal = [](const std::string& folder) {
+    return (std::filesystem::path(folder) / "").lexically_normal();
+  };
+  std::vector<std::string> notes;
+  std::set<std::string> device_kinds;
+  for (const CalibratedRun& calibrated : calibration.runs()) {
+    device_kinds.insert(calibrated.device_kinds().begin(), calibrated.device_kinds().end());
+  }
+  for (const CalibrationRun& run : runs) {
+    if (!device_kinds.empty() && run.device_kinds != device_kinds) {
+      notes.push_back(Printable(absl::StrCat(
+          run.folder, " is on ", absl::StrJoin(run.device_kinds, " and "), ", the calibration on ",
+          absl::StrJoin(device_kinds, " and "), ": it is no test of it")));
+    }
+    const auto is_same = [&](const CalibratedRun& calibrated) {
+      return calibrated.ranks() == run.transfers.ranks &&
+             calibrated.transfers() == static_cast<int64_t>(run.transfers.samples.size()) &&
+             normal(calibrated.folder()) == normal(run.folder);
+    };
+    if (std::none_of(calibration.runs().begin(), calibration.runs().end(), is_same)) continue;
+    notes.push_back(absl::StrCat(Printable(run.folder),
+                                 " was used for this calibration, whose report names it with as "
+                                 "many transfers: its errors are those of the fit, no test"));
+  }
+  return notes;
 }
 
 }  // namespace meridian

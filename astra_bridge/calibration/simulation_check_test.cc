@@ -45,7 +45,7 @@ TEST(SimulationCheckTest, ErrorsAreSignedAndRelativeToWhatWasMeasured) {
   ASSERT_OK_AND_ASSIGN(
       const SimulationCheckReport report,
       CheckSimulation({RunOf({Sample(0, 50000), Sample(100000, 40000), Sample(200000, 60000)})},
-                      AssumedFabric(4), {}));
+                      AssumedFabric({4}), {}));
   ASSERT_THAT(report.cells(), SizeIs(1));
   EXPECT_EQ(report.cells(0).repeats(), 3);
   EXPECT_EQ(report.cells(0).measured_ns(), 50000);
@@ -63,7 +63,7 @@ TEST(SimulationCheckTest, CorrectionsAreApplied) {
   corrections.points[static_cast<size_t>(CollectiveKind::kAllGather)] = {{kBytes, 2}};
   ASSERT_OK_AND_ASSIGN(
       const SimulationCheckReport report,
-      CheckSimulation({RunOf({Sample(0, 2 * kSimulatedNs)})}, AssumedFabric(4), corrections));
+      CheckSimulation({RunOf({Sample(0, 2 * kSimulatedNs)})}, AssumedFabric({4}), corrections));
   EXPECT_NEAR(report.cells(0).signed_error(), 0, 1e-9);
 }
 
@@ -73,7 +73,7 @@ TEST(SimulationCheckTest, WhatRanAtOnceIsSimulatedAtOnce) {
   std::vector<TransferSample> samples = {Sample(0, 100000), Sample(50000, 100000)};
   for (TransferSample& sample : samples) sample.overlapped = true;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
+                       CheckSimulation({RunOf(samples)}, AssumedFabric({4}), {}));
   ASSERT_THAT(report.snapshots(), SizeIs(1));
   EXPECT_EQ(report.snapshots(0).start_ns(), 50000);
   EXPECT_EQ(report.snapshots(0).members(), 2);
@@ -94,7 +94,7 @@ TEST(SimulationCheckTest, MembersOfASnapshotKeepTheirOwnTimes) {
   CalibrationRun run = RunOf({large, small});
   run.transfers.groups = {{0, 1}, {2, 3}};
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({run}, AssumedFabric(4), {}));
+                       CheckSimulation({run}, AssumedFabric({4}), {}));
   ASSERT_THAT(report.cells(), SizeIs(2));
   ASSERT_EQ(report.cells(0).bytes(), 1024);
   ASSERT_THAT(report.snapshots(), SizeIs(1));
@@ -112,95 +112,73 @@ TEST(SimulationCheckTest, SnapshotsOfManyNameFour) {
        {std::make_pair(4, four), std::make_pair(6, absl::StrCat(four, " and 2 more"))}) {
     const std::vector<TransferSample> samples(members, Sample(0, 100000));
     ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                         CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
+                         CheckSimulation({RunOf(samples)}, AssumedFabric({4}), {}));
     ASSERT_THAT(report.snapshots(), SizeIs(1));
     EXPECT_EQ(report.snapshots(0).collectives(), named);
   }
 }
 
-TEST(SimulationCheckTest, ReasonsAreVisible) {
-  SimulationCheckOptions options;
-  options.range.emplace();
-  options.range->sizes[CollectiveKind::kAllGather] = {1024, 4096};
-  options.range->group_sizes = {4};
-  options.range->run_sizes = {4};
-  options.range->largest_hop = 1;
+// Calibrated with all-gathers of 1 to 4 KiB on four ranks.
+TEST(SimulationCheckTest, IntervalsAndReasonsAreOfTheCalibration) {
+  CalibrationReport calibration;
+  PredictionError* error = calibration.add_prediction_errors();
+  error->set_factor(1.5);
+  error->set_factor_per_doubling(2);
+  error->set_mean_over_median(1);
+  calibration.set_factor_below_sizes(1);
+  calibration.set_factor_above_sizes(1);
+  calibration.set_factor_of_other_kinds(2);
+  CalibratedKind* fitted = calibration.add_calibrated_kinds();
+  fitted->set_kind("all-gather");
+  fitted->set_least_bytes(1024);
+  fitted->set_most_bytes(4096);
+  fitted->set_least_ranks(4);
+  fitted->set_most_ranks(4);
+  ASSERT_OK_AND_ASSIGN(const PredictionIntervals intervals,
+                       PredictionIntervals::FromReport(calibration));
+  CalibrationRun run = RunOf({Sample(0, 1.4 * kSimulatedNs)});
+  run.notes = {"its clocks disagree"};
+  run.folder = "./run";
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({RunOf({Sample(0, 50000), Sample(200000, 2300000),
-                                               Sample(3000000, 51000), Sample(6000000, 2310000)})},
-                                       AssumedFabric(4), {}, options));
-  EXPECT_THAT(
-      report.cells(0).reasons(),
-      ElementsAre("size outside the calibration", "unsteady repeats (time slicing or other work)"));
-  ASSERT_THAT(report.reasons(), SizeIs(2));
-  EXPECT_EQ(report.reasons(0).cells(), 1);
-  EXPECT_EQ(report.reasons(0).reason(), "size outside the calibration");
-  EXPECT_FALSE(report.cells(0).has_compute_share());
+                       CheckSimulation({run}, AssumedFabric({4}), {}, intervals));
+  EXPECT_THAT(report.cells(0).reasons(), ElementsAre("size outside the calibration"));
+  EXPECT_NEAR(report.cells(0).simulated_high_ns() / report.cells(0).simulated_ns(), 1.5, 1e-9);
+  EXPECT_EQ(report.cells_inside().inside(), 1);
+  EXPECT_THAT(report.notes(), ElementsAre("its clocks disagree"));
+  CalibratedRun* used = calibration.add_runs();
+  used->set_folder("run/");
+  used->set_ranks(run.transfers.ranks);
+  used->set_transfers(1);
+  EXPECT_THAT(NotesOnCalibratedRuns(calibration, {run}), SizeIs(1));
+  used->set_transfers(2);
+  EXPECT_THAT(NotesOnCalibratedRuns(calibration, {run}), SizeIs(0));
 }
 
 TEST(SimulationCheckTest, CellsWithoutReasonsAreCounted) {
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({RunOf({Sample(0, 50000)})}, AssumedFabric(4), {}));
+                       CheckSimulation({RunOf({Sample(0, 50000)})}, AssumedFabric({4}), {}));
   EXPECT_THAT(report.cells(0).reasons(), SizeIs(0));
   ASSERT_THAT(report.reasons(), SizeIs(1));
   EXPECT_EQ(report.reasons(0).reason(), "no reason known");
   EXPECT_EQ(report.reasons(0).cells(), 1);
 }
 
-TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
-  SimulationCheckOptions options;
-  options.range.emplace();
-  options.range->sizes[CollectiveKind::kAllGather] = {kBytes, kBytes};
-  options.range->group_sizes = {4};
-  options.range->run_sizes = {4};
-  options.range->largest_hop = 1;
-  options.range->device_kinds = {"GPU"};
-  CalibrationRun run = RunOf({Sample(0, 50000)});
-  run.device_kinds = {"CPU"};
-  run.notes = {"its clocks disagree"};
-  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({run}, AssumedFabric(4), {}, options));
-  EXPECT_THAT(report.cells(0).reasons(), ElementsAre("on CPU, calibrated on GPU"));
-  EXPECT_THAT(report.notes(), ElementsAre("its clocks disagree"));
-}
-
 TEST(SimulationCheckTest, NetworksThatAreTooSmallAreNamedWithWhatIsNeeded) {
-  Fabric fabric = AssumedFabric(2);
+  Fabric fabric = AssumedFabric({2, 2});
   fabric.network.source = "small.yml";
-  fabric.network.dimensions.push_back(fabric.network.dimensions[0]);
   CalibrationRun run = RunOf({Sample(0, 50000)});
-  run.transfers.ranks = 8;
+  run.transfers.ranks = 7;
   run.transfers.groups = {{0, 1, 4, 5}};
   const absl::Status status = CheckSimulation({run}, fabric, {}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(std::string(status.message()),
             "small.yml has 4 NPUs, but rank 5 of run takes part; give --network a network with at "
-            "least 8 NPUs");
+            "least 7 NPUs");
 }
 
 TEST(SimulationCheckTest, NothingToCheckIsRefused) {
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckSimulation({RunOf({})}, AssumedFabric(4), {}).status()));
-}
-
-// Two groups: the third transfer of each lies beside the other's for half of its time.
-TEST(SimulationCheckTest, OtherGroupsBesideAreNamed) {
-  std::vector<TransferSample> samples = {Sample(0, 100), Sample(1000, 100), Sample(2000, 100),
-                                         Sample(2050, 100)};
-  samples[3].group = 1;
-  samples[3].bytes = 1024;
-  CalibrationRun run = RunOf(samples);
-  run.transfers.groups = {{0, 1}, {2, 3}};
-  // The same transfers again.
-  CalibrationRun second = run;
-  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({run, second}, AssumedFabric(4), {}));
-  ASSERT_THAT(report.cells(), SizeIs(2));
-  EXPECT_EQ(report.cells(0).bytes(), 1024);
-  EXPECT_DOUBLE_EQ(report.cells(0).beside(), 0.5);
-  EXPECT_THAT(report.cells(0).reasons(),
-              ElementsAre("beside other groups: on average 0.5 of them under way"));
-  EXPECT_NEAR(report.cells(1).beside(), 0.5 / 3, 1e-9);
-  EXPECT_THAT(report.cells(1).reasons(), IsEmpty());
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(CheckSimulation({RunOf({})}, AssumedFabric({4}), {}).status()));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -12,13 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/calibration/nccl_tests.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/sources/file_head.h"
 
 namespace meridian {
 namespace {
@@ -30,15 +31,8 @@ constexpr double kLeastError = 0.02;
 // interquartile range.
 constexpr double kErrorPerRange = 0.93;
 
-// What the members of an instance did before.
-struct Predecessors {
-  // A member was in another collective at the same time.
-  bool overlapped = false;
-  // When the last of the collectives before it ended that one of its members was in.
-  std::optional<int64_t> last_end_ps;
-};
-
-std::vector<Predecessors> FindPredecessors(const CollectiveTable& table) {
+// Returns for each instance whether one of its members was in another at the same time.
+std::vector<bool> FindOverlapped(const CollectiveTable& table) {
   struct Part {
     uint32_t rank;
     int64_t start_ps;
@@ -55,22 +49,17 @@ std::vector<Predecessors> FindPredecessors(const CollectiveTable& table) {
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::make_pair(a.rank, a.start_ps) < std::make_pair(b.rank, b.start_ps);
   });
-  std::vector<Predecessors> predecessors(table.instances().size());
+  std::vector<bool> overlapped(table.instances().size());
   const Part* last_to_end = nullptr;
   for (const Part& part : parts) {
     if (last_to_end != nullptr && last_to_end->rank != part.rank) last_to_end = nullptr;
-    if (last_to_end != nullptr) {
-      Predecessors& own = predecessors[part.instance];
-      own.last_end_ps =
-          std::max(own.last_end_ps.value_or(last_to_end->end_ps), last_to_end->end_ps);
-      if (part.start_ps < last_to_end->end_ps) {
-        own.overlapped = true;
-        predecessors[last_to_end->instance].overlapped = true;
-      }
+    if (last_to_end != nullptr && part.start_ps < last_to_end->end_ps) {
+      overlapped[part.instance] = true;
+      overlapped[last_to_end->instance] = true;
     }
     if (last_to_end == nullptr || part.end_ps > last_to_end->end_ps) last_to_end = &part;
   }
-  return predecessors;
+  return overlapped;
 }
 
 // Sets the times of a sample and returns its group.
@@ -79,14 +68,6 @@ std::vector<int32_t> TakeGroup(const CollectiveTable& table, const CollectiveIns
   const std::optional<GroupTiming> timing = TimingOf(table, instance);
   if (!timing.has_value()) return {};
   sample->transfer_ns = static_cast<double>(timing->transfer_ps) / kPsPerNs;
-  int64_t shortest_ps = std::numeric_limits<int64_t>::max();
-  int64_t spread_ps = 0;
-  for (const CollectiveMember& member : table.MembersOf(instance)) {
-    shortest_ps = std::min(shortest_ps, member.end_ps - member.start_ps);
-    spread_ps = std::max(spread_ps, timing->SkewPs(member));
-  }
-  sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
-  sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;
   const auto& ranks = table.groups()[instance.group];
   return {ranks.begin(), ranks.end()};
 }
@@ -98,8 +79,6 @@ std::vector<int32_t> TakePairs(const CollectiveTable& table, const CollectiveIns
   const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
   std::vector<int32_t> group;
   std::vector<double> transfers_ns;
-  int64_t shortest_ps = std::numeric_limits<int64_t>::max();
-  int64_t spread_ps = 0;
   std::set<uint32_t> senders, receivers;
   for (const MemberPair& pair : table.PairsOf(instance)) {
     const CollectiveMember& source = members[pair.source];
@@ -112,14 +91,10 @@ std::vector<int32_t> TakePairs(const CollectiveTable& table, const CollectiveIns
       group = {static_cast<int32_t>(source.rank), static_cast<int32_t>(target.rank)};
     }
     transfers_ns.push_back(static_cast<double>(PairTransferPs(table, instance, pair)) / kPsPerNs);
-    shortest_ps = std::min(shortest_ps, target.end_ps - target.start_ps);
-    spread_ps = std::max(spread_ps, std::abs(source.start_ps - target.start_ps));
   }
   if (group.empty()) return group;
   sample->pairs = static_cast<int32_t>(transfers_ns.size());
   sample->transfer_ns = Median(std::move(transfers_ns));
-  sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
-  sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;
   return group;
 }
 
@@ -189,9 +164,21 @@ std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces)
 
 }  // namespace
 
+int32_t RanksPerNode(absl::Span<const uint32_t> node_of_rank) {
+  size_t per_node = 0;
+  while (per_node < node_of_rank.size() && node_of_rank[per_node] == node_of_rank[0]) ++per_node;
+  std::set<uint32_t> seen;
+  for (size_t first = 0; first < node_of_rank.size(); first += per_node) {
+    const absl::Span<const uint32_t> node = node_of_rank.subspan(first, per_node);
+    if (node.size() < per_node || !seen.insert(node[0]).second) return 0;
+    if (std::count(node.begin(), node.end(), node[0]) != static_cast<int64_t>(per_node)) return 0;
+  }
+  return static_cast<int32_t>(per_node);
+}
+
 TransferSamples TakeTransfers(const CollectiveTable& table,
                               absl::Span<const std::optional<int64_t>> steps) {
-  const std::vector<Predecessors> predecessors = FindPredecessors(table);
+  const std::vector<bool> overlapped = FindOverlapped(table);
   std::map<std::vector<int32_t>, uint32_t> positions;
   TransferSamples result;
   result.ranks = static_cast<int32_t>(table.node_of_rank().size());
@@ -212,14 +199,10 @@ TransferSamples TakeTransfers(const CollectiveTable& table,
     sample.kind = *kind;
     sample.bytes = op.operand_bytes;
     sample.protocol = instance.protocol;
-    sample.overlapped = predecessors[i].overlapped;
+    sample.overlapped = overlapped[i];
     if (!steps.empty()) sample.step = steps[i];
     for (const CollectiveMember& member : table.MembersOf(instance)) {
       sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
-    }
-    if (predecessors[i].last_end_ps.has_value()) {
-      sample.pause_ns =
-          static_cast<double>(sample.start_ns - FloorToNs(*predecessors[i].last_end_ps));
     }
     std::vector<int32_t> group = *kind == CollectiveKind::kPointToPoint
                                      ? TakePairs(table, instance, &sample)
@@ -268,7 +251,7 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
   CalibrationRun result;
   result.folder = folder;
   result.transfers = TakeTransfers(run.table, StepsOfInstances(run));
-  result.recorded_ns = run.table.base_ns();
+  result.ranks_per_node = RanksPerNode(run.table.node_of_rank());
   result.steps = WholeSteps(run);
   for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
   if (!check.violations.empty()) {
@@ -295,7 +278,19 @@ absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
     const CalibrationRunOptions& options) {
   std::vector<CalibrationRun> runs;
   size_t files_done = 0;
-  for (auto& [folder, of_folder] : SplitByFolder(traces)) {
+  std::vector<std::string> profiles;
+  for (const std::string& trace : traces) {
+    ASSIGN_OR_RETURN(const FileHead head, FileHead::Read(file_system, trace));
+    if (!IsNcclTestsTable(head.text())) {
+      profiles.push_back(trace);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const InputFile file,
+                     InputFile::Open(file_system, trace, options.reader.input));
+    ASSIGN_OR_RETURN(runs.emplace_back(), ParseNcclTestsTable(file.bytes(), trace));
+    ++files_done;
+  }
+  for (auto& [folder, of_folder] : SplitByFolder(profiles)) {
     CollectiveRunOptions read;
     read.reader = options.reader;
     read.conversion.durations_suffice = true;
@@ -328,7 +323,6 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
   std::map<CellKey, std::map<std::string, int64_t>> protocols;
-  std::map<CellKey, std::vector<double>> pauses_ns;
   for (const CalibrationRun& run : runs) {
     const TransferSamples& transfers = run.transfers;
     std::map<CellKey, std::vector<const TransferSample*>> repeats_by_cell;
@@ -343,16 +337,13 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
       const size_t first = std::min<size_t>(options.dropped_repeats, repeats.size() - 1);
       for (size_t i = first; i < repeats.size(); ++i) {
         cell.transfers_ns.push_back(repeats[i]->transfer_ns);
-        cell.arrival_spreads_ns.push_back(repeats[i]->arrival_spread_ns);
         ++protocols[key][transfers.protocols[repeats[i]->protocol]];
-        if (repeats[i]->pause_ns.has_value()) pauses_ns[key].push_back(*repeats[i]->pause_ns);
       }
     }
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
-    if (!pauses_ns[key].empty()) cell.pause_ns = Median(pauses_ns[key]);
     // The first of several that occur equally often.
     cell.protocol =
         std::max_element(protocols[key].begin(), protocols[key].end(),
@@ -409,29 +400,22 @@ CommEdge EdgeOf(const TransferCell& cell) {
 }
 
 std::string GroupText(const TransferCell& cell) {
-  return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
-                      absl::StrJoin(cell.participants, ","), "} of ", cell.ranks,
-                      IsOneWay(cell) ? kOneWayText : "");
+  constexpr size_t kListed = 32;
+  const std::vector<int32_t>& group = cell.participants;
+  std::string members = absl::StrJoin(group, ",");
+  if (group.size() > kListed) {
+    members = absl::StrCat(group.size(), " ranks from ", group.front(), " to ", group.back());
+  }
+  return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{", members,
+                      "} of ", cell.ranks, IsOneWay(cell) ? ", one way" : "");
 }
 
-double EffectiveRanksOf(const TransferCell& cell) {
-  int64_t moving = static_cast<int64_t>(cell.participants.size());
-  if (cell.kind == CollectiveKind::kPointToPoint) {
-    const int64_t pairs = std::max(cell.pairs, 1);
-    moving = std::clamp<int64_t>(cell.is_both_ways ? pairs : 2 * pairs, 2, std::max(cell.ranks, 2));
+int32_t MovingRanksOf(const TransferCell& cell) {
+  if (cell.kind != CollectiveKind::kPointToPoint) {
+    return static_cast<int32_t>(cell.participants.size());
   }
-  return EffectiveRanks(moving, cell.ranks);
-}
-
-int64_t LargestHop(const TransferCell& cell) {
-  int64_t largest = 0;
-  for (size_t i = 0; i < cell.participants.size(); ++i) {
-    const int64_t from = cell.participants[i];
-    const int64_t to = cell.participants[(i + 1) % cell.participants.size()];
-    const int64_t apart = std::abs(to - from);
-    largest = std::max(largest, std::min(apart, cell.ranks - apart));
-  }
-  return largest;
+  const int32_t pairs = std::max(cell.pairs, 1);
+  return std::clamp(cell.is_both_ways ? pairs : 2 * pairs, 2, std::max(cell.ranks, 2));
 }
 
 }  // namespace meridian

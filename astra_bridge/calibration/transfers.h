@@ -3,8 +3,7 @@
 // Profiles of one folder are one run.
 //
 // Waiting for the last to arrive is no work of the network, so durations are never used; a transfer
-// is last end - last start (skew.h). Where clocks are right the last to arrive has the shortest
-// duration of all, which needs no clocks: the two are compared as a check.
+// is last end - last start (skew.h).
 //
 // Transfers of the same kind, bytes and group are one cell, which has one vote: its median.
 #ifndef ASTRA_BRIDGE_CALIBRATION_TRANSFERS_H_
@@ -44,13 +43,6 @@ struct TransferSample {
   // When the last member had started, in nanoseconds from the table's base.
   int64_t start_ns = 0;
   double transfer_ns = 0;
-  // The shortest duration of a member; of a permute the shortest of a target.
-  double shortest_duration_ns = 0;
-  // Nanoseconds from the first start of a member to the last.
-  double arrival_spread_ns = 0;
-  // Nanoseconds from the last end of its members' collectives before it to its start; negative
-  // where they overlap, none for the first.
-  std::optional<double> pause_ns;
   // Position in TransferSamples::protocols.
   uint32_t protocol = 0;
   // A member took part in another collective meanwhile.
@@ -92,13 +84,16 @@ struct CalibrationRun {
   // Whether groups lie within one node, and whether they lie across several: different fabrics.
   bool within_nodes = false;
   bool across_nodes = false;
-  // When the recording began, Unix time.
-  int64_t recorded_ns = 0;
+  // How many ranks each node has, where these are numbered node by node; 0 where they are not.
+  int32_t ranks_per_node = 0;
   // The steps that the program marks: see WholeSteps.
   std::vector<int64_t> steps;
   // What a person should know before using the run.
   std::vector<std::string> notes;
 };
+
+// Returns how many ranks each node has; 0 unless ranks are numbered node by node, as many on each.
+int32_t RanksPerNode(absl::Span<const uint32_t> node_of_rank);
 
 // Returns the steps that events of every profile lie in, ascending; profiles that mark none do not
 // count. Ranks do not begin and end profiling at the same step, nor between steps: of at least
@@ -121,7 +116,8 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
                                                   const CollectiveRun& run,
                                                   const CalibrationRunOptions& options = {});
 
-// Reads profiles; those of one folder are one run, in the order of their first files.
+// Reads profiles; those of one folder are one run, in the order of their first files. Tables of
+// nccl-tests are a run each (nccl_tests.h), and come first.
 absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
     FileSystem& file_system, const std::vector<std::string>& traces,
     const CalibrationRunOptions& options = {});
@@ -143,12 +139,8 @@ struct TransferCell {
   std::string protocol;
   // Measured transfers in nanoseconds, in the order in which they happened.
   std::vector<double> transfers_ns;
-  // Nanoseconds from the first arrival of a member to the last, indexed by transfer.
-  std::vector<double> arrival_spreads_ns;
   // The value of the cell.
   double median_ns = 0;
-  // The median of TransferSample::pause_ns; absent where all were the first.
-  std::optional<double> pause_ns;
   // Standard error of the median, relative to it: 0.93 x interquartile range / sqrt(n), as for a
   // normal distribution. Never below 2 %, which is what clocks and runs add; 30 % where fewer than
   // four transfers say nothing about their spread.
@@ -197,10 +189,7 @@ std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells);
 // Returns the cell as a comm edge.
 CommEdge EdgeOf(const TransferCell& cell);
 
-// What groups of messages end in that go one way.
-inline constexpr absl::string_view kOneWayText = ", one way";
-
-// Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4", with
+// Returns e.g. "{0,1,2,3} of 4", "{64 ranks from 0 to 63} of 64", and for a permute of several pairs "4 pairs from {0,1} of 4", with
 // ", one way" where no rank sends and receives.
 std::string GroupText(const TransferCell& cell);
 
@@ -215,13 +204,8 @@ void DescribeCell(const TransferCell& cell, Reported* reported) {
   reported->set_measured_ns(cell.median_ns);
 }
 
-// Returns EffectiveRanks of the cell. Pairs both ways are a ring of as many ranks.
-double EffectiveRanksOf(const TransferCell& cell);
-
-// Returns how many ranks lie from one member to the next at most, the shorter way around the run:
-// 2 for {0,2} of 4. What a ring charges grows with it; networks of other shapes may have other
-// distances.
-int64_t LargestHop(const TransferCell& cell);
+// Returns how many ranks send or receive in the cell. Pairs both ways are a ring of as many ranks.
+int32_t MovingRanksOf(const TransferCell& cell);
 
 }  // namespace meridian
 

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/corrections/corrections.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
@@ -37,26 +36,6 @@ void SetBytes(RunBuilder* run, int64_t bytes) {
   }
 }
 
-// The second begins 2,000 ns after the last end of the first, the third before the second ends.
-TEST(TransferSamplesTest, PausesAreFromTheLastEndBefore) {
-  RunBuilder run(2);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
-  SetBytes(&run, kBytes);
-  run.Add({op, 7, 0, 1'000'000, 3'000'000});
-  run.Add({op, 7, 1, 1'000'000, 4'000'000});
-  run.Add({op, 8, 0, 5'000'000, 9'000'000});
-  run.Add({op, 8, 1, 6'000'000, 9'000'000});
-  run.Add({op, 9, 0, 8'000'000, 12'000'000});
-  run.Add({op, 9, 1, 8'000'000, 12'000'000});
-  const TransferSamples taken = TakeTransfers(run.Build(), {{std::nullopt, 3, 4}});
-  ASSERT_THAT(taken.samples, SizeIs(3));
-  EXPECT_EQ(taken.samples[0].pause_ns, std::nullopt);
-  EXPECT_THAT(taken.samples[1].pause_ns, Optional(DoubleEq(2000)));
-  EXPECT_THAT(taken.samples[2].pause_ns, Optional(DoubleEq(-1000)));
-  EXPECT_EQ(taken.samples[0].step, std::nullopt);
-  EXPECT_EQ(taken.samples[2].step, 4);
-}
-
 TEST(TransferSamplesTest, WaitingIsNoTransfer) {
   RunBuilder run(3);
   const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}});
@@ -71,12 +50,9 @@ TEST(TransferSamplesTest, WaitingIsNoTransfer) {
   const TransferSample& sample = taken.samples[0];
   EXPECT_EQ(sample.kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(sample.bytes, kBytes);
-  // Last end 9,500 ns, last start 6,000; the last to start lasted 3,200, the first came 5,000
-  // before it.
+  // Last end 9,500 ns, last start 6,000.
   EXPECT_EQ(sample.start_ns, 6000);
   EXPECT_EQ(sample.transfer_ns, 3500);
-  EXPECT_EQ(sample.shortest_duration_ns, 3200);
-  EXPECT_EQ(sample.arrival_spread_ns, 5000);
   EXPECT_EQ(sample.pairs, 0);
   EXPECT_FALSE(sample.overlapped);
 }
@@ -94,8 +70,6 @@ TEST(TransferSamplesTest, APermuteIsTheMedianOfItsPairs) {
   EXPECT_EQ(taken.samples[0].kind, CollectiveKind::kPointToPoint);
   // 0 to 1: 7,000 - 2,000; 1 to 2: 3,000 - 2,000; 2 to 0: 4,000 - 1,500.
   EXPECT_EQ(taken.samples[0].transfer_ns, 2500);
-  EXPECT_EQ(taken.samples[0].shortest_duration_ns, 1500);
-  EXPECT_EQ(taken.samples[0].arrival_spread_ns, 1000);
   EXPECT_EQ(taken.samples[0].pairs, 3);
 }
 
@@ -260,22 +234,6 @@ TEST(TransferCellsTest, TransfersThatMetOthersAreLeftOutUnlessAskedFor) {
   EXPECT_THAT(MakeTransferCells({run}, options), SizeIs(1));
 }
 
-TEST(TransferCellsTest, HopsGoTheShorterWayAroundTheRun) {
-  const auto hop = [](std::vector<int32_t> participants, int32_t ranks) {
-    TransferCell cell;
-    cell.participants = std::move(participants);
-    cell.ranks = ranks;
-    return LargestHop(cell);
-  };
-  EXPECT_EQ(hop({0, 1, 2, 3}, 4), 1);
-  EXPECT_EQ(hop({0, 1}, 4), 1);
-  EXPECT_EQ(hop({0, 2}, 4), 2);
-  EXPECT_EQ(hop({3, 0}, 4), 1);
-  EXPECT_EQ(hop({0, 1, 3}, 4), 2);
-  EXPECT_EQ(hop({0, 1, 2, 3}, 8), 3);
-  EXPECT_EQ(hop({0, 4, 1, 5}, 8), 4);
-}
-
 TEST(TransferCellsTest, TheNoiseFloorIsTheMeanOverCells) {
   TransferCell steady, noisy;
   steady.transfers_ns = {10, 10, 10, 10};
@@ -405,6 +363,11 @@ TEST(CalibrationRunTest, TellsFabricsWithinAndAcrossNodes) {
   EXPECT_FALSE(run.across_nodes);
   EXPECT_THAT(run.device_kinds, ElementsAre("GPU"));
   EXPECT_THAT(run.transfers.samples, SizeIs(2));
+  EXPECT_EQ(run.ranks_per_node, 2);
+  EXPECT_EQ(RanksPerNode({0, 0, 1, 1, 2, 2}), 2);
+  EXPECT_EQ(RanksPerNode({0, 1, 2}), 1);
+  EXPECT_EQ(RanksPerNode({0, 0, 1}), 0);
+  EXPECT_EQ(RanksPerNode({0, 1, 0, 1}), 0);
 }
 
 TEST(CalibrationRunTest, ClocksThatDisagreeAreRefusedUnlessTheUserInsists) {
@@ -425,22 +388,22 @@ TEST(CalibrationRunTest, ClocksThatDisagreeAreRefusedUnlessTheUserInsists) {
   EXPECT_THAT(run.notes, ElementsAre(AllOf(HasSubstr("sweep: 1 collectives end before"))));
 }
 
-TEST(EffectiveRanksTest, AreOfThoseThatMoveDataAndOfTheRun) {
+TEST(MovingRanksTest, AreThoseThatSendOrReceive) {
   TransferCell cell;
   cell.ranks = 8;
   cell.participants = {0, 1};
-  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 4);
+  EXPECT_EQ(MovingRanksOf(cell), 2);
   cell.participants = {0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 8);
+  EXPECT_EQ(MovingRanksOf(cell), 8);
   cell.kind = CollectiveKind::kPointToPoint;
   cell.participants = {0, 1};
   cell.pairs = 1;
-  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 4);
+  EXPECT_EQ(MovingRanksOf(cell), 2);
   // Four pairs one way are all ranks; both ways they are a ring of four.
   cell.pairs = 4;
-  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 8);
+  EXPECT_EQ(MovingRanksOf(cell), 8);
   cell.is_both_ways = true;
-  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), EffectiveRanks(4, 8));
+  EXPECT_EQ(MovingRanksOf(cell), 4);
 }
 
 TEST(EverySecondStepTest, TakesStepsInTurn) {

@@ -120,9 +120,8 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
   ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));
   if (!config.corrections.empty()) {
     ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(file_system, config.corrections));
-    setup.timing = std::make_unique<CorrectedTiming>(
-        std::move(setup.timing), std::move(corrections),
-        environment.ranks > 0 ? environment.ranks : setup.fabrics->MostNpus());
+    setup.timing =
+        std::make_unique<CorrectedTiming>(std::move(setup.timing), std::move(corrections));
   }
   return setup;
 }

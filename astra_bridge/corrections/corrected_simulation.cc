@@ -147,8 +147,8 @@ class Corrector {
     const bool is_message = node.type == WorkloadNodeType::kSend;
     const int64_t moving = is_message ? moving_[&transfer - log_.transfers().data()]
                                       : static_cast<int64_t>(log_.parts(transfer).size());
-    const int64_t of_run = static_cast<int64_t>(workload_.ranks.size());
-    return {KindOf(node), node.bytes, EffectiveRanks(moving, of_run), IsOneWay(transfer), of_run};
+    return {KindOf(node), node.bytes, static_cast<double>(std::max<int64_t>(moving, 1)),
+            IsOneWay(transfer)};
   }
 
   // Returns the engine's times of its parts with the network to themselves.

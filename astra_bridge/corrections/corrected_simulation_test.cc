@@ -129,8 +129,8 @@ TEST(CorrectedSimulationTest, AllMayBeTakenToBeAlone) {
 // under way is still one.
 TEST(CorrectedSimulationTest, RanksAreThoseThatMoveDataAtOnce) {
   Corrections corrections;
-  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {
-      {kMiB, 2, EffectiveRanks(2, 4)}, {kMiB, 8, EffectiveRanks(4, 4)}};
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{kMiB, 2, 2},
+                                                                            {kMiB, 8, 4}};
   const auto finish_ns = [&](int32_t second_source, int32_t second_target) {
     Workload workload = EveryRank(4, ComputeNode(9, 1));
     workload.ranks[0].Add(SendNode(1, 1, kMiB, 1));

@@ -14,7 +14,7 @@ bool IsMessage(const CommEdge& edge) {
 
 }  // namespace
 
-std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t ranks,
+std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges,
                                      absl::Span<const int32_t> networks) {
   struct Messages {
     absl::flat_hash_set<int32_t> senders, receivers, moving;
@@ -41,8 +41,8 @@ std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t r
       is_one_way = !messages.receivers.contains(edge.participants[0]) &&
                    !messages.senders.contains(edge.participants[1]);
     }
-    traits.push_back({edge.kind, edge.bytes, EffectiveRanks(static_cast<int64_t>(moving), ranks),
-                      is_one_way, ranks});
+    traits.push_back(
+        {edge.kind, edge.bytes, static_cast<double>(std::max<size_t>(moving, 1)), is_one_way});
   }
   return traits;
 }
@@ -50,7 +50,7 @@ std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t r
 double CorrectedTiming::CorrectedSeconds(const CommEdge& edge, double engine_seconds) const {
   // What moves nothing takes no time.
   if (!UsesNetwork(edge)) return 0;
-  return corrections_.CorrectedNs(TraitsOf({&edge, 1}, ranks_)[0], engine_seconds * kNsPerSecond) /
+  return corrections_.CorrectedNs(TraitsOf({&edge, 1})[0], engine_seconds * kNsPerSecond) /
          kNsPerSecond;
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<EdgeEstimate> CorrectedTiming::EstimateEdge(const CommEdge& edge)
 
 absl::StatusOr<BatchEstimate> CorrectedTiming::EstimateBatch(absl::Span<const CommEdge> edges) {
   ASSIGN_OR_RETURN(BatchEstimate batch, timing_->EstimateBatch(edges));
-  const std::vector<TransferTraits> traits = TraitsOf(edges, ranks_, batch.networks);
+  const std::vector<TransferTraits> traits = TraitsOf(edges, batch.networks);
   const std::vector<double> stretches = Stretches(edges, traits, batch);
   for (size_t i = 0; i < edges.size(); ++i) {
     if (!UsesNetwork(edges[i])) continue;

@@ -17,18 +17,17 @@
 
 namespace meridian {
 
-// Returns what corrections ask about edges of a run of so many ranks that are under way at once: a
-// message is one way when no other goes against it, that is, none is sent to its source or by its
-// target. `networks` says which network each is on, where there are several; edges on different
-// ones have nothing to do with each other.
-std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t ranks,
+// Returns what corrections ask about edges that are under way at once: a message is one way when no
+// other goes against it, that is, none is sent to its source or by its target. `networks` says which
+// network each is on, where there are several; edges on different ones have nothing to do with each
+// other.
+std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges,
                                      absl::Span<const int32_t> networks = {});
 
 class CorrectedTiming : public NetworkTiming {
  public:
-  // `ranks` is how many the run has.
-  CorrectedTiming(std::unique_ptr<NetworkTiming> timing, Corrections corrections, int64_t ranks)
-      : timing_(std::move(timing)), corrections_(std::move(corrections)), ranks_(ranks) {}
+  CorrectedTiming(std::unique_ptr<NetworkTiming> timing, Corrections corrections)
+      : timing_(std::move(timing)), corrections_(std::move(corrections)) {}
 
   TimingEngine engine() const override { return timing_->engine(); }
   absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override;
@@ -43,7 +42,6 @@ class CorrectedTiming : public NetworkTiming {
 
   const std::unique_ptr<NetworkTiming> timing_;
   const Corrections corrections_;
-  const int64_t ranks_;
 };
 
 }  // namespace meridian

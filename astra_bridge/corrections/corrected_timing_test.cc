@@ -25,7 +25,7 @@ CommEdge Edge(const char* id, CollectiveKind kind, int64_t bytes) {
 CorrectedTiming Corrected(FixedTimes times) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{1000, 6}, {5000, 2}};
-  return CorrectedTiming(std::make_unique<FixedTiming>(std::move(times)), corrections, /*ranks=*/4);
+  return CorrectedTiming(std::make_unique<FixedTiming>(std::move(times)), corrections);
 }
 
 TEST(CorrectedTimingTest, ByKindAndBytes) {
@@ -44,12 +44,11 @@ TEST(CorrectedTimingTest, ByKindAndBytes) {
 }
 
 // Ratios are 2 for groups of two in a run of four, and 6 for all of it.
-TEST(CorrectedTimingTest, ByTheRanksOfGroupAndRun) {
+TEST(CorrectedTimingTest, ByTheRanksOfTheGroup) {
   Corrections corrections;
-  corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {
-      {8, 2, EffectiveRanks(2, 4)}, {8, 6, EffectiveRanks(4, 4)}};
+  corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{8, 2, 2}, {8, 6, 4}};
   CorrectedTiming timing(std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}, {"b", 1e-6}})),
-                         corrections, /*ranks=*/4);
+                         corrections);
   CommEdge a = Edge("a", CollectiveKind::kAllReduce, 8),
            b = Edge("b", CollectiveKind::kAllReduce, 8);
   a.participants = {0, 1};
@@ -63,11 +62,11 @@ TEST(CorrectedTimingTest, ByTheRanksOfGroupAndRun) {
 TEST(CorrectedTimingTest, MessagesOfOtherNetworksDoNotCount) {
   CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a;
   b.participants = {2, 3};
-  EXPECT_DOUBLE_EQ(TraitsOf({a, b}, 4)[0].ranks, 4);
-  EXPECT_DOUBLE_EQ(TraitsOf({a, b}, 4, {0, 1})[0].ranks, EffectiveRanks(2, 4));
+  EXPECT_DOUBLE_EQ(TraitsOf({a, b})[0].ranks, 4);
+  EXPECT_DOUBLE_EQ(TraitsOf({a, b}, {0, 1})[0].ranks, 2);
   b.participants = {1, 0};
-  EXPECT_FALSE(TraitsOf({a, b}, 4)[0].is_one_way);
-  EXPECT_TRUE(TraitsOf({a, b}, 4, {0, 1})[0].is_one_way);
+  EXPECT_FALSE(TraitsOf({a, b})[0].is_one_way);
+  EXPECT_TRUE(TraitsOf({a, b}, {0, 1})[0].is_one_way);
 }
 
 // a and b go against each other, c goes alone.
@@ -77,7 +76,7 @@ TEST(CorrectedTimingTest, MessagesThatMeetAtARankShareItsPort) {
   corrections.one_way = {{8, 1}};
   CorrectedTiming timing(
       std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}})),
-      corrections, /*ranks=*/4);
+      corrections);
   CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a, c = a;
   b.id = "b";
   b.participants = {1, 0};
@@ -155,7 +154,7 @@ TEST(CorrectedTimingTest, OnlyEdgesOfTheSameNetworkKeepEachOtherWaiting) {
   CorrectedTiming timing(
       std::make_unique<TwoByTwo>(
           FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}, {"d", 1e-6}}, /*batch_inflation=*/2)),
-      corrections, /*ranks=*/4);
+      corrections);
   ASSERT_OK_AND_ASSIGN(
       const BatchEstimate batch,
       timing.EstimateBatch(

@@ -23,6 +23,9 @@ namespace {
 constexpr double kMaxRatio = 1e9;
 constexpr double kMaxRanks = 1e9;
 
+constexpr absl::string_view kOverheadName = "overhead_ns";
+constexpr double kMaxOverheadNs = 1e12;
+
 // A curve has a say about sizes up to this factor beyond its own.
 constexpr double kNearSizes = 2;
 
@@ -164,10 +167,6 @@ class PrefixSums {
 
 }  // namespace
 
-double EffectiveRanks(int64_t moving, int64_t of_run) {
-  return std::max(1.0, std::sqrt(static_cast<double>(moving) * static_cast<double>(of_run)));
-}
-
 bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b) {
   return std::tie(a.ranks, a.bytes) < std::tie(b.ranks, b.bytes);
 }
@@ -199,13 +198,12 @@ double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double
 double Corrections::CorrectedNs(const TransferTraits& transfer, double engine_ns) const {
   if (!Changes(transfer.kind)) return engine_ns;
   const bool takes_one_way = transfer.is_one_way && !one_way.empty();
-  double ratio = 1;
-  if (Has(transfer.kind)) {
-    ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)],
-                    transfer.bytes, transfer.ranks);
-  }
+  const std::vector<CorrectionPoint>& of_kind =
+      takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)];
+  double ratio = of_kind.empty() ? 1 : RatioAt(of_kind, transfer.bytes, transfer.ranks);
   if (factor) ratio *= factor(transfer);
-  return std::min(std::round(ratio * std::max(engine_ns, kLeastEngineNs)), kMaxCorrectedNs);
+  return std::min(std::round(ratio * (std::max(engine_ns, kLeastEngineNs) + overhead_ns)),
+                  kMaxCorrectedNs);
 }
 
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source) {
@@ -214,10 +212,18 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
   JsonCutter cutter(json);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
+    if (key == kOverheadName) {
+      const JsonValue value(cutter.CutValue());
+      corrections.overhead_ns = value.AsDouble().value_or(-1);
+      if (!(corrections.overhead_ns >= 0 && corrections.overhead_ns <= kMaxOverheadNs)) {
+        return place.WrongValue(key, value, "a time of up to a thousand seconds");
+      }
+      continue;
+    }
     const std::optional<CollectiveKind> kind = TimedKindFromName(key);
     if (!kind.has_value() && key != kOneWayName) {
-      return place.Error(absl::StrCat(Printable(key),
-                                      " is no kind; kinds are all-reduce, all-gather, "
+      return place.Error(absl::StrCat(Printable(key), " is neither ", kOverheadName,
+                                      " nor a kind; kinds are all-reduce, all-gather, "
                                       "reduce-scatter, all-to-all, p2p and ",
                                       kOneWayName));
     }
@@ -228,14 +234,14 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
   }
   if (!cutter.status().ok()) return place.Error(cutter.status().message());
   if (!cutter.AtEnd()) return place.Error("text follows the object");
-  if (!corrections.one_way.empty() && !corrections.Has(CollectiveKind::kPointToPoint)) {
-    return place.Error(absl::StrCat(kOneWayName, " needs p2p beside it"));
-  }
   return corrections;
 }
 
 std::string CorrectionsToJson(const Corrections& corrections) {
   std::vector<std::string> kinds;
+  if (corrections.overhead_ns > 0) {
+    kinds.push_back(absl::StrFormat("  \"%s\": %.17g", kOverheadName, corrections.overhead_ns));
+  }
   const auto add = [&](absl::string_view key, const std::vector<CorrectionPoint>& all) {
     std::vector<std::string> points;
     for (const CorrectionPoint& point : all) {

@@ -2,14 +2,15 @@
 // What calibration adds to an engine's times: real libraries differ from one bandwidth and one
 // latency by kind, size and number of ranks. A correction is a table of points for each kind,
 //
-//   {"all-reduce": [{"bytes": 1024, "ratio": 1.31, "ranks": 2},
+//   {"overhead_ns": 12000,
+//    "all-reduce": [{"bytes": 1024, "ratio": 1.31, "ranks": 2},
 //                   {"bytes": 65536, "ratio": 0.94, "ranks": 2},
 //                   {"bytes": 1024, "ratio": 0.71, "ranks": 4}, ...],
 //    "p2p": [...], "p2p_one_way": [...]}
 //
 // (a message whose ranks send and receive at once, and one whose ranks do not: ports are shared by
-// what goes both ways) and a transfer alone on the network lasts ratio x engine time. The points of
-// one number of ranks are a curve. Between two of its points the ratio lies on a straight line
+// what goes both ways) and a transfer alone on the network lasts ratio x (engine time + overhead);
+// kinds without points have a ratio of 1. The points of one number of ranks are a curve. Between two of its points the ratio lies on a straight line
 // through them, logarithm of bytes against logarithm of ratio; beyond the first and the last it
 // stays as it is there:
 //
@@ -71,15 +72,9 @@ struct CorrectionPoint {
   int64_t bytes = 0;
   // Measured time over the engine's. Positive.
   double ratio = 1;
-  // As EffectiveRanks. Positive; without meaning where all points have the same.
+  // How many ranks move data. Positive; without meaning where all points have the same.
   double ranks = 1;
 };
-
-// Returns the number of ranks that decides how long a transfer takes: the geometric mean of those
-// that move data in it and of those of the run, at least 1. The first make an algorithm longer, the
-// second share a host and its links; what both do together is measured, what each does alone is
-// not, so each is given half of it.
-double EffectiveRanks(int64_t moving, int64_t of_run);
 
 // Returns whether a comes first in the order of ranks, then of bytes.
 bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b);
@@ -93,17 +88,16 @@ struct TransferTraits {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // What one rank puts in.
   int64_t bytes = 0;
-  // The number of ranks, as EffectiveRanks returns it.
+  // How many ranks move data at once.
   double ranks = 1;
   // Only messages go one way.
   bool is_one_way = false;
-  // The ratio does not depend on it, but how far it can be trusted does.
-  int64_t ranks_of_run = 1;
 };
 
 struct Corrections {
-  // By CollectiveKind, each in ascending order of ranks, then of bytes. Kinds without points keep
-  // the engine's times.
+  // What every transfer costs once.
+  double overhead_ns = 0;
+  // By CollectiveKind, each in ascending order of ranks, then of bytes.
   std::array<std::vector<CorrectionPoint>, kTimedKinds> points;
   // Of messages whose source does not receive, and whose target does not send, meanwhile; those of
   // other messages where there are none.
@@ -112,12 +106,15 @@ struct Corrections {
   // files.
   std::function<double(const TransferTraits&)> factor;
 
-  bool Has(CollectiveKind kind) const { return !points[static_cast<size_t>(kind)].empty(); }
+  // Returns whether the kind has points, or all have an overhead.
+  bool Has(CollectiveKind kind) const {
+    return overhead_ns > 0 || !points[static_cast<size_t>(kind)].empty();
+  }
   // Returns whether times of the kind are other than the engine's.
   bool Changes(CollectiveKind kind) const { return Has(kind) || factor != nullptr; }
 
   // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
-  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points.
+  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without corrections.
   double CorrectedNs(const TransferTraits& transfer, double engine_ns) const;
 };
 

@@ -1,12 +1,14 @@
 #include "astra_bridge/corrections/corrections.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -59,7 +61,7 @@ TEST(CorrectionsTest, RatiosLieBetweenThoseOfFewerAndOfMoreRanks) {
   // Half way from 2 to 8; the curve of 4 has nothing near that size.
   EXPECT_EQ(corrected_ns(1024, 4), 1000);
   EXPECT_EQ(corrected_ns(1 << 20, 4), 8000);
-  EXPECT_EQ(corrected_ns(1 << 20, EffectiveRanks(4, 8)), 4000);
+  EXPECT_EQ(corrected_ns(1 << 20, std::sqrt(32.0)), 4000);
   // No curve comes near: all have a say.
   EXPECT_EQ(corrected_ns(int64_t{1} << 40, 4), 8000);
 }
@@ -90,16 +92,30 @@ TEST(CorrectionsTest, MessagesOneWayHavePointsOfTheirOwn) {
   ASSERT_OK_AND_ASSIGN(const Corrections old,
                        ParseCorrections(R"({"p2p": [{"bytes": 8, "ratio": 2}]})", "c.json"));
   EXPECT_EQ(old.CorrectedNs({CollectiveKind::kPointToPoint, 8, 1, true}, 100), 200);
-  EXPECT_THAT(ParseCorrections(R"({"p2p_one_way": [{"bytes": 8, "ratio": 2}]})", "c.json"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs p2p")));
+}
+
+// 1.5 x (100 + 50), and 1 x (100 + 50) for a kind without points.
+TEST(CorrectionsTest, EveryTransferHasTheOverhead) {
+  ASSERT_OK_AND_ASSIGN(
+      const Corrections corrections,
+      ParseCorrections(R"({"overhead_ns": 50, "all-reduce": [{"bytes": 8, "ratio": 1.5}]})", "c"));
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kAllReduce, 8}, 100), 225);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kAllGather, 8}, 100), 150);
+  ASSERT_OK_AND_ASSIGN(const Corrections again,
+                       ParseCorrections(CorrectionsToJson(corrections), "c"));
+  EXPECT_EQ(again.overhead_ns, 50);
+  for (const char* wrong : {"-1", "1e300", "null"}) {
+    EXPECT_THAT(ParseCorrections(absl::StrCat(R"({"overhead_ns": )", wrong, "}"), "c"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("overhead_ns")))
+        << wrong;
+  }
 }
 
 TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllToAll)] = {
       {4096, 1.0 / 3}, {1 << 30, 1.0 / 7}, {int64_t{1} << 40, 41000.7}};
-  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {
-      {1, 0.1}, {1, 0.2, EffectiveRanks(2, 4)}};
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{1, 0.1}, {1, 0.2, 2}};
   ASSERT_OK_AND_ASSIGN(const Corrections read,
                        ParseCorrections(CorrectionsToJson(corrections), "c.json"));
   for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
@@ -136,7 +152,7 @@ TEST(CorrectionsTest, WhatIsWrongIsNamed) {
       {"", "offset 0"},
       {"[]", "offset 0"},
       {"{} {}", "text follows the object"},
-      {R"({"broadcast":[]})", "c.json: broadcast is no kind"},
+      {R"({"broadcast":[]})", "c.json: broadcast is neither overhead_ns nor a kind"},
       {R"({"all-reduce":[]})", "c.json: all-reduce: there are no points"},
       {R"({"all-reduce":{}})", "c.json: all-reduce: this is no array"},
       {R"({"p2p":[{"bytes":8,"ratio":2,"ranks":4},{"bytes":16,"ratio":2,"ranks":2}]})",

@@ -22,11 +22,11 @@ namespace {
 
 using EdgeLogFactor = std::function<double(const CommEdge&)>;
 
-// Returns how far the time of an edge, alone in a run of so many ranks, may be off; null: not known.
-EdgeLogFactor LogFactorOf(const PredictionIntervals& intervals, int64_t ranks) {
+// Returns how far the time of an edge alone may be off; null: not known.
+EdgeLogFactor LogFactorOf(const PredictionIntervals& intervals) {
   if (intervals.empty()) return nullptr;
-  return [&intervals, ranks](const CommEdge& edge) {
-    return intervals.LogFactor(TraitsOf({&edge, 1}, ranks)[0]);
+  return [&intervals](const CommEdge& edge) {
+    return intervals.LogFactor(TraitsOf({&edge, 1})[0]);
   };
 }
 
@@ -81,7 +81,7 @@ absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const 
                    PredictEdges(setup, list, network.config.mode, progress));
   std::vector<CommEdge> placed = list.edges;
   RETURN_IF_ERROR(PlaceEdges(setup.layout, &placed));
-  AddIntervals(LogFactorOf(network.intervals, setup.fabrics->MostNpus()), placed, &report);
+  AddIntervals(LogFactorOf(network.intervals), placed, &report);
   return report;
 }
 
@@ -104,7 +104,7 @@ absl::StatusOr<PredictionReport> WorkloadPredictor::Predict(
   if (!options_.manifest.empty()) RETURN_IF_ERROR(WriteManifest(**prediction, setup));
   PredictionReport report = MakeIterationReport(**prediction, iteration, setup, graph, match);
   report.set_network(network.name);
-  const EdgeLogFactor log_factor = LogFactorOf(network.intervals, environment.ranks);
+  const EdgeLogFactor log_factor = LogFactorOf(network.intervals);
   AddIntervals(log_factor, (*prediction)->edges.edges, &report);
   ASSIGN_OR_RETURN(*report.mutable_workload()->mutable_times(),
                    TimeIteration(**prediction, graph, match, iteration.resources, log_factor));

@@ -192,8 +192,7 @@
     text('group', 'group', {absent: 'all'}), microseconds('measured', 'measured_ns'),
     microseconds('simulated', 'simulated_ns'), microseconds('low', 'simulated_low_ns'),
     microseconds('high', 'simulated_high_ns'), error,
-    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'repeats'),
-    number('others beside it', 'collectives', 'beside', {digits: 1})];
+    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'repeats')];
 
   const kSimulated = {title: 'Measured against simulated time of collectives',
     predicted: 'simulated', fitted: 'calibrated', other: 'held out'};

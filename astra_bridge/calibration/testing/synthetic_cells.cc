@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/physics.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -46,9 +47,8 @@ std::vector<TransferCell> CellsOfGroups(const Fabric& truth, const std::vector<G
   std::mt19937_64 random(options.seed);
   for (size_t i = 0; i < cells.size(); ++i) {
     for (int repeat = 0; repeat < options.repeats; ++repeat) {
-      cells[i].transfers_ns.push_back((*times_ns)[i] *
+      cells[i].transfers_ns.push_back(PortFactor(truth, cells[i]) * (*times_ns)[i] *
                                       std::exp(options.noise * DrawNormal(&random)));
-      cells[i].arrival_spreads_ns.push_back(0);
     }
     SummariseCell(&cells[i]);
   }
@@ -67,24 +67,11 @@ TransferCell EmptyCell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> 
   return cell;
 }
 
-Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second) {
-  Fabric fabric = AssumedFabric(ranks);
+Fabric LinksOf(int32_t ranks, double latency_ns, double gibibytes_per_second) {
+  Fabric fabric = AssumedFabric({ranks});
   fabric.network.dimensions[0].latency_ns = latency_ns;
   fabric.network.dimensions[0].bytes_per_ns = GibibytesPerSecondToBytesPerNs(gibibytes_per_second);
   return fabric;
-}
-
-Fabric MeshOf(BlockShape first, BlockShape second) {
-  Fabric mesh;
-  for (BlockShape shape : {first, second}) {
-    NetworkDimension dimension;
-    dimension.shape = shape;
-    dimension.npus = 2;
-    mesh.network.dimensions.push_back(dimension);
-  }
-  mesh.system = DefaultSystemConfig(mesh.network);
-  mesh.system.local_memory_bandwidth = kFreeReductions;
-  return WithAssumedParameters(mesh);
 }
 
 std::vector<TransferCell> MakeSyntheticCells(const Fabric& truth, absl::Span<const int32_t> ranks,
@@ -118,11 +105,9 @@ TransferSamples MakeSyntheticTransfers(const Fabric& truth, int32_t ranks,
     sample.kind = cell.kind;
     sample.bytes = cell.bytes;
     sample.transfer_ns = kFirstRepeat * cell.transfers_ns[0];
-    sample.shortest_duration_ns = sample.transfer_ns;
     transfers.samples.push_back(sample);
     for (double transfer_ns : cell.transfers_ns) {
       sample.transfer_ns = transfer_ns;
-      sample.shortest_duration_ns = transfer_ns;
       transfers.samples.push_back(sample);
     }
   }

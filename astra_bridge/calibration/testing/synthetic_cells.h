@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells that the engine itself has made, with noise: the truth behind them is known.
+// Cells that the engine itself has made, with noise: the truth behind them is known. Ranks have one
+// port each (PortFactor).
 #ifndef ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_
 #define ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_
 
@@ -27,11 +28,7 @@ TransferCell EmptyCell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> 
                        int32_t ranks = 4);
 
 // AssumedFabric with other numbers.
-Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second);
-
-// 2 x 2 NPUs: {0, 1} and {2, 3} are connected by the first shape, {0, 2} and {1, 3} by the second.
-// Parameters as assumed.
-Fabric MeshOf(BlockShape first, BlockShape second);
+Fabric LinksOf(int32_t ranks, double latency_ns, double gibibytes_per_second);
 
 // Collectives of all ranks of the fabric, as runs of so many ranks would show them. Stops the
 // program when the engine cannot carry them.

@@ -156,7 +156,7 @@ def report(ranks, steps, collectives, kernels):
                                   "simulated_high_ns": 1e6 * lengths[s] * 1.12} for s in range(steps)],
                        "parameters": [{"name": "bandwidth GB/s", "value": 3.9, "low": 3.7, "high": 4.1, "identifiable": True},
                                       {"name": "latency µs", "value": 22.0, "low": 20.5, "high": 23.9, "identifiable": True},
-                                      {"name": "congestion factor", "value": 1.5, "kept": True}],
+                                      {"name": "congestion factor", "value": 1.5}],
                        "notes": ["The sweep was recorded on an idle machine."]},
         "timeline": made.json(),
         "files": [{"kind": "perfetto", "path": "combined.pftrace", "bytes": 1234567, "note": "open at ui.perfetto.dev"},

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latency, bandwidth and overhead of a network, each by the transfers that tell it:
+//
+//   time of a cell = overhead + sum over dimensions of (steps x latency + bytes / bandwidth)
+//
+//   bandwidth            by the large: cells within kLargeSpan of the largest of their series
+//   latency, overhead    by the small: cells that take at most twice as long as the quickest of their
+//                        series, less what their bytes take
+//
+// in turn, until neither moves. Steps and bytes of a cell are the engine's own. An overhead is told
+// only where cells have different numbers of steps; else it is part of the latency. The sum of
+// relative errors is minimised, not that of their squares: a cache, a burst that a shaped link lets
+// through or a retransmission moves some cells far, and those must not move the fit.
+//
+// A series is the cells that differ in bytes alone. Intervals come from fits to series drawn with
+// replacement (to cells where there are few series), so they show how far kinds and groups disagree.
+#ifndef ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
+#define ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/transfers.h"
+#include "astra_bridge/timing/fabric.h"
+
+namespace meridian {
+
+// Sizes that tell bandwidth are at most so many times smaller than the largest.
+inline constexpr double kLargeSpan = 8;
+
+struct PhysicalParameter {
+  // As in the files: "latency_ns[0]", "bandwidth_gib_per_s[0]", "overhead_ns".
+  std::string name;
+  double value = 0;
+  // False: no transfer tells it, and it has the value that was given.
+  bool is_told = false;
+  // The 95 % interval; without meaning where it is not told.
+  double low = 0;
+  double high = 0;
+};
+
+struct Physics {
+  // The network that was given, with the fitted numbers.
+  Fabric fabric;
+  // What every collective costs once.
+  double overhead_ns = 0;
+  // Latency and bandwidth of each dimension, then the overhead.
+  std::vector<PhysicalParameter> parameters;
+  // Cells have one number of steps each way only, so that the overhead is in the latency.
+  bool latency_includes_overhead = false;
+};
+
+struct PhysicsOptions {
+  // Intervals cost a hundred fits.
+  bool with_intervals = false;
+};
+
+// Fits to at least one cell. What no cell tells keeps the value of `start`.
+absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const TransferCell> cells,
+                                   const PhysicsOptions& options = {});
+
+// Returns how many times longer than the engine says the cell takes on a network whose ranks have
+// one port each: pairs of a fully connected network have links of their own there, so that a rank
+// would send to all others at once at full rate. 1 for all but all-to-all.
+double PortFactor(const Fabric& fabric, const TransferCell& cell);
+
+// Returns how long each cell takes alone: overhead + PortFactor x the engine's time.
+absl::StatusOr<std::vector<double>> PhysicalTimesNs(const Physics& physics,
+                                                    absl::Span<const TransferCell> cells);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
