@@ -15,10 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "benchmarks/ratio_benchmark.h"
-#include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/transformer_step.h"
-#include "chakra_export/generate/workload_writer.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -48,7 +47,7 @@ absl::Status Measure(const Shape& shape, TextTable* table) {
   const TemporaryDirectory directory;
   const double before = CpuSeconds();
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeTransformerStep(options));
-  ASSIGN_OR_RETURN(const ChakraGenerateReport report,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    WriteGeneratedWorkload(FileSystem::Posix(), *workload, directory.PathOf("w")));
   const double seconds = CpuSeconds() - before;
   rusage usage;

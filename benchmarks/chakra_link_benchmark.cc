@@ -28,9 +28,9 @@
 #include "absl/strings/str_format.h"
 #include "benchmarks/ratio_benchmark.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -146,15 +146,15 @@ absl::StatusOr<Cost> Measure(const TraceFiles& files, EtFlavor flavor) {
   }
   cost.cpu_seconds = 1e9;
   for (int round = 0; round < FLAGS_rounds.value(); ++round) {
-    ASSIGN_OR_RETURN(
-        const Cost once, RunInChild([&]() -> absl::StatusOr<double> {
-          PytorchWorkloadOptions options;
-          options.flavor = flavor;
-          ASSIGN_OR_RETURN(const ChakraLinkReport report,
+    ASSIGN_OR_RETURN(const Cost once, RunInChild([&]() -> absl::StatusOr<double> {
+                       PytorchWorkloadOptions options;
+                       options.flavor = flavor;
+                       ASSIGN_OR_RETURN(
+                           const ChakraWorkloadReport report,
                            ConvertPytorchWorkload(FileSystem::Posix(), {files.host}, {files.device},
                                                   output.PathOf("w"), options));
-          return static_cast<double>(report.ranks(0).host_ops() + report.ranks(0).device_ops());
-        }));
+                       return static_cast<double>(report.ranks(0).nodes());
+                     }));
     cost.operations = once.operations;
     cost.cpu_seconds = std::min(cost.cpu_seconds, once.cpu_seconds);
     cost.peak_megabytes = std::max(cost.peak_megabytes, once.peak_megabytes);
@@ -166,7 +166,8 @@ double SecondsPerOperation(const Cost& cost) { return cost.cpu_seconds / cost.op
 
 void AddRow(const std::string& name, EtFlavor flavor, const Cost& cost, TextTable* table) {
   table->AddRow(
-      {name, std::string(EtFlavorName(flavor)), absl::StrFormat("%.1f", cost.megabytes),
+      {name, flavor == EtFlavor::kFull ? "full" : "simulation",
+       absl::StrFormat("%.1f", cost.megabytes),
        WithThousands(static_cast<int64_t>(cost.operations)),
        absl::StrFormat("%.3f", cost.cpu_seconds),
        absl::StrFormat("%.1f", SecondsPerOperation(cost) * 1e6),

@@ -119,11 +119,11 @@ absl::StatusOr<double> TimeAstraSim(const GoldenCost& cost, const std::string& f
                    FindAstraBinary(FileSystem::Posix(), "", folder, cost.run.congestion));
   options.work_folder = work.path();
   const double begin = ChildCpuSeconds();
-  ASSIGN_OR_RETURN(const AstraSimulation simulation,
+  ASSIGN_OR_RETURN(const SimulationResult simulation,
                    SimulateWithAstraSim(FileSystem::Posix(), cost.run.workload, cost.run.network,
                                         cost.run.system, options));
   const double seconds = ChildCpuSeconds() - begin;
-  RETURN_IF_ERROR(CheckFinish(cost, simulation.result));
+  RETURN_IF_ERROR(CheckFinish(cost, simulation));
   return seconds;
 }
 

@@ -30,11 +30,10 @@
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "benchmarks/ratio_benchmark.h"
 #include "chakra_export/et/comm_groups.h"
-#include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/transformer_step.h"
-#include "chakra_export/generate/workload_writer.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -142,15 +141,15 @@ absl::StatusOr<double> TimeAstraSim(const Case& measured, const std::string& pre
                                    measured.congestion));
   options.work_folder = work_folder;
   const double before = CpuSeconds(ChildUsage());
-  ASSIGN_OR_RETURN(const AstraSimulation astra,
+  ASSIGN_OR_RETURN(const SimulationResult astra,
                    SimulateWithAstraSim(FileSystem::Posix(), workload, network, system, options));
   const double seconds = CpuSeconds(ChildUsage()) - before;
   SimulationOptions simulation;
   simulation.congestion = measured.congestion;
   ASSIGN_OR_RETURN(const SimulationResult result, Simulate(workload, network, system, simulation));
-  if (result.makespan_ns() == astra.result.makespan_ns()) return seconds;
+  if (result.makespan_ns() == astra.makespan_ns()) return seconds;
   return absl::InternalError(absl::StrCat(measured.name, ": ends at ", result.makespan_ns(),
-                                          " ns, but AstraSim's at ", astra.result.makespan_ns()));
+                                          " ns, but AstraSim's at ", astra.makespan_ns()));
 }
 
 struct CommandCost {
@@ -174,7 +173,7 @@ absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* 
   const int64_t ranks = measured.workload->rank_count();
   const TemporaryDirectory folder;
   const std::string prefix = folder.PathOf("w");
-  ASSIGN_OR_RETURN(const ChakraGenerateReport report,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    WriteGeneratedWorkload(FileSystem::Posix(), *measured.workload, prefix));
   ASSIGN_OR_RETURN(const CommandCost first, TimeCommand(measured, prefix, folder));
   double seconds = first.cpu_seconds;

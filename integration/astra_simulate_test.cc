@@ -77,25 +77,23 @@ TEST_F(AstraSimulateTest, PrintsAstraSimsCycles) {
                     HasSubstr("\"congestion\": \"aware\""), HasSubstr("\"makespan_ns\": 33829,"),
                     HasSubstr("\"id\": 0,\n   \"finish_ns\": 33829,"),
                     HasSubstr("\"id\": 3,\n   \"finish_ns\": 33829,"), HasSubstr("\"nodes\": []"),
-                    HasSubstr("\"links\": []"), Not(HasSubstr("\"corrections\""))));
+                    Not(HasSubstr("\"corrections\""))));
 }
 
 TEST_F(AstraSimulateTest, PeopleGetTables) {
-  const CommandResult result = Simulate({"--node_times", "--link_use"});
+  const CommandResult result = Simulate({"--node_times"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("makespan   33,829 ns"), HasSubstr("rank  finish ns"),
-                    HasSubstr("rank  node  issue ns  finish ns"), HasSubstr("86.6 %")));
+                    HasSubstr("rank  node  issue ns  finish ns")));
 }
 
-TEST_F(AstraSimulateTest, TellsTimesOfNodesAndUseOfLinks) {
-  const CommandResult result = Simulate({"--json", "--node_times", "--link_use"});
+TEST_F(AstraSimulateTest, TellsTimesOfNodes) {
+  const CommandResult result = Simulate({"--json", "--node_times"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("\"rank\": 2,\n   \"id\": 1,\n   \"issue_ns\": 0,\n   "
-                              "\"finish_ns\": 33829\n"),
-                    HasSubstr("\"from_device\": 3,\n   \"to_device\": 0,\n   \"messages\": 6,\n   "
-                              "\"bytes\": 1572864,\n   \"busy_ns\": 29292,")));
+              HasSubstr("\"rank\": 2,\n   \"id\": 1,\n   \"issue_ns\": 0,\n   "
+                        "\"finish_ns\": 33829\n"));
 }
 
 TEST_F(AstraSimulateTest, CongestionAndStreamsMatter) {
@@ -110,16 +108,13 @@ TEST_F(AstraSimulateTest, CongestionAndStreamsMatter) {
               HasSubstr("\"makespan_ns\": 20031,"));
 }
 
-TEST_F(AstraSimulateTest, NotesWhatIsIgnoredAndWhatNobodyReceives) {
+TEST_F(AstraSimulateTest, NotesWhatIsIgnored) {
   WriteRank(0, {SendNode(1, 0, 1, 64, 5)});
   for (int rank = 1; rank < 4; ++rank) WriteRank(rank, {CompNode(1, 0)});
   directory_.Write("network.yml", directory_.Read("network.yml") + "bandwith: [ 7 ]\n");
   const CommandResult result = Simulate({"--json"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("bandwith: not known and ignored"),
-                    HasSubstr("1 messages were sent that no node receives, the first from rank 0 "
-                              "to rank 1 with tag 5 and 64 bytes")));
+  EXPECT_THAT(result.standard_output, HasSubstr("bandwith: not known and ignored"));
 }
 
 TEST_F(AstraSimulateTest, ReadsGroups) {
@@ -179,13 +174,6 @@ TEST_F(AstraSimulateTest, WritesATimeline) {
   ExpectRefused(Simulate({"--trace_json=/dev/null"}), 2, HasSubstr("is not a regular file"));
 }
 
-TEST_F(AstraSimulateTest, ATableThatCannotBeWrittenReplacesNoTimeline) {
-  const std::string path = directory_.Write("timeline.json", "old");
-  ExpectRefused(Simulate({"--trace_json=" + path, "--csv=/dev/null"}), 2,
-                HasSubstr("is not a regular file"));
-  EXPECT_EQ(directory_.Read("timeline.json"), "old");
-}
-
 TEST_F(AstraSimulateTest, ATimelineTakesNoInputsPlace) {
   const std::string before = directory_.Read("network.yml");
   ExpectRefused(Simulate({"--trace_json=" + directory_.PathOf("network.yml")}), 2,
@@ -225,8 +213,6 @@ TEST_F(AstraSimulateTest, WrongFlagsExitWithTwo) {
   ExpectRefused(Simulate({"--engine=magic"}), 2, HasSubstr("--engine=magic"));
   ExpectRefused(Simulate({"--congestion=some"}), 2, HasSubstr("--congestion=some"));
   ExpectRefused(Simulate({"--comm_streams=0"}), 2, HasSubstr("comm_streams"));
-  ExpectRefused(Simulate({"--link_use", "--congestion=unaware"}), 2, HasSubstr("--link_use"));
-  ExpectRefused(Simulate({"--engine=sidecar", "--link_use"}), 2, HasSubstr("--link_use"));
   ExpectRefused(Simulate({"--engine=sidecar", "--comm_streams=2"}), 2, HasSubstr("--comm_streams"));
   ExpectRefused(Simulate({"--engine=sidecar", "--corrections=c"}), 2, HasSubstr("--corrections"));
   ExpectRefused(Simulate({"--engine=sidecar", "--astra_timeout_s=0"}), 2,
@@ -264,7 +250,7 @@ TEST_F(AstraSimulateTest, BadConfigurationsExitWithTwoFileAndKey) {
                 HasSubstr("system.json: all-reduce-implementation: has 2 entries"));
   ExpectRefused(system("all-reduce-impl", "all-produce-impl"), 2,
                 HasSubstr("system.json: all-reduce-implementation: missing"));
-  ExpectRefused(system("}", ""), 2, HasSubstr("system.json: offset "));
+  ExpectRefused(system("}", ""), 2, HasSubstr("system.json:5: "));
   directory_.Write("w.4.et", EncodeEt({CollectiveNode(1, ALL_REDUCE, 1 << 20)}));
   directory_.Write("w.5.et", EncodeEt({CollectiveNode(1, ALL_REDUCE, 1 << 20)}));
   directory_.Write("network.yml", absl::StrReplaceAll(kNetwork, {{"[ 4 ]", "[ 6 ]"}}));

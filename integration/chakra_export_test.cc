@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/testing/run_command.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -51,17 +51,16 @@ TEST_P(ChakraExportTest, TracesRunToTheEndInTheSimulator) {
   const CommandResult exported =
       Export({std::string("--traces=") + GetParam().folder, "--output=" + prefix, "--json"});
   ASSERT_EQ(exported.exit_code, 0) << exported.standard_error;
-  ChakraExportReport report;
+  ChakraWorkloadReport report;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(exported.standard_output, &report).ok());
   ASSERT_EQ(report.ranks_size(), GetParam().ranks);
 
-  ASSERT_THAT(WriteFileAtomically(FileSystem::Posix(), directory_.PathOf("n.yml"),
-                                  "topology: [ FullyConnected ]\nnpus_count: [ " +
-                                      std::to_string(GetParam().ranks) +
-                                      " ]\nbandwidth: [ 10.0 ]\nlatency: [ 20000.0 ]\n"),
+  ASSERT_THAT(WriteOutput(FileSystem::Posix(), directory_.PathOf("n.yml"),
+                          "topology: [ FullyConnected ]\nnpus_count: [ " +
+                              std::to_string(GetParam().ranks) +
+                              " ]\nbandwidth: [ 10.0 ]\nlatency: [ 20000.0 ]\n"),
               IsOk());
-  ASSERT_THAT(WriteFileAtomically(FileSystem::Posix(), directory_.PathOf("s.json"), kSystem),
-              IsOk());
+  ASSERT_THAT(WriteOutput(FileSystem::Posix(), directory_.PathOf("s.json"), kSystem), IsOk());
   std::vector<std::string> flags = {"--workload=" + prefix,
                                     "--network=" + directory_.PathOf("n.yml"),
                                     "--system=" + directory_.PathOf("s.json"), "--json"};
@@ -143,8 +142,8 @@ TEST(ChakraExportCommandTest, NotesAreOnStandardErrorUnlessTheyArePartOfTheJson)
   const CommandResult text = Export(flags);
   ASSERT_EQ(text.exit_code, 0) << text.standard_error;
   EXPECT_THAT(text.standard_output, Not(HasSubstr("host nodes")));
-  EXPECT_THAT(text.standard_error, AllOf(HasSubstr("chakra_export: warning: "),
-                                         HasSubstr("--flavor=full adds no host nodes")));
+  EXPECT_THAT(text.standard_error,
+              AllOf(HasSubstr("warning: "), HasSubstr("--flavor=full adds no host nodes")));
   std::vector<std::string> json_flags = flags;
   json_flags.push_back("--json");
   const CommandResult json = Export(json_flags);
@@ -157,8 +156,7 @@ TEST(ChakraExportCommandTest, TornFilesAreBadInputThatNamesTheFile) {
   const TemporaryDirectory directory;
   const std::string whole = FileBytes("examples/jax_cuda2/rank0.xplane.pb");
   const std::string torn = directory.PathOf("torn.xplane.pb");
-  ASSERT_THAT(WriteFileAtomically(FileSystem::Posix(), torn, whole.substr(0, whole.size() / 2)),
-              IsOk());
+  ASSERT_THAT(WriteOutput(FileSystem::Posix(), torn, whole.substr(0, whole.size() / 2)), IsOk());
   const CommandResult result = Export({"--traces=" + torn, "--output=" + directory.PathOf("w")});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.standard_error, AllOf(HasSubstr("torn.xplane.pb"), HasSubstr("offset")));
@@ -232,10 +230,10 @@ TEST_F(BadRunTest, ProfilesThatDisagreeAboutAnOpcode) {
   ASSERT_GT(replaced, 0u);
   const std::string changed = directory_.Write("changed.xplane.pb", bytes);
   for (const char* intent : {"profiled", "post_transformed"}) {
-    ExpectRefused("examples/jax_cuda2/rank0.xplane.pb," + changed,
-                  {"rank0.xplane.pb", "changed.xplane.pb", "disagree about the program",
-                   "all-to-all", "all-gather"},
-                  intent);
+    ExpectRefused(
+        "examples/jax_cuda2/rank0.xplane.pb," + changed,
+        {"rank0.xplane.pb", "changed.xplane.pb", "disagree about", "all-to-all", "all-gather"},
+        intent);
   }
 }
 

@@ -10,7 +10,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/run_command.h"
-#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/kineto/testing/kineto_trace.h"
 #include "xla_profiler/testing/shared_data.h"
@@ -75,16 +74,6 @@ TEST(CriticalPathCommandTest, JsonHasTheFieldsOthersRelyOn) {
                     HasSubstr("\"hta_compatible\": true")));
 }
 
-TEST(CriticalPathCommandTest, WritesThePath) {
-  const TemporaryDirectory directory;
-  const CommandResult result = FindPath(
-      {"--trace=" + directory.Write("t.json", Trace()), "--csv=" + directory.PathOf("path.csv")});
-  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_THAT(directory.Read("path.csv"),
-              AllOf(StartsWith("start_us,us,"),
-                    HasSubstr("30,40,3.571429,gpu_compute_bound,operator,5,\"gemm\",kernel,3,")));
-}
-
 TEST(CriticalPathCommandTest, DrawsThePathIntoTheTrace) {
   const TemporaryDirectory directory;
   const std::string trace = directory.Write("t.json", Trace());
@@ -109,7 +98,7 @@ TEST(CriticalPathCommandTest, DrawsThePathIntoTheTrace) {
 TEST(CriticalPathCommandTest, TheTraceIsNotOverwritten) {
   const TemporaryDirectory directory;
   const std::string trace = directory.Write("t.json", Trace());
-  for (const char* flag : {"--csv=", "--save=", "--overlay="}) {
+  for (const char* flag : {"--save=", "--overlay="}) {
     const CommandResult result = FindPath({"--trace=" + trace, flag + trace});
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));
@@ -149,8 +138,7 @@ TEST(CriticalPathCommandTest, ARestoredGraphWithoutAPathIsNamedNotItsTrace) {
   const TemporaryDirectory directory;
   GraphSource source;
   source.trace = "long_gone.json";
-  ASSERT_OK_AND_ASSIGN(const std::string bytes, SerializeGraph(source, PathGraph()));
-  const std::string file = directory.Write("graph.mcp", bytes);
+  const std::string file = directory.Write("graph.mcp", SerializeGraph(source, PathGraph()));
   const CommandResult result = FindPath({"--restore=" + file});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.standard_error,
@@ -269,7 +257,7 @@ TEST(CriticalPathCommandTest, ReadsChakraTraces) {
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("'step#3' 0: "), HasSubstr("who kept others waiting\n")));
   for (const char* input : {".1.et", ".comm_groups.json"}) {
-    const CommandResult refused = FindPath({"--et=" + prefix, "--csv=" + prefix + input});
+    const CommandResult refused = FindPath({"--et=" + prefix, "--save=" + prefix + input});
     EXPECT_EQ(refused.exit_code, 2) << input;
     EXPECT_THAT(refused.standard_error, HasSubstr("would be overwritten"));
   }
@@ -287,7 +275,7 @@ TEST(CriticalPathCommandTest, ProfilesAreNotOverwritten) {
   const std::string combined = directory.PathOf("combined.xplane.pb");
   ASSERT_EQ(RunCommandLine("tools/combine", {kTwoRanks, "--output=" + combined}).exit_code, 0);
   const std::string before = directory.Read("combined.xplane.pb");
-  for (const char* flag : {"--csv=", "--save=", "--overlay="}) {
+  for (const char* flag : {"--save=", "--overlay="}) {
     const CommandResult result = FindPath({"--traces=" + combined, flag + combined});
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));

@@ -71,14 +71,10 @@ TEST(WorkloadModelTest, FitsAndPredicts) {
           .exit_code,
       2);
   directory.Write("more/a_64-64-1-22-0.txt", TraceModel(64, 22));
-  const std::string csv = directory.PathOf("new/cells.csv");
   const CommandResult compared =
-      WorkloadModelCommand({"report", "--model=" + model, "--traces=" + directory.PathOf("more"),
-                            "--csv=" + csv, "--html=" + directory.PathOf("new/page.html")});
+      WorkloadModelCommand({"report", "--model=" + model, "--traces=" + directory.PathOf("more")});
   ASSERT_EQ(compared.exit_code, 0) << compared.standard_error;
   EXPECT_THAT(compared.standard_output, HasSubstr("1 of 1 lie in their intervals"));
-  EXPECT_THAT(directory.Read("new/cells.csv"), HasSubstr("\n64,22,1,"));
-  EXPECT_THAT(directory.Read("new/page.html"), HasSubstr("Predictions of 1 runs are off by"));
 }
 
 TEST(WorkloadModelTest, ModelsOfTheMotifAreEvaluated) {
@@ -114,13 +110,9 @@ TEST(WorkloadModelTest, MeasuredJobsAreNotOverwritten) {
     EXPECT_THAT(result.standard_error, HasSubstr("is an input and would be overwritten"));
   };
   expect_refusal({"fit", "--et=" + prefix, "--size=1", "--output=" + prefix + ".1.et"});
-  expect_refusal({"fit", "--et=" + prefix, "--size=1", "--output=" + directory.PathOf("other"),
-                  "--graph=" + prefix + ".comm_groups.json"});
+  expect_refusal({"fit", "--et=" + prefix, "--size=1", "--output=" + prefix + ".comm_groups.json"});
   expect_refusal({"fit", "--traces=examples/jax_tp_cuda4", "--size=1",
                   "--output=examples/jax_tp_cuda4/rank0.xplane.pb.gz"});
-  for (const std::string& input : {prefix + ".0.et", model}) {
-    expect_refusal({"report", "--model=" + model, "--et=" + prefix, "--size=1", "--csv=" + input});
-  }
   // A rank that is missing is not a smaller job.
   ASSERT_OK(FileSystem::Posix().Delete(prefix + ".2.et"));
   const CommandResult missing =
@@ -203,11 +195,9 @@ TEST(WorkloadModelTest, ASearchThatWasTracedIsRunLarger) {
   const CommandResult fitted =
       WorkloadModelCommand({"fit", "--traces=" + directory.PathOf("runs/*"),
                             "--name_pattern=n(?P<nodes>\\d+)_s(?P<size>\\d+)", "--output=" + model,
-                            "--callsites=" + directory.Write("run.mpiP", SearchReport()),
-                            "--graph=" + directory.PathOf("callsites.dot")});
+                            "--callsites=" + directory.Write("run.mpiP", SearchReport())});
   ASSERT_EQ(fitted.exit_code, 0) << fitted.standard_error;
   EXPECT_THAT(fitted.standard_output, HasSubstr("control flow of ranks 'all': 9 callsites"));
-  EXPECT_THAT(directory.Read("callsites.dot"), HasSubstr("9 -> 1 ["));
   const std::string prefix = directory.PathOf("et/large");
   const CommandResult generated = WorkloadModelCommand(
       {"generate", "--model=" + model, "--nodes=256", "--size=20", "--output=" + prefix});

@@ -178,8 +178,6 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
 std::optional<Finding> WhatIfFinding(const RunReport& report) {
   const WhatIfPart* best = nullptr;
   for (const WhatIfPart& part : report.what_if()) {
-    // What is simulated has a finding of its own.
-    if (part.change() == WhatIfPart::TWICE_THE_BANDWIDTH) continue;
     if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
   }
   if (best == nullptr ||

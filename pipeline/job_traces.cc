@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"

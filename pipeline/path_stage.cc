@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_replace.h"
 #include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "critical_path/job/job_analysis.h"
@@ -34,80 +33,48 @@ using Field = Condition::Field;
 // Replays of larger graphs would take longer than they are worth.
 constexpr size_t kMaxWhatIfEvents = 3000000;
 
-// What people call what time is spent on, and how it is coloured.
-struct Look {
+// How reports speak of what time is spent on.
+struct Wording {
+  // What people call it, and how it is coloured.
   const char* label;
   PathKind::Role role;
+  // What a rank does that is late because of it: TIME stands for how long, OP for the op, AFTER for
+  // what was before.
+  const char* lateness;
 };
 
-Look LookOf(BoundBy bound_by) {
-  switch (bound_by) {
-    case BoundBy::kNothing:
-      return {"nothing", PathKind::GAP};
-    case BoundBy::kCpu:
-      return {"host calls", PathKind::HOST};
-    case BoundBy::kDataLoading:
-      return {"loading data", PathKind::HOST};
-    case BoundBy::kGpuCompute:
-      return {"computation", PathKind::COMPUTATION};
-    case BoundBy::kGpuCommunication:
-      return {"communication", PathKind::TRANSFER};
-    case BoundBy::kKernelKernelOverhead:
-      return {"pauses between kernels", PathKind::GAP};
-    case BoundBy::kKernelLaunchOverhead:
-      return {"launching kernels", PathKind::GAP};
-    case BoundBy::kHostGap:
-      return {"host, not in the trace", PathKind::GAP};
-    case BoundBy::kOtherRanks:
-      return {"waiting for other ranks", PathKind::WAIT};
-    case BoundBy::kNotInTrace:
-      return {"device, not in the trace", PathKind::GAP};
-    case BoundBy::kBeforeStep:
-      return {"before the step", PathKind::GAP};
-  }
-  return {"", PathKind::GAP};
-}
+// In the order of BoundBy.
+constexpr Wording kWordings[kNumBoundBy] = {
+    {"nothing", PathKind::GAP, "it comes TIME later (OP)"},
+    {"host calls", PathKind::HOST,
+     "its host's calls take TIME longer than those of the others (OP)"},
+    {"loading data", PathKind::HOST, "it loads data TIME longer than the others (OP)"},
+    {"computation", PathKind::COMPUTATION, "it computes TIME longer than the others (OP)"},
+    {"communication", PathKind::TRANSFER, "it communicates TIME longer (OP)"},
+    {"pauses between kernels", PathKind::GAP, "it pauses TIME longer between kernels (OP)"},
+    {"launching kernels", PathKind::GAP, "its kernels start TIME later after their launch (OP)"},
+    {"host, not in the trace", PathKind::GAP,
+     "its host does something that the trace does not show (sleeping, input, Python) for TIME "
+     "longer than the othersAFTER"},
+    {"waiting for other ranks", PathKind::WAIT, "it comes TIME later (OP)"},
+    {"device, not in the trace", PathKind::GAP,
+     "its device waits, or is busy, for TIME with something that the trace does not showAFTER"},
+    {"before the step", PathKind::GAP, "it begins the step TIME later"},
+};
+
+const Wording& WordingOf(BoundBy bound_by) { return kWordings[static_cast<int>(bound_by)]; }
 
 // What a rank did longer than the others, in words: so long for one reason, most of it in one op.
 std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
-  const std::string time = DurationText(static_cast<double>(time_ps) / kPsPerNs);
-  const std::string op = time_ps > row.time_ps ? absl::StrCat("most in ", row.op) : row.op;
-  const std::string after = row.after.empty() ? "" : absl::StrCat(", after ", row.after);
-  const std::string parts =
-      time_ps > row.time_ps
-          ? absl::StrCat(", the longest part, ",
-                         DurationText(static_cast<double>(row.time_ps) / kPsPerNs))
-          : "";
-  const auto longer = [&](absl::string_view what, absl::string_view than) {
-    return absl::StrCat(what, " ", time, " ", than, " (", op, ")");
-  };
-  switch (row.bound_by) {
-    case BoundBy::kGpuCompute:
-      return longer("it computes", "longer than the others");
-    case BoundBy::kCpu:
-      return longer("its host's calls take", "longer than those of the others");
-    case BoundBy::kDataLoading:
-      return longer("it loads data", "longer than the others");
-    case BoundBy::kKernelLaunchOverhead:
-      return longer("its kernels start", "later after their launch");
-    case BoundBy::kKernelKernelOverhead:
-      return longer("it pauses", "longer between kernels");
-    case BoundBy::kGpuCommunication:
-      return longer("it communicates", "longer");
-    case BoundBy::kHostGap:
-      return absl::StrCat(
-          "its host does something that the trace does not show (sleeping, input, Python) for ",
-          time, " longer than the others", parts, after);
-    case BoundBy::kNotInTrace:
-      return absl::StrCat("its device waits, or is busy, for ", time,
-                          " with something that the trace does not show", parts, after);
-    case BoundBy::kBeforeStep:
-      return absl::StrCat("it begins the step ", time, " later");
-    case BoundBy::kNothing:
-    case BoundBy::kOtherRanks:
-      break;
-  }
-  return longer("it comes", "later");
+  const auto text = [](int64_t ps) { return DurationText(static_cast<double>(ps) / kPsPerNs); };
+  const bool has_parts = time_ps > row.time_ps;
+  return absl::StrReplaceAll(
+      WordingOf(row.bound_by).lateness,
+      {{"TIME", text(time_ps)},
+       {"OP", absl::StrCat(has_parts ? "most in " : "", row.op)},
+       {"AFTER",
+        absl::StrCat(has_parts ? absl::StrCat(", the longest part, ", text(row.time_ps)) : "",
+                     row.after.empty() ? "" : absl::StrCat(", after ", row.after))}});
 }
 
 class GraphDescription {
@@ -128,7 +95,6 @@ class GraphDescription {
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
     steps_ = FindStepTimes(graph_);
-    for (const StepTime& step : steps_.steps) lengths_ps_[step.step] = step.length_ps();
     DescribeSteps();
     // Without computation the time between collectives is not the host's, but unknown.
     const bool communication_only = HoldsCommunicationOnly();
@@ -141,12 +107,6 @@ class GraphDescription {
   }
 
  private:
-  // Returns 0 for what is no step.
-  int64_t LengthPs(int64_t number) const {
-    const auto found = lengths_ps_.find(number);
-    return found == lengths_ps_.end() ? 0 : found->second;
-  }
-
   bool HoldsCommunicationOnly() const {
     for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
       const bool on_device = graph_.LaneOf(id).kind == TrackKind::kDevice;
@@ -219,8 +179,8 @@ class GraphDescription {
     for (BoundBy bound_by : kinds) {
       PathKind& kind = *report_->add_path_kinds();
       kind.set_kind(std::string(BoundByName(bound_by, source_.without_gpus)));
-      kind.set_label(LookOf(bound_by).label);
-      kind.set_role(LookOf(bound_by).role);
+      kind.set_label(WordingOf(bound_by).label);
+      kind.set_role(WordingOf(bound_by).role);
     }
   }
 
@@ -231,6 +191,8 @@ class GraphDescription {
       const BlameRow* largest = nullptr;
     };
     const Blame blame = FindBlame(graph_);
+    std::map<int64_t, int64_t> lengths_ps;
+    for (const StepTime& step : steps_.steps) lengths_ps[step.step] = step.length_ps();
     std::map<std::pair<std::optional<int64_t>, int64_t>, std::map<BoundBy, Cause>> causes;
     for (const BlameRow& row : blame.rows) {
       Cause& cause = causes[{row.step, row.rank}][row.bound_by];
@@ -243,7 +205,7 @@ class GraphDescription {
       double whole_ms = report_->run().wall_ms();
       if (key.first.has_value()) {
         part.set_step(*key.first);
-        const int64_t length_ps = LengthPs(*key.first);
+        const int64_t length_ps = lengths_ps[*key.first];
         if (length_ps > 0) whole_ms = static_cast<double>(length_ps) * kMsPerPs;
       }
       int64_t sum_ps = 0;
@@ -329,26 +291,6 @@ class GraphDescription {
     return static_cast<double>(steps.MeanPs().value_or(path.length_ps)) * kMsPerPs;
   }
 
-  // Which steps fit into the timeline: the longest first.
-  std::set<int64_t> ShownSteps(bool* truncated) const {
-    std::map<int64_t, size_t> counts;
-    for (const GraphEvent& event : graph_.events) ++counts[event.step];
-    std::vector<std::pair<int64_t, size_t>> order(counts.begin(), counts.end());
-    absl::c_stable_sort(
-        order, [&](const auto& a, const auto& b) { return LengthPs(a.first) > LengthPs(b.first); });
-    std::set<int64_t> shown;
-    size_t events = 0;
-    for (const auto& [step, count] : order) {
-      if (!shown.empty() && events + count > kMaxTimelineEvents) {
-        *truncated = true;
-        continue;
-      }
-      events += count;
-      shown.insert(step);
-    }
-    return shown;
-  }
-
   // When the last member of a collective had come: by event of a member.
   std::map<GraphEventId, InstantId> MeetingsByEvent() const {
     std::map<GraphEventId, InstantId> meetings;
@@ -364,8 +306,8 @@ class GraphDescription {
 
   using EventsByLane = std::map<std::tuple<int64_t, bool, LaneId>, std::vector<GraphEventId>>;
 
-  // One step may have more events than a page can bear: the longest stay. Returns whether some were
-  // left out.
+  // A run may have more events than a page can bear: the longest stay. Returns whether some were left
+  // out.
   bool LeaveOutShortest(EventsByLane* lanes) const {
     std::vector<int64_t> durations;
     for (const auto& [key, ids] : *lanes) {
@@ -395,16 +337,14 @@ class GraphDescription {
   // Returns the lanes that have events to be shown, those of a rank together, devices first, with the
   // events by start, and says in the timeline whether events are left out.
   EventsByLane ChooseEvents(Timeline* timeline) const {
-    bool truncated = false;
-    const std::set<int64_t> shown = ShownSteps(&truncated);
     EventsByLane lanes;
     for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
       const GraphEvent& event = graph_.events[id];
-      if (shown.count(event.step) == 0 || event.duration_ps <= 0) continue;
+      if (event.duration_ps <= 0) continue;
       const Lane& lane = graph_.lanes[event.lane];
       lanes[{lane.rank, lane.kind == TrackKind::kHost, event.lane}].push_back(id);
     }
-    timeline->set_truncated(LeaveOutShortest(&lanes) || truncated);
+    timeline->set_truncated(LeaveOutShortest(&lanes));
     for (auto& [key, ids] : lanes) {
       absl::c_stable_sort(ids, [&](GraphEventId a, GraphEventId b) {
         return graph_.events[a].start_ps < graph_.events[b].start_ps;
@@ -527,8 +467,6 @@ class GraphDescription {
   std::vector<bool> communicates_;
   CriticalPath path_;
   StepTimes steps_;
-  // Lengths of the steps, by their numbers.
-  absl::flat_hash_map<int64_t, int64_t> lengths_ps_;
   // The rank that others waited for longest; absent when they waited for none.
   std::optional<int64_t> straggler_;
 };

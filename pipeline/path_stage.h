@@ -40,7 +40,7 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
                            const PathStageOptions& options, RunReport* report);
 
-// Pages stay usable with so many events; those of the longest steps come first.
+// Pages stay usable with so many events; the longest stay.
 inline constexpr size_t kMaxTimelineEvents = 100000;
 
 }  // namespace meridian

@@ -11,16 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "pipeline/align_stage.h"
 #include "pipeline/findings.h"
+#include "pipeline/folder_lock.h"
 #include "pipeline/job_traces.h"
 #include "pipeline/path_stage.h"
 #include "pipeline/simulation_stage.h"
-#include "pipeline/stage_folder.h"
 #include "report/run_report_html.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
@@ -33,35 +33,20 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kDone = "done", kCached = "cached", kSkipped = "skipped",
-                            kFailed = "failed";
+constexpr absl::string_view kDone = "done", kSkipped = "skipped", kFailed = "failed";
 // The stage that finds the clocks. It is always run, and no other does without it.
 constexpr absl::string_view kAlign = "align";
 
 // What slow links cost is asked of so many: each is a replay.
 constexpr size_t kMostAskedLinks = 4;
 
-// Appends files to inputs. What files are for stands between them: none is for two things.
-void AddInputs(const std::vector<std::string>& files, std::vector<std::string>* inputs) {
-  inputs->push_back("");
-  inputs->insert(inputs->end(), files.begin(), files.end());
-}
+// The files of a calibration.
+constexpr const char* kCalibrationFiles[] = {"network.yml", "system.json", "corrections.json",
+                                             "calibration.json"};
 
 // The simulation leaves the first and the last step out, and simulates a step from its first start to
 // its last end on any rank: the same shares of the steps as they are told here.
 void ScaleSimulatedSteps(RunReport* report) {
-  for (WhatIfPart& part : *report->mutable_what_if()) {
-    const double now_ms = part.step_ms() + part.saved_ms();
-    if (part.change() != WhatIfPart::TWICE_THE_BANDWIDTH || !(now_ms > 0) ||
-        !report->run().has_step_mean_ms()) {
-      continue;
-    }
-    const double scale = report->run().step_mean_ms() / now_ms;
-    part.set_step_ms(part.step_ms() * scale);
-    part.set_saved_ms(part.saved_ms() * scale);
-    if (part.has_low_ms()) part.set_low_ms(part.low_ms() * scale);
-    if (part.has_high_ms()) part.set_high_ms(part.high_ms() * scale);
-  }
   std::map<int64_t, double> lengths_ms;
   for (const ReportedStep& step : report->steps()) {
     lengths_ms[step.step()] = step.end_ms() - step.start_ms();
@@ -92,45 +77,51 @@ void AddLinkCosts(RunReport* report) {
 
 class Chain {
  public:
-  Chain(FileSystem& file_system, const ChainRequest& request, StageFolder* folder)
-      : file_system_(file_system), request_(request), folder_(*folder) {}
+  Chain(FileSystem& file_system, const ChainRequest& request)
+      : file_system_(file_system), request_(request) {}
 
   absl::StatusOr<RunReport> Run() {
     ASSIGN_OR_RETURN(const TraceSource* source,
                      DetectOneSource(file_system_, request_.combine.files.traces));
     is_kineto_ = source->form() == TraceForm::kKineto;
     is_log_ = source->NeedsConversion();
-    const RunFiles& files = request_.combine.files;
-    std::vector<std::string> inputs = files.traces;
-    AddInputs(files.snapshots, &inputs);
-    AddInputs(files.probes, &inputs);
-    AddInputs({files.offsets}, &inputs);
-    RETURN_IF_ERROR(RunStage(kAlign, "clocks, happens-before, combined profile", inputs,
-                             [&](StageRecord* record) { return Align(record); }));
+    RETURN_IF_ERROR(RunStage(kAlign, "clocks, happens-before, combined profile",
+                             [&](RunReport* report) { return Align(report); }));
     for (const CombinedOutput& output : report_.combine().outputs()) {
       if (output.kind() == "aligned") aligned_.push_back(output.path());
     }
-    inputs = aligned_;
-    AddInputs(request_.host_traces, &inputs);
-    RETURN_IF_ERROR(RunStage("chakra", "execution traces", inputs,
-                             [&](StageRecord* record) { return ExportChakra(record); }));
+    RemoveEarlier();
+    RETURN_IF_ERROR(RunStage("chakra", "execution traces",
+                             [&](RunReport* report) { return ExportChakra(report); }));
     if (report_.combine().happens_before().violations_after() > 0) {
       for (const char* stage : {"path", "simulate"}) {
-        folder_.RemoveStale(stage, "");
         AddStage(stage, kSkipped, absl::Now(), "the clocks contradict the collectives");
       }
       return Finish();
     }
-    RETURN_IF_ERROR(RunStage("path", "critical path, blame, what-if", aligned_,
-                             [&](StageRecord* record) { return FindPath(record); }));
-    inputs = aligned_;
-    AddInputs(request_.sweep, &inputs);
-    RETURN_IF_ERROR(RunStage("simulate", "calibration, simulated against measured", inputs,
-                             [&](StageRecord* record) { return Simulate(record); }));
+    RETURN_IF_ERROR(RunStage("path", "critical path, blame, what-if",
+                             [&](RunReport* report) { return FindPath(report); }));
+    RETURN_IF_ERROR(RunStage("simulate", "calibration, simulated against measured",
+                             [&](RunReport* report) { return Simulate(report); }));
     return Finish();
   }
 
  private:
+  std::string PathOf(absl::string_view name) const {
+    return absl::StrCat(request_.output_dir, "/", name);
+  }
+
+  // Removes what stages made before, so that nobody takes it for part of this run.
+  void RemoveEarlier() {
+    std::vector<std::string> names = {"report.html", "report.json"};
+    for (const char* name : kCalibrationFiles) names.push_back(absl::StrCat("calibration/", name));
+    const absl::StatusOr<std::vector<std::string>> exported = file_system_.List(PathOf("chakra"));
+    for (const std::string& name : exported.value_or(std::vector<std::string>())) {
+      if (absl::StartsWith(name, "job.")) names.push_back(absl::StrCat("chakra/", name));
+    }
+    for (const std::string& name : names) (void)file_system_.Delete(PathOf(name));
+  }
+
   bool Wants(absl::string_view stage) const {
     return stage == kAlign || request_.stages.empty() ||
            request_.stages.count(std::string(stage)) > 0;
@@ -146,72 +137,55 @@ class Chain {
   }
 
   // Notes what a stage wrote.
-  absl::Status AddOutput(absl::string_view kind, const std::string& path, StageRecord* record) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
-    record->add_outputs()->set_path(path);
-    AddFile(kind, absl::StripPrefix(path, folder_.PathOf("")),
-            static_cast<int64_t>(file->bytes().size()), record->mutable_report());
+  absl::Status AddOutput(absl::string_view kind, absl::string_view name, RunReport* report) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(PathOf(name)));
+    AddFile(kind, name, static_cast<int64_t>(file->bytes().size()), report);
     return absl::OkStatus();
   }
 
-  // Runs a stage, or takes what it made the last time. What it cannot do is a note, unless the
+  // Runs a stage, which fills in its part of the report. What it cannot do is a note, unless the
   // environment is to blame, or nothing can be done without it.
-  absl::Status RunStage(absl::string_view stage, const char* what,
-                        const std::vector<std::string>& inputs,
-                        const std::function<absl::Status(StageRecord*)>& run) {
-    const std::string name(stage);
+  absl::Status RunStage(absl::string_view name, const char* what,
+                        const std::function<absl::Status(RunReport*)>& run) {
     const absl::Time start = absl::Now();
-    // What was made for another folder lies there.
-    const std::string options = absl::StrCat(request_.options, ";", request_.output_dir);
-    ASSIGN_OR_RETURN(const std::string key, folder_.KeyOf(name, options, inputs));
-    // Aligned profiles are replaced together, or stay.
-    if (name != kAlign) folder_.RemoveStale(name, key);
     if (!Wants(name)) {
       AddStage(name, kSkipped, start, "not among --stages");
       return absl::OkStatus();
     }
-    std::optional<StageRecord> record = folder_.Find(name, key);
-    const bool is_cached = record.has_value();
-    if (!is_cached) {
-      std::fprintf(stderr, "combine: %s: %s ...\n", name.c_str(), what);
-      record.emplace();
-      record->set_key(key);
-      const absl::Status status = run(&*record);
-      if (!status.ok()) {
-        if (name == kAlign || ExitCode(status) == kExitEnvironment) return status;
-        AddStage(name, kFailed, start, std::string(status.message()));
-        return absl::OkStatus();
-      }
-      RETURN_IF_ERROR(folder_.Store(name, *record));
+    absl::FPrintF(stderr, "combine: %s: %s ...\n", name, what);
+    RunReport part;
+    const absl::Status status = run(&part);
+    if (!status.ok()) {
+      if (name == kAlign || ExitCode(status) == kExitEnvironment) return status;
+      AddStage(name, kFailed, start, std::string(status.message()));
+      return absl::OkStatus();
     }
     // What the path says about the run as a whole takes the place of what alignment said.
-    report_.MergeFrom(record->report());
-    AddStage(name, is_cached ? kCached : kDone, start);
+    report_.MergeFrom(part);
+    AddStage(name, kDone, start);
     return absl::OkStatus();
   }
 
-  absl::Status Align(StageRecord* record) {
+  absl::Status Align(RunReport* report) {
     CombineRequest request = request_.combine;
     request.output_dir = request_.output_dir;
-    request.output = folder_.PathOf(is_kineto_ ? "combined.json.gz" : "combined.xplane.pb");
-    if (!is_kineto_) request.trace_json = folder_.PathOf("trace.json.gz");
-    request.perfetto = folder_.PathOf("trace.perfetto-trace");
+    request.output = PathOf(is_kineto_ ? "combined.json.gz" : "combined.xplane.pb");
+    if (!is_kineto_) request.trace_json = PathOf("trace.json.gz");
+    request.perfetto = PathOf("trace.perfetto-trace");
     request.validate = true;
-    const std::string json = folder_.PathOf("combine.json");
-    request.other_outputs = {json, folder_.PathOf("report.html"), folder_.PathOf("report.json")};
-    RunReport& report = *record->mutable_report();
+    const std::string json = PathOf("combine.json");
+    request.other_outputs = {json, PathOf("report.html"), PathOf("report.json")};
     OutputFiles outputs(file_system_);
-    ASSIGN_OR_RETURN(*report.mutable_combine(), CombineRun(file_system_, request, outputs));
-    RETURN_IF_ERROR(outputs.WriteText("combine_json", json, ReportToJson(report.combine())));
+    ASSIGN_OR_RETURN(*report->mutable_combine(), CombineRun(file_system_, request, outputs));
+    RETURN_IF_ERROR(outputs.WriteText("combine_json", json, ReportToJson(report->combine())));
     RETURN_IF_ERROR(outputs.Commit());
-    for (const OutputFile& file : outputs.files()) record->add_outputs()->set_path(file.path);
-    DescribeAlignment(folder_.PathOf(""), &report);
+    DescribeAlignment(PathOf(""), report);
     // Logs of collectives do not say which framework ran them.
-    if (!is_log_) report.mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
+    if (!is_log_) report->mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
     return absl::OkStatus();
   }
 
-  absl::Status FindPath(StageRecord* record) {
+  absl::Status FindPath(RunReport* report) {
     ProgressBar bar("path: profiles", aligned_.size());
     PathStageOptions options;
     options.input = request_.combine.input;
@@ -221,10 +195,10 @@ class Chain {
       if (is_asked) options.slow_links.push_back(link);
     }
     options.can_compare_ranks = CanCompareRanks(report_.evidence());
-    return DescribePath(file_system_, aligned_, options, record->mutable_report());
+    return DescribePath(file_system_, aligned_, options, report);
   }
 
-  absl::Status ExportChakra(StageRecord* record) {
+  absl::Status ExportChakra(RunReport* report) {
     JobTraces traces;
     (is_kineto_ ? traces.device_traces : traces.xspaces) = aligned_;
     traces.host_traces = request_.host_traces;
@@ -237,38 +211,35 @@ class Chain {
           "Chakra traces of PyTorch need its execution traces, too (ExecutionTraceObserver), one "
           "beside each profile");
     }
-    const std::string prefix = folder_.PathOf("chakra/job");
+    const std::string prefix = PathOf("chakra/job");
     ProgressBar bar("chakra: profiles", aligned_.size());
     const JobExportOptions options{request_.combine.input,
                                    [&](size_t position) { bar.Update(position); }};
     RETURN_IF_ERROR(ExportJob(file_system_, traces, prefix, options));
-    ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                     file_system_.List(folder_.PathOf("chakra")));
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(PathOf("chakra")));
     for (const std::string& name : names) {
       if (!absl::StartsWith(name, "job.")) continue;
-      RETURN_IF_ERROR(AddOutput("chakra", folder_.PathOf(absl::StrCat("chakra/", name)), record));
+      RETURN_IF_ERROR(AddOutput("chakra", absl::StrCat("chakra/", name), report));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Simulate(StageRecord* record) {
+  absl::Status Simulate(RunReport* report) {
     SimulationStageRequest request;
     request.traces = aligned_;
     request.sweep = request_.sweep;
-    request.calibration_folder = folder_.PathOf("calibration");
+    request.calibration_folder = PathOf("calibration");
     request.input = request_.combine.input;
     std::optional<ProgressBar> bar;
     request.progress = [&](size_t done, size_t models) {
       if (!bar.has_value()) bar.emplace("simulate: models", models);
       bar->Update(done);
     };
-    RETURN_IF_ERROR(DescribeSimulation(file_system_, request, record->mutable_report()));
+    RETURN_IF_ERROR(DescribeSimulation(file_system_, request, report));
     bar.reset();
-    if (!record->report().has_simulation()) return absl::OkStatus();
-    for (const char* name :
-         {"network.yml", "system.json", "corrections.json", "calibration.json"}) {
-      const std::string path = absl::StrCat(request.calibration_folder, "/", name);
-      RETURN_IF_ERROR(AddOutput("calibration", path, record));
+    if (!report->has_simulation()) return absl::OkStatus();
+    for (const char* name : kCalibrationFiles) {
+      RETURN_IF_ERROR(AddOutput("calibration", absl::StrCat("calibration/", name), report));
     }
     return absl::OkStatus();
   }
@@ -303,15 +274,8 @@ class Chain {
   }
 
   absl::Status WriteReport() {
-    const std::string html = folder_.PathOf("report.html"), json = folder_.PathOf("report.json");
-    if (!Wants("report")) {
-      // One of another run would be taken for this one's.
-      const bool is_other_run = report_.stages(0).state() != kCached;
-      for (const std::string& path : {html, json}) {
-        if (is_other_run) (void)file_system_.Delete(path);
-      }
-      return absl::OkStatus();
-    }
+    const std::string html = PathOf("report.html"), json = PathOf("report.json");
+    if (!Wants("report")) return absl::OkStatus();
     OutputFiles outputs(file_system_);
     RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(report_)));
     RETURN_IF_ERROR(outputs.WriteText("report_json", json, ReportToJson(report_)));
@@ -327,7 +291,6 @@ class Chain {
 
   FileSystem& file_system_;
   const ChainRequest& request_;
-  StageFolder& folder_;
   bool is_kineto_ = false;
   // The traces are logs of collectives that were converted (trace_source.h).
   bool is_log_ = false;
@@ -339,9 +302,9 @@ class Chain {
 }  // namespace
 
 absl::StatusOr<RunReport> RunChain(FileSystem& file_system, const ChainRequest& request) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<StageFolder> folder,
-                   StageFolder::Open(file_system, request.output_dir, request.force));
-  return Chain(file_system, request, folder.get()).Run();
+  ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock,
+                   FolderLock::Take(file_system, request.output_dir));
+  return Chain(file_system, request).Run();
 }
 
 }  // namespace meridian

@@ -7,8 +7,8 @@
 //   simulate   calibration, simulated against measured
 //   report     report.html and report.json
 //
-// Everything goes into one folder. A stage whose inputs did not change since the last time is not run
-// again. A stage that cannot do its work says why in the report; the others go on.
+// Everything goes into one folder; what the chain made there before is replaced. A stage that cannot do
+// its work says why in the report; the others go on.
 #ifndef PIPELINE_RUN_CHAIN_H_
 #define PIPELINE_RUN_CHAIN_H_
 
@@ -27,8 +27,6 @@ namespace meridian {
 struct ChainRequest {
   // Files and how clocks are found; its outputs are set by the chain.
   CombineRequest combine;
-  // What else tells runs apart: the flags, as text.
-  std::string options;
   // Execution traces of PyTorch, which Chakra traces need; may be empty.
   std::vector<std::string> host_traces;
   // Profiles of a sweep on the same machine; empty to calibrate with the run itself.
@@ -36,8 +34,6 @@ struct ChainRequest {
   std::string output_dir;
   // Names of stages; empty for all. `align` is always run.
   std::set<std::string> stages;
-  // Runs all stages again.
-  bool force = false;
   // What the user called, and of which version, for the report.
   std::string command;
   std::string version;

@@ -1,6 +1,5 @@
 #include "pipeline/simulation_stage.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -18,15 +17,11 @@
 #include "astra_bridge/calibration/transfers.h"
 #include "pipeline/findings.h"
 #include "pipeline/step_simulation.h"
-#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
-
-constexpr int kMaxSnapshots = 100;
 
 // "FullyConnected of 4".
 std::string NetworkText(const Fabric& fabric) {
@@ -67,61 +62,6 @@ void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& 
     }
   }
   if (!errors.empty()) part->set_mean_error(Mean(errors));
-}
-
-void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part) {
-  auto& rows = *part->mutable_snapshots();
-  rows = check.snapshots();
-  std::stable_sort(rows.begin(), rows.end(), [](const CheckedTraffic& a, const CheckedTraffic& b) {
-    return a.measured_ns() > b.measured_ns();
-  });
-  if (rows.size() > kMaxSnapshots) rows.DeleteSubrange(kMaxSnapshots, rows.size() - kMaxSnapshots);
-  if (check.snapshot_summary().n() > 0) part->set_snapshot_error(check.snapshot_summary().mape());
-}
-
-// Scales the measured step by what the simulated one gains.
-void DescribeTwiceTheBandwidth(const SimulationCheckReport& once,
-                               const SimulationCheckReport& twice, RunReport* report) {
-  std::vector<double> measured, simulated, low, high;
-  // A step may have been scheduled on one of the networks alone.
-  using StepKey = std::tuple<std::string, bool, int64_t>;
-  const auto key = [](const CheckedStep& step) {
-    return StepKey(step.run(), step.has_step(), step.step());
-  };
-  std::map<StepKey, const CheckedStep*> by_key;
-  for (const CheckedStep& step : twice.steps()) by_key[key(step)] = &step;
-  for (const CheckedStep& as_is : once.steps()) {
-    const auto found = by_key.find(key(as_is));
-    if (found == by_key.end() || !(as_is.simulated_ns() > 0)) continue;
-    const CheckedStep& faster = *found->second;
-    const double scale = as_is.measured_ns() / as_is.simulated_ns() * kMsPerNs;
-    measured.push_back(as_is.measured_ns() * kMsPerNs);
-    simulated.push_back(faster.simulated_ns() * scale);
-    if (faster.has_simulated_low_ns() && faster.has_simulated_high_ns()) {
-      low.push_back(faster.simulated_low_ns() * scale);
-      high.push_back(faster.simulated_high_ns() * scale);
-    }
-  }
-  if (simulated.empty()) return;
-  WhatIfPart& part = *report->add_what_if();
-  part.set_change(WhatIfPart::TWICE_THE_BANDWIDTH);
-  part.set_what("the network has twice the bandwidth (simulated)");
-  part.set_step_ms(Median(simulated));
-  part.set_saved_ms(Median(measured) - part.step_ms());
-  if (low.size() != simulated.size()) return;
-  part.set_low_ms(Median(low));
-  part.set_high_ms(Median(high));
-}
-
-// Returns the same network, twice as wide.
-Fabric AtTwiceTheBandwidth(Fabric fabric) {
-  for (NetworkDimension& dimension : fabric.network.dimensions) dimension.bytes_per_ns *= 2;
-  // Times are remembered by the hash of what a fabric was made from.
-  ContentHash hash;
-  hash.AddText("at twice the bandwidth");
-  hash.AddText(HashDigits(fabric.content_hash));
-  fabric.content_hash = hash.value();
-  return fabric;
 }
 
 void AddUnknown(const std::string& headline, const std::string& detail, RunReport* report) {
@@ -187,12 +127,9 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
                    PredictionIntervals::FromReport(calibration->report));
   StepSimulationOptions step_options;
   step_options.input = request.input;
-  const auto simulate_steps = [&](const Fabric& fabric, SimulationCheckReport* steps) {
-    const StepModel model{fabric, calibration->corrections, intervals};
-    return SimulateSteps(file_system, *runs, model, step_options, steps);
-  };
+  const StepModel model{calibration->fabric, calibration->corrections, intervals};
   SimulationCheckReport steps;
-  RETURN_IF_ERROR(simulate_steps(calibration->fabric, &steps));
+  RETURN_IF_ERROR(SimulateSteps(file_system, *runs, model, step_options, &steps));
   SummariseSteps(&steps);
   absl::StatusOr<SimulationCheckReport> check =
       CheckSimulation(*runs, calibration->fabric, calibration->corrections, intervals);
@@ -210,12 +147,8 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   DescribeCells(*check, calibration->report, has_sweep, &part);
   *part.mutable_steps() = check->steps();
   if (check->step_summary().n() > 0) part.set_step_error(check->step_summary().mape());
-  DescribeSnapshots(*check, &part);
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);
   for (const std::string& note : check->notes()) part.add_notes(note);
-  SimulationCheckReport twice;
-  RETURN_IF_ERROR(simulate_steps(AtTwiceTheBandwidth(calibration->fabric), &twice));
-  DescribeTwiceTheBandwidth(steps, twice, report);
   return absl::OkStatus();
 }
 

@@ -26,9 +26,8 @@ struct SimulationStageRequest {
   std::function<void(size_t done, size_t models)> progress;
 };
 
-// Calibrates, simulates, compares, and fills in the report's simulation, and what the step would take at
-// twice the bandwidth. A run whose collectives are too few to calibrate with is no error: the report's
-// findings say what is missing.
+// Calibrates, simulates, compares, and fills in the report's simulation. A run whose collectives are
+// too few to calibrate with is no error: the report's findings say what is missing.
 absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRequest& request,
                                 RunReport* report);
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,8 +10,6 @@
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
-#include "astra_bridge/engine/simulated_times.h"
-#include "astra_bridge/prediction/edge_domains.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/prediction_run.h"
@@ -55,19 +54,12 @@ Flag<std::string> FLAGS_system(
     "network.");
 Flag<std::string> FLAGS_engine(
     "engine", "",
-    "analytical, embedded, or sidecar (the user's AstraSim). Default: the configuration's "
-    "model; without one embedded for a workload, analytical for a list.");
+    "embedded, analytical (the same without congestion), or sidecar (the user's AstraSim). "
+    "Default: the configuration's model, or embedded.");
 Flag<std::string> FLAGS_mode(
     "mode", "",
     "isolated: every edge alone; snapshot: with all that runs at once (of a list, all of "
     "it). Default: the configuration's, or isolated.");
-Flag<std::string> FLAGS_partition(
-    "partition", "none",
-    "With --et: which edges cannot meet: none, fabric, kind (an assumption) or link_domain.");
-Flag<int64_t> FLAGS_coalesce_below_kib(
-    "coalesce_below_kib", 0,
-    "With --et: edges of fewer KiB disturb nobody, and snapshots that differ only in them "
-    "are one.");
 Flag<std::string> FLAGS_resources(
     "resources", "streams",
     "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs "
@@ -78,8 +70,8 @@ Flag<int32_t> FLAGS_threads(
     "has.");
 Flag<std::string> FLAGS_manifest(
     "manifest", "",
-    "With --et --mode=snapshot: where the list of snapshots goes: JSON, or a binary message "
-    "when it ends in .pb; gzip when .gz follows.");
+    "With --et --mode=snapshot: where the list of snapshots goes: JSON, gzip when it ends in "
+    ".gz.");
 Flag<std::string> FLAGS_congestion(
     "congestion", "",
     "aware: messages share links; unaware: they never slow each other down. Default: the "
@@ -94,53 +86,40 @@ Flag<std::string> FLAGS_corrections(
     "corrections", "",
     "Corrections of a calibration: JSON. What edges wait for others lasts as much longer as the "
     "others do.");
-Flag<std::string> FLAGS_csv(
-    "csv", "",
-    "With --et: where the times on each network go: makespan, exposed communication, what was "
-    "measured.");
 Flag<std::string> FLAGS_cache(
     "cache", "",
-    "off, readonly or readwrite: keep simulated times for the next run. Default: off, or "
-    "readwrite when a folder for it is given.");
-Flag<std::string> FLAGS_cache_dir("cache_dir", "",
-                                  "Folder of the cache. Default: meridian in the user's own.");
+    "Folder in which simulated times are kept for the next run. Default: the configuration's, or "
+    "none.");
+
+constexpr int32_t kMostThreads = 1024;
 
 absl::StatusOr<std::vector<PredictionNetwork>> NamedNetworks() {
   NetworkFlags flags;
   flags.config = UserPath(FLAGS_config);
   flags.calibrations = FLAGS_calibration.value();
   flags.files = {FLAGS_network.value(), FLAGS_system.value(), FLAGS_corrections.value(), ""};
-  // Formulas know nothing of what runs at once.
-  if (!FLAGS_et.value().empty()) flags.model = TimingModel::kEmbedded;
   flags.timing.engine = FLAGS_engine.value();
   flags.timing.mode = FLAGS_mode.value();
   flags.timing.congestion = FLAGS_congestion.value();
-  flags.timing.cache = FLAGS_cache.value();
   flags.timing.astra_binary = UserPath(FLAGS_astra_binary);
   flags.timing.astra_timeout_s = FLAGS_astra_timeout_s.value();
-  flags.timing.cache_folder = UserPath(FLAGS_cache_dir);
+  flags.timing.cache_folder = UserPath(FLAGS_cache);
   return ReadNetworks(FileSystem::Posix(), flags);
-}
-
-template <typename Number>
-absl::Status CheckRange(const Flag<Number>& flag, int64_t most) {
-  if (flag.value() >= 0 && flag.value() <= most) return absl::OkStatus();
-  return NoneOf(flag.name(), absl::StrCat(flag.value()), absl::StrCat("0 to ", most));
 }
 
 absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   IterationOptions options;
   options.mode = mode;
-  ASSIGN_OR_RETURN(options.partition,
-                   NamedValue<TrafficPartition>(FLAGS_partition, TrafficPartitionNames()));
   ASSIGN_OR_RETURN(
       options.resources,
       NamedValue<ReplayResources>(FLAGS_resources, {{"streams", ReplayResources::kPerResource},
                                                     {"simulator", ReplayResources::kSimulator}}));
-  RETURN_IF_ERROR(CheckRange(FLAGS_coalesce_below_kib, int64_t{1} << 40));
-  RETURN_IF_ERROR(CheckRange(FLAGS_threads, 1024));
-  options.coalesce_below_bytes = FLAGS_coalesce_below_kib.value() << 10;
-  options.threads = FLAGS_threads.value() == 0 ? MachineThreads() : FLAGS_threads.value();
+  const int32_t threads = FLAGS_threads.value();
+  if (threads < 0 || threads > kMostThreads) {
+    return NoneOf("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMostThreads));
+  }
+  options.threads = threads == 0 ? MachineThreads() : threads;
+  options.progress = ShowProgress("timing edges and snapshots", 0);
   if (mode != TimingMode::kSnapshot && !FLAGS_manifest.value().empty()) {
     return absl::InvalidArgumentError("--manifest lists snapshots, which only --mode=snapshot has");
   }
@@ -149,10 +128,8 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
 
 // Flags that mean something for a workload only.
 absl::Status CheckListFlags() {
-  const std::initializer_list<const AnyFlag*> flags = {
-      &FLAGS_comm_groups, &FLAGS_partition, &FLAGS_coalesce_below_kib,
-      &FLAGS_resources,   &FLAGS_threads,   &FLAGS_manifest,
-      &FLAGS_csv};
+  const std::initializer_list<const AnyFlag*> flags = {&FLAGS_comm_groups, &FLAGS_resources,
+                                                       &FLAGS_threads, &FLAGS_manifest};
   for (const AnyFlag* flag : flags) {
     if (flag->given()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -168,7 +145,7 @@ void Warn(const PredictionReport& report) {
   }
   if (report.fallbacks() > 0) {
     std::fprintf(stderr, "astra_predict: warning: %s did not time all: %s\n",
-                 report.engine().c_str(), Printable(report.fallback_details(0).reason()).c_str());
+                 report.engine().c_str(), Printable(report.fallback_reason()).c_str());
   }
 }
 
@@ -182,10 +159,11 @@ absl::StatusOr<int> PredictList(const PredictionNetwork& network) {
   return PrintReport(report, FormatPrediction);
 }
 
-absl::StatusOr<int> PredictWorkload(const std::vector<PredictionNetwork>& networks) {
-  WorkloadPredictor::Options options;
+absl::StatusOr<int> PredictOnNetworks(const std::vector<PredictionNetwork>& networks) {
+  WorkloadOptions options;
   options.prefix = UserPath(FLAGS_et);
   options.input = UserInputOptions();
+  options.bytes_read = ShowBytesRead();
   options.environment = MachineEnvironment(FLAGS_engine.value() == "sidecar");
   options.manifest = UserPath(FLAGS_manifest);
   ASSIGN_OR_RETURN(options.iteration, ReadIterationOptions(networks[0].config.mode));
@@ -197,27 +175,20 @@ absl::StatusOr<int> PredictWorkload(const std::vector<PredictionNetwork>& networ
                    Printable(options.comm_groups).c_str());
     }
   }
-  const std::string csv = UserPath(FLAGS_csv);
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    SimulationInputs(FileSystem::Posix(), options.prefix, {}));
   inputs.push_back(options.comm_groups);
   for (const PredictionNetwork& network : networks) {
     inputs.insert(inputs.end(), network.files.begin(), network.files.end());
   }
-  RETURN_IF_ERROR(CheckOutputPaths(inputs, {options.manifest, csv}));
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {options.manifest}));
   OutputFiles outputs(FileSystem::Posix());
-  WorkloadPredictor predictor(FileSystem::Posix(), options, &outputs);
-  PredictionComparison comparison;
-  for (const PredictionNetwork& network : networks) {
-    PredictionReport& report = *comparison.add_networks();
-    ASSIGN_OR_RETURN(report, predictor.Predict(network, ShowBytesRead(),
-                                               ShowProgress("timing edges and snapshots", 0)));
-    Warn(report);
-  }
-  RETURN_IF_ERROR(outputs.WriteText("table", csv, NetworksCsv(NetworksOf(comparison))));
+  ASSIGN_OR_RETURN(const PredictionComparison comparison,
+                   PredictWorkload(FileSystem::Posix(), std::move(options), networks, &outputs));
+  for (const PredictionReport& report : comparison.networks()) Warn(report);
   RETURN_IF_ERROR(outputs.Commit());
   if (networks.size() > 1) return PrintReport(comparison, FormatPredictionComparison);
-  return PrintReport(comparison.networks(0), FormatIteration);
+  return PrintReport(comparison.networks(0), FormatPrediction);
 }
 
 absl::StatusOr<int> Predict() {
@@ -233,7 +204,7 @@ absl::StatusOr<int> Predict() {
         networks.size(), " networks are named; ",
         has_edges ? "lists of edges are timed on one" : "--manifest lists the snapshots of one"));
   }
-  return has_edges ? PredictList(networks[0]) : PredictWorkload(networks);
+  return has_edges ? PredictList(networks[0]) : PredictOnNetworks(networks);
 }
 
 }  // namespace
@@ -242,37 +213,20 @@ Command AstraPredictCommand() {
   return {
       "astra_predict",
       "Predicts how long a workload takes on a network, with communication alone or with all that "
-      "runs at once, by formulas, by simulation in process, or by the user's AstraSim; or how "
-      "long the edges of a list take.",
+      "runs at once, by simulation in process or by the user's AstraSim; or how long the edges of "
+      "a list take.",
       {"astra_predict --et=run/llama --calibration=machine/",
-       "astra_predict --et=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
+       "astra_predict --et=run/llama --network=ring.yml,switch.yml",
        "astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
        "--manifest=snapshots.json",
        "astra_predict --edges=edges.jsonl --network=network.yml",
        "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
-       "--engine=embedded --mode=snapshot --cache=readwrite --json",
+       "--engine=embedded --mode=snapshot --cache=times/ --json",
        "astra_predict --edges=edges.jsonl --config=timing.yml"},
-      {&FLAGS_et,
-       &FLAGS_comm_groups,
-       &FLAGS_edges,
-       &FLAGS_config,
-       &FLAGS_calibration,
-       &FLAGS_network,
-       &FLAGS_system,
-       &FLAGS_engine,
-       &FLAGS_mode,
-       &FLAGS_partition,
-       &FLAGS_coalesce_below_kib,
-       &FLAGS_resources,
-       &FLAGS_threads,
-       &FLAGS_manifest,
-       &FLAGS_congestion,
-       &FLAGS_astra_binary,
-       &FLAGS_astra_timeout_s,
-       &FLAGS_corrections,
-       &FLAGS_csv,
-       &FLAGS_cache,
-       &FLAGS_cache_dir},
+      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_edges, &FLAGS_config, &FLAGS_calibration,
+       &FLAGS_network, &FLAGS_system, &FLAGS_engine, &FLAGS_mode, &FLAGS_resources, &FLAGS_threads,
+       &FLAGS_manifest, &FLAGS_congestion, &FLAGS_astra_binary, &FLAGS_astra_timeout_s,
+       &FLAGS_corrections, &FLAGS_cache},
       Predict};
 }
 

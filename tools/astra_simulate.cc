@@ -74,11 +74,6 @@ Flag<std::string> FLAGS_corrections(
     "Corrections of a calibration: JSON. Applied to collectives and messages; what these wait "
     "for others lasts as much longer as the others do.");
 Flag<bool> FLAGS_node_times("node_times", false, "Also give the issue and finish of every node.");
-Flag<bool> FLAGS_link_use("link_use", false,
-                          "Also give what went over every link (--congestion=aware).");
-Flag<std::string> FLAGS_csv(
-    "csv", "",
-    "Where the times of each network go: makespan, exposed communication, what was measured.");
 Flag<std::string> FLAGS_trace_json(
     "trace_json", "",
     "Where a timeline of the run goes, for chrome://tracing or Perfetto; gzip when it ends "
@@ -151,12 +146,11 @@ absl::StatusOr<Workload> ReadWorkload(const std::string& prefix, const std::stri
   return workload;
 }
 
-// What an engine found, and what else it has to say.
+// What an engine found.
 struct Outcome {
   SimulationResult result;
   // With --corrections.
   std::optional<CorrectionReport> corrections;
-  std::string note;
   // A hash of the program that the sidecar ran.
   std::string astra_version;
   // All but what is simulated.
@@ -179,35 +173,33 @@ absl::StatusOr<SimulationResult> ReplayMeasured(const Inputs& inputs, const Work
     }
   }
   options.fixed_durations = &measured;
+  options.node_times = false;
   return Simulate(workload, inputs.network, inputs.system, options);
 }
 
-// Adds what the times are to be held against: what was measured, and how far they may be off.
-absl::Status AddOtherTimes(const Inputs& inputs, const Workload& workload,
-                           SimulationOptions options, CorrectedSimulator* simulator,
-                           SimulatedTimes* times) {
-  options.node_times = options.link_use = false;
-  const std::optional<int64_t> measured_ns = MeasuredSpanNs(workload);
-  Corrections corrections = inputs.corrections.value_or(Corrections());
-  if (measured_ns.has_value() && !inputs.system.replay_only) {
-    times->set_measured_ns(*measured_ns);
-    ASSIGN_OR_RETURN(const SimulationResult replayed, ReplayMeasured(inputs, workload, options));
-    *times->mutable_replayed() = ReportActivity(replayed.activity);
-    ASSIGN_OR_RETURN(const SimulationResult alone, simulator->RunAlone(corrections));
-    times->set_alone_ns(alone.makespan_ns());
-  }
+// Simulates with the corrections, and says how far the time may be off.
+absl::Status SimulateCorrected(const Inputs& inputs, const Workload& workload,
+                               const SimulationOptions& options, Outcome* outcome) {
+  ASSIGN_OR_RETURN(CorrectedSimulator simulator,
+                   CorrectedSimulator::Create(workload, inputs.network, inputs.system, options));
+  Corrections corrections = *inputs.corrections;
+  ASSIGN_OR_RETURN(CorrectedSimulation corrected, simulator.Run(corrections));
+  outcome->result = std::move(corrected.result);
+  outcome->corrections.emplace();
+  outcome->corrections->set_corrected(corrected.corrected);
+  outcome->corrections->set_uncorrected(corrected.uncorrected);
   if (inputs.intervals.empty()) return absl::OkStatus();
   const auto makespan_ns = [&](double intervals) -> absl::StatusOr<int64_t> {
     corrections.factor = [&inputs, intervals](const TransferTraits& transfer) {
       return std::exp(intervals * inputs.intervals.LogFactor(transfer));
     };
-    ASSIGN_OR_RETURN(const CorrectedSimulation corrected, simulator->Run(corrections));
-    return corrected.result.makespan_ns();
+    ASSIGN_OR_RETURN(const CorrectedSimulation bound, simulator.Run(corrections));
+    return bound.result.makespan_ns();
   };
   ASSIGN_OR_RETURN(const int64_t low_ns, makespan_ns(-1));
   ASSIGN_OR_RETURN(const int64_t high_ns, makespan_ns(1));
-  times->set_low_ns(low_ns);
-  times->set_high_ns(high_ns);
+  outcome->times.set_low_ns(low_ns);
+  outcome->times.set_high_ns(high_ns);
   return absl::OkStatus();
 }
 
@@ -219,30 +211,22 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& w
   }
   options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes));
   Outcome outcome;
-  const bool is_measured = MeasuredSpanNs(workload).has_value() && !inputs.system.replay_only;
-  if (!is_measured && !inputs.corrections.has_value() && inputs.intervals.empty()) {
-    ASSIGN_OR_RETURN(outcome.result, Simulate(workload, inputs.network, inputs.system, options));
-    return outcome;
-  }
-  ASSIGN_OR_RETURN(CorrectedSimulator simulator,
-                   CorrectedSimulator::Create(workload, inputs.network, inputs.system, options));
   if (inputs.corrections.has_value()) {
-    ASSIGN_OR_RETURN(CorrectedSimulation corrected, simulator.Run(*inputs.corrections));
-    outcome.result = std::move(corrected.result);
-    outcome.corrections.emplace();
-    outcome.corrections->set_corrected(corrected.corrected);
-    outcome.corrections->set_uncorrected(corrected.uncorrected);
+    RETURN_IF_ERROR(SimulateCorrected(inputs, workload, options, &outcome));
   } else {
-    outcome.result = simulator.uncorrected();
+    ASSIGN_OR_RETURN(outcome.result, Simulate(workload, inputs.network, inputs.system, options));
   }
-  RETURN_IF_ERROR(AddOtherTimes(inputs, workload, options, &simulator, &outcome.times));
+  const std::optional<int64_t> measured_ns = MeasuredSpanNs(workload);
+  if (!measured_ns.has_value() || inputs.system.replay_only) return outcome;
+  outcome.times.set_measured_ns(*measured_ns);
+  ASSIGN_OR_RETURN(const SimulationResult replayed, ReplayMeasured(inputs, workload, options));
+  *outcome.times.mutable_replayed() = ReportActivity(replayed.activity);
   return outcome;
 }
 
 // What only the embedded engine can do.
 absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks) {
   absl::string_view flag;
-  if (!FLAGS_csv.value().empty()) flag = "csv";
   if (networks > 1) flag = "network with several networks";
   if (!FLAGS_calibration.value().empty()) {
     return absl::InvalidArgumentError(
@@ -250,7 +234,6 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
         "--engine=embedded");
   }
   if (options.comm_streams != 1) flag = "comm_streams";
-  if (options.link_use) flag = "link_use";
   if (!FLAGS_corrections.value().empty()) flag = "corrections";
   if (flag.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -275,11 +258,8 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload
                    ProbeAstraBinary(FileSystem::Posix(), simulator, options.congestion));
   outcome.astra_version = binary.version;
   simulator.node_times = options.node_times;
-  ASSIGN_OR_RETURN(AstraSimulation simulation,
-                   SimulateWithAstraSim(FileSystem::Posix(), workload, inputs.network,
-                                        inputs.system, simulator));
-  outcome.result = std::move(simulation.result);
-  outcome.note = std::move(simulation.note);
+  ASSIGN_OR_RETURN(outcome.result, SimulateWithAstraSim(FileSystem::Posix(), workload,
+                                                        inputs.network, inputs.system, simulator));
   return outcome;
 }
 
@@ -290,22 +270,7 @@ absl::StatusOr<SimulationOptions> ReadOptions() {
                                                              {"unaware", Congestion::kUnaware}}));
   options.comm_streams = FLAGS_comm_streams.value();
   options.node_times = FLAGS_node_times.value() || !FLAGS_trace_json.value().empty();
-  options.link_use = FLAGS_link_use.value();
-  if (options.link_use && options.congestion == Congestion::kUnaware) {
-    return absl::InvalidArgumentError(
-        "--link_use: without congestion there are no links; use --congestion=aware");
-  }
   return options;
-}
-
-// Returns what to say about messages that nobody receives; empty when there are none.
-std::string UnreceivedNote(const UnreceivedMessages& unreceived) {
-  if (unreceived.count == 0) return "";
-  const SendKey& example = unreceived.example;
-  return absl::StrCat(WithThousands(unreceived.count),
-                      " messages were sent that no node receives, the first from rank ",
-                      example.source, " to rank ", example.destination, " with tag ", example.tag,
-                      " and ", example.bytes, " bytes");
 }
 
 SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
@@ -315,10 +280,8 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
   report.set_engine(FLAGS_engine.value());
   report.set_congestion(FLAGS_congestion.value());
   report.set_astra_version(outcome.astra_version);
-  for (const std::string& note : {outcome.note, UnknownKeysWarning(inputs.network),
-                                  UnreceivedNote(outcome.result.unreceived_messages)}) {
-    if (!note.empty()) report.add_notes(note);
-  }
+  const std::string note = UnknownKeysWarning(inputs.network);
+  if (!note.empty()) report.add_notes(note);
   if (outcome.corrections.has_value()) *report.mutable_corrections() = *outcome.corrections;
   if (!FLAGS_node_times.value()) report.clear_nodes();
   return report;
@@ -330,7 +293,7 @@ absl::Status CheckOutputs(const std::string& prefix, const std::string& groups,
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    SimulationInputs(FileSystem::Posix(), prefix, networks));
   inputs.push_back(groups);
-  return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json), UserPath(FLAGS_csv)});
+  return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json)});
 }
 
 absl::StatusOr<int> SimulateWorkload() {
@@ -341,10 +304,10 @@ absl::StatusOr<int> SimulateWorkload() {
                    RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
   ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> networks, NamedFiles());
   if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options, networks.size()));
-  const std::string timeline = UserPath(FLAGS_trace_json), csv = UserPath(FLAGS_csv);
-  if (networks.size() > 1 && (!timeline.empty() || options.node_times || options.link_use)) {
+  const std::string timeline = UserPath(FLAGS_trace_json);
+  if (networks.size() > 1 && options.node_times) {
     return absl::InvalidArgumentError(
-        "--trace_json, --node_times and --link_use show one run; name one network");
+        "--trace_json and --node_times show one run; name one network");
   }
   // Before the traces, which may take minutes.
   std::vector<Inputs> all;
@@ -367,7 +330,6 @@ absl::StatusOr<int> SimulateWorkload() {
     }
     *comparison.add_networks() = MakeReport(inputs, outcome);
   }
-  RETURN_IF_ERROR(outputs.WriteText("table", csv, NetworksCsv(NetworksOf(comparison))));
   RETURN_IF_ERROR(outputs.Commit());
   if (networks.size() > 1) return PrintReport(comparison, FormatSimulationComparison);
   return PrintReport(comparison.networks(0), FormatSimulationReport);
@@ -382,13 +344,12 @@ Command AstraSimulateCommand() {
       "done, with AstraSim's inputs and, to the nanosecond, its times.",
       {"astra_simulate --workload=run/llama --calibration=machine/",
        "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
-       "astra_simulate --workload=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
+       "astra_simulate --workload=run/llama --network=ring.yml,switch.yml",
        "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
        "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
       {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,
        &FLAGS_engine, &FLAGS_astra_binary, &FLAGS_astra_timeout_s, &FLAGS_congestion,
-       &FLAGS_comm_streams, &FLAGS_corrections, &FLAGS_node_times, &FLAGS_link_use, &FLAGS_csv,
-       &FLAGS_trace_json},
+       &FLAGS_comm_streams, &FLAGS_corrections, &FLAGS_node_times, &FLAGS_trace_json},
       SimulateWorkload};
 }
 

@@ -1,5 +1,4 @@
 // chakra_export: profiles of a run -> Chakra execution traces.
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
 #include "tools/commands.h"
@@ -18,7 +18,6 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/number_range.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -65,45 +64,27 @@ absl::StatusOr<std::optional<NumberRange>> ParseSteps(const std::string& text) {
   return range;
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseRanks(const std::string& text) {
-  std::vector<int64_t> ranks;
-  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
-    int64_t rank = 0;
-    if (!absl::SimpleAtoi(part, &rank) || rank < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--ranks=", text, " is no list of ranks; expected e.g. --ranks=0,1"));
+// Returns the numbers of a list; nullopt for nothing between two commas.
+absl::StatusOr<std::vector<std::optional<int64_t>>> ParseNumbers(const Flag<std::string>& flag) {
+  std::vector<std::optional<int64_t>> numbers;
+  if (flag.value().empty()) return numbers;
+  for (const absl::string_view part : absl::StrSplit(flag.value(), ',')) {
+    int64_t number = 0;
+    if (!part.empty() && (!absl::SimpleAtoi(part, &number) || number < 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag.name(), "=", flag.value(),
+                                                     " is no list of numbers; expected e.g. 0,1"));
     }
-    ranks.push_back(rank);
+    numbers.push_back(part.empty() ? std::nullopt : std::make_optional(number));
   }
-  return ranks;
-}
-
-// One for each trace, or none at all.
-absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::string& text,
-                                                                size_t traces) {
-  std::vector<std::optional<int64_t>> starts_ns;
-  if (text.empty()) return starts_ns;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    int64_t start_ns = 0;
-    if (part.empty()) {
-      starts_ns.push_back(std::nullopt);
-    } else if (absl::SimpleAtoi(part, &start_ns) && start_ns >= 0) {
-      starts_ns.push_back(start_ns);
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--profile_start_ns=", text, " is no list of Unix times in nanoseconds"));
-    }
-  }
-  if (starts_ns.size() == traces) return starts_ns;
-  return absl::InvalidArgumentError(absl::StrCat("--profile_start_ns=", text, " has ",
-                                                 starts_ns.size(), " starts for ", traces,
-                                                 " profiles; expected one for each"));
+  return numbers;
 }
 
 absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   XSpaceExportOptions options;
   options.reader.input = UserInputOptions();
-  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(FLAGS_flavor.value()));
+  ASSIGN_OR_RETURN(options.flavor,
+                   NamedValue<EtFlavor>(FLAGS_flavor, {{"simulation", EtFlavor::kSimulation},
+                                                       {"full", EtFlavor::kFull}}));
   ASSIGN_OR_RETURN(
       options.granularity,
       NamedValue<WorkGranularity>(FLAGS_granularity, {{"kernel", WorkGranularity::kKernel},
@@ -120,7 +101,10 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
         "--steps and --granularity are about what ran; they mean nothing with "
         "--intent=post_transformed");
   }
-  ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(FLAGS_ranks.value()));
+  ASSIGN_OR_RETURN(const auto ranks, ParseNumbers(FLAGS_ranks));
+  for (const std::optional<int64_t>& rank : ranks) {
+    if (rank.has_value()) options.ranks.given_ranks.push_back(*rank);
+  }
   options.allow_violations = FLAGS_allow_violations.value();
   return options;
 }
@@ -130,18 +114,20 @@ absl::StatusOr<int> Export() {
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());
-  ASSIGN_OR_RETURN(options.profile_starts_ns,
-                   ParseStarts(FLAGS_profile_start_ns.value(), traces.size()));
+  ASSIGN_OR_RETURN(options.profile_starts_ns, ParseNumbers(FLAGS_profile_start_ns));
+  const size_t starts = options.profile_starts_ns.size();
+  if (starts != 0 && starts != traces.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--profile_start_ns=", FLAGS_profile_start_ns.value(), " has ", starts,
+                     " starts for ", traces.size(), " profiles; expected one for each"));
+  }
   RETURN_IF_ERROR(
       CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, traces));
-  ASSIGN_OR_RETURN(const ChakraExportReport report,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    ExportXSpaces(FileSystem::Posix(), traces, output,
                                  WithProgress(options, "reading", traces.size())));
-  RETURN_IF_ERROR(PrintReport(report, FormatExportReport).status());
-  if (JsonWanted()) return kExitDone;
-  for (const std::string& note : report.notes()) {
-    std::fprintf(stderr, "chakra_export: warning: %s\n", Printable(note).c_str());
-  }
+  RETURN_IF_ERROR(PrintReport(report, FormatWorkloadReport).status());
+  PrintWarnings(report.warnings());
   return kExitDone;
 }
 

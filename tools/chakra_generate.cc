@@ -11,11 +11,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/transformer_step.h"
-#include "chakra_export/generate/workload_writer.h"
+#include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "xla_profiler/base/errors.h"
@@ -181,11 +181,10 @@ absl::StatusOr<int> Generate() {
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {}, {}));
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeWorkload(pattern));
-  ASSIGN_OR_RETURN(ChakraGenerateReport report,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    WriteGeneratedWorkload(FileSystem::Posix(), *workload, output,
                                           ShowProgress("writing", workload->rank_count())));
-  report.set_pattern(pattern);
-  return PrintReport(report, FormatGenerateReport);
+  return PrintReport(report, FormatWorkloadReport);
 }
 
 }  // namespace

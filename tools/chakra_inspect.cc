@@ -15,6 +15,8 @@
 #include "chakra_export/et_tools/graph_view.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "xla_profiler/base/errors.h"
@@ -31,7 +33,7 @@ Flag<std::string> FLAGS_comm_groups(
     "comm_groups", "",
     "JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, if there "
     "is one.");
-Flag<bool> FLAGS_stats("stats", false, "Print nodes, edges, bytes, critical length and overlap.");
+Flag<bool> FLAGS_stats("stats", false, "Print nodes, edges, bytes and overlap.");
 Flag<bool> FLAGS_check(
     "check", false,
     "Print what is wrong, also what ASTRA-sim would abort on; exit with 1 on errors.");
@@ -143,10 +145,10 @@ absl::StatusOr<int> Diff() {
   ASSIGN_OR_RETURN(ChakraDiffReport report, DiffWithProgress());
   report.set_first(FLAGS_et.value());
   report.set_second(FLAGS_diff.value());
-  return PrintReport(report, FormatDiff, AreEqual(report) ? kExitDone : kExitCheckFailed);
+  return PrintReport(report, FormatDiff, report.different() == 0 ? kExitDone : kExitCheckFailed);
 }
 
-absl::StatusOr<ChakraObfuscationReport> ObfuscateWithProgress() {
+absl::StatusOr<ChakraWorkloadReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   auto options = ReadingOptions<EtObfuscatorOptions>();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
@@ -154,9 +156,8 @@ absl::StatusOr<ChakraObfuscationReport> ObfuscateWithProgress() {
 }
 
 absl::StatusOr<int> Obfuscate() {
-  ASSIGN_OR_RETURN(ChakraObfuscationReport report, ObfuscateWithProgress());
-  report.set_output(FLAGS_obfuscate.value());
-  return PrintReport(report, FormatObfuscationReport);
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report, ObfuscateWithProgress());
+  return PrintReport(report, FormatWorkloadReport);
 }
 
 absl::StatusOr<int> RunTask() {

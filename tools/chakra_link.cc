@@ -5,8 +5,9 @@
 
 #include "absl/status/status.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
+#include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "pipeline/job_traces.h"
 #include "tools/command.h"
 #include "tools/commands.h"
@@ -34,20 +35,12 @@ Flag<std::string> FLAGS_linked_json(
 Flag<bool> FLAGS_allow_violations("allow_violations", false,
                                   "Convert traces whose clocks contradict each other, too.");
 
-// Neither the traces nor their joined text take the place of what is read.
-absl::Status CheckOutputs(const std::string& output, const std::string& linked_json,
-                          std::vector<std::string> inputs, const std::vector<std::string>& more) {
-  inputs.insert(inputs.end(), more.begin(), more.end());
-  RETURN_IF_ERROR(
-      CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, inputs));
-  if (linked_json.empty()) return absl::OkStatus();
-  return CheckOutputPrefix("--linked_json", linked_json, {".json"}, inputs);
-}
-
 absl::StatusOr<int> Link() {
   PytorchWorkloadOptions options;
   options.input = UserInputOptions();
-  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(FLAGS_flavor.value()));
+  ASSIGN_OR_RETURN(options.flavor,
+                   NamedValue<EtFlavor>(FLAGS_flavor, {{"simulation", EtFlavor::kSimulation},
+                                                       {"full", EtFlavor::kFull}}));
   options.allow_violations = FLAGS_allow_violations.value();
   options.linked_json_prefix = UserPath(FLAGS_linked_json);
   ASSIGN_OR_RETURN(const std::string output,
@@ -73,11 +66,20 @@ absl::StatusOr<int> Link() {
     ASSIGN_OR_RETURN(device_traces,
                      UserFiles(FLAGS_device_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
   }
-  RETURN_IF_ERROR(CheckOutputs(output, options.linked_json_prefix, host_traces, device_traces));
-  ASSIGN_OR_RETURN(const ChakraLinkReport report,
+  std::vector<std::string> inputs = host_traces;
+  inputs.insert(inputs.end(), device_traces.begin(), device_traces.end());
+  RETURN_IF_ERROR(
+      CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, inputs));
+  if (FLAGS_linked_json.given()) {
+    RETURN_IF_ERROR(
+        CheckOutputPrefix("--linked_json", options.linked_json_prefix, {".json"}, inputs));
+  }
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output,
                                           WithProgress(options, "converting", host_traces.size())));
-  return PrintReport(report, FormatLinkReport);
+  RETURN_IF_ERROR(PrintReport(report, FormatWorkloadReport).status());
+  PrintWarnings(report.warnings());
+  return kExitDone;
 }
 
 }  // namespace

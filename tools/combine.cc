@@ -53,8 +53,6 @@ Flag<std::string> FLAGS_sweep(
     "sweep", "",
     "Profiles of a sweep of sizes on the same machine, to calibrate the network with: a comma "
     "list of files, folders or globs. Default: the run's own collectives.");
-Flag<bool> FLAGS_force(
-    "force", false, "Run all stages of the chain again, also those whose inputs did not change.");
 Flag<std::string> FLAGS_trace_json(
     "trace_json", "",
     "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
@@ -217,31 +215,17 @@ bool WantsChain() {
          !FLAGS_perfetto.given() && !FLAGS_report.given() && !FLAGS_report_json.given();
 }
 
-// All flags that change what stages make, as text.
-std::string OptionsText() {
-  std::string text;
-  for (const auto& flag : {&FLAGS_method, &FLAGS_offset_slope, &FLAGS_node_ids,
-                           &FLAGS_profile_start_ns, &FLAGS_ranks, &FLAGS_plane_naming}) {
-    absl::StrAppend(&text, flag->value(), ";");
-  }
-  return absl::StrCat(text, FLAGS_max_drift_ppm.value(), ";", FLAGS_min_transfer_ns.value(), ";",
-                      FLAGS_end_agreement.value(), ";", FLAGS_max_extrapolation_ms.value(), ";",
-                      FLAGS_reference_node.value().value_or(-1));
-}
-
 absl::StatusOr<ChainRequest> ChainFlags() {
   FileSystem& files = FileSystem::Posix();
   ChainRequest request;
   ASSIGN_OR_RETURN(request.combine, RequestFlags());
   request.output_dir = UserPath(FLAGS_output_dir);
   request.combine.output_dir.clear();
-  request.options = OptionsText();
   request.command =
       absl::StrCat("combine ", FLAGS_run_dir.given() ? "--run_dir=" : "--traces=",
                    FLAGS_run_dir.given() ? FLAGS_run_dir.value() : FLAGS_traces.value(),
                    FLAGS_sweep.given() ? " --sweep=" : "", FLAGS_sweep.value(),
                    " --output_dir=", FLAGS_output_dir.value());
-  request.force = FLAGS_force.value();
   for (absl::string_view stage : absl::StrSplit(FLAGS_stages.value(), ',', absl::SkipEmpty())) {
     if (!absl::c_linear_search(kChainStages, stage)) {
       return absl::InvalidArgumentError(
@@ -305,9 +289,9 @@ absl::StatusOr<int> Combine() {
     ASSIGN_OR_RETURN(const ChainRequest request, ChainFlags());
     return CombineWhole(request);
   }
-  if (FLAGS_sweep.given() || FLAGS_force.given()) {
+  if (FLAGS_sweep.given()) {
     return absl::InvalidArgumentError(
-        "--sweep and --force are for the whole chain: give --output_dir, and no other outputs");
+        "--sweep is for the whole chain: give --output_dir, and no other outputs");
   }
   ASSIGN_OR_RETURN(Job job, ReadFlags());
   OutputFiles outputs(FileSystem::Posix());
@@ -346,7 +330,7 @@ Command CombineCommand() {
        &FLAGS_plane_naming,   &FLAGS_output,        &FLAGS_output_dir,
        &FLAGS_trace_json,     &FLAGS_perfetto,      &FLAGS_report,
        &FLAGS_report_json,    &FLAGS_stages,        &FLAGS_validate,
-       &FLAGS_sweep,          &FLAGS_force},
+       &FLAGS_sweep},
       Combine};
 }
 

@@ -213,8 +213,6 @@ int RunCommand(const Command& command, int argc, char** argv, absl::string_view 
     std::fprintf(stderr, "%s: %s\n", run.name().c_str(),
                  PrintedMessage(code.status().message()).c_str());
   }
-  // The body has ended its children first.
-  if (InterruptSignal() != 0) EndBySignal(InterruptSignal());
   return code.ok() ? *code : ExitCode(code.status());
 }
 

@@ -150,20 +150,6 @@ TEST_P(CommandTest, AnOldOutputStays) {
   EXPECT_EQ(directory_.Read("out"), "old");
 }
 
-// As while a child runs.
-TEST_P(CommandTest, ACommandThatNotedTheSignalSaysWhyAndEndsByIt) {
-  const auto run = [] {
-    char name[] = "interrupted";
-    char* arguments[] = {name, nullptr};
-    const auto body = []() -> absl::StatusOr<int> {
-      NoteInterrupt(GetParam());
-      return absl::CancelledError("enough");
-    };
-    return RunCommand({name, "Is interrupted.", {}, {}, body}, 1, arguments);
-  };
-  EXPECT_EXIT(_exit(run()), ::testing::KilledBySignal(GetParam()), "interrupted: enough\n");
-}
-
 // As nohup and shells do for what runs in the background.
 TEST_P(CommandTest, ASignalThatIsIgnoredStaysIgnored) {
   InterruptedCommand command(directory_.PathOf("out"));

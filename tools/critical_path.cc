@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "critical_path/graph/critical_path.h"
@@ -77,7 +75,6 @@ Flag<bool> FLAGS_only_critical(
     "Leaves events out of the overlay that are not on the path, but for annotations.");
 Flag<bool> FLAGS_all_edges("all_edges", false,
                            "Draws all edges of the graph into the overlay, and keeps all events.");
-Flag<std::string> FLAGS_csv("csv", "", "Writes the path, one line for each edge, to this file.");
 Flag<std::string> FLAGS_save(
     "save", "", "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
 Flag<std::string> FLAGS_restore(
@@ -86,12 +83,9 @@ Flag<std::string> FLAGS_restore(
     "what --overlay draws into.");
 Flag<std::string> FLAGS_what_if(
     "what_if", "",
-    "Runs the schedule again with these edits (docs/what_if.md), or @FILE with one per line, "
-    "and compares: scale|set CONDITIONS FACTOR|DURATION; remove CONDITIONS; add \"NAME\" "
-    "DURATION after CONDITIONS; link|unlink CONDITIONS to CONDITIONS; move CONDITIONS "
-    "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
-    "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, with=N, "
-    "process=, thread=, stream=, event=, or all.");
+    "Runs the schedule again with these edits (docs/what_if.md), and compares: scale|set "
+    "CONDITIONS FACTOR|DURATION; level rank=N. Conditions: name=\"TEXT\", name=~\"RE2\", within=, "
+    "category=, rank=, with=N, process=, thread=, stream=, event=, or all.");
 
 absl::StatusOr<InputFile> Open(const std::string& path) {
   return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
@@ -160,31 +154,13 @@ absl::StatusOr<TraceAnalysis> Restore() {
   return analysis;
 }
 
-// The file of --what_if=@FILE, or "".
-std::string EditsPath() {
-  const std::string what_if = FLAGS_what_if.value();
-  absl::string_view path = what_if;
-  return absl::ConsumePrefix(&path, "@") ? UserPath(std::string(path)) : "";
-}
-
-// What errors of the edits name.
-std::string EditsSource() { return EditsPath().empty() ? "--what_if" : EditsPath(); }
-
-absl::StatusOr<std::vector<WhatIfEdit>> ParseEdits(absl::string_view text) {
-  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(text);
-  return edits.ok() ? std::move(edits) : Annotate(edits.status(), EditsSource());
-}
+constexpr char kEditsSource[] = "--what_if";
 
 // Before the trace is read, which takes longest.
 absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
-  const std::string what_if = FLAGS_what_if.value();
-  if (what_if.empty()) return std::vector<WhatIfEdit>();
-  if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if);
-  if (what_if == "@") {
-    return absl::InvalidArgumentError("--what_if=@ names no file; expected e.g. @edits.txt");
-  }
-  ASSIGN_OR_RETURN(const InputFile file, Open(EditsPath()));
-  return ParseEdits(file.bytes());
+  if (FLAGS_what_if.value().empty()) return std::vector<WhatIfEdit>();
+  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(FLAGS_what_if.value());
+  return edits.ok() ? std::move(edits) : Annotate(edits.status(), kEditsSource);
 }
 
 // Puts the edited graph and its path in the place of the measured one; without edits all stays
@@ -195,7 +171,7 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
   if (edits.empty()) return measured;
   absl::StatusOr<WhatIfResult> result =
       RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
-  if (!result.ok()) return Annotate(result.status(), EditsSource());
+  if (!result.ok()) return Annotate(result.status(), kEditsSource);
   PathReport report = ReportPath(analysis->source, result->edited.graph, result->path);
   AddWhatIf(edits, *result, measured, &report);
   analysis->graph = std::move(result->edited.graph);
@@ -234,13 +210,10 @@ absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath&
 
 absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path) {
   OutputFiles outputs(FileSystem::Posix());
-  const std::string csv = UserPath(FLAGS_csv);
-  if (!csv.empty())
-    RETURN_IF_ERROR(outputs.WriteText("csv", csv, PathCsv(analysis.source, analysis.graph, path)));
   const std::string save = UserPath(FLAGS_save);
   if (!save.empty()) {
-    ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
-    RETURN_IF_ERROR(outputs.WriteText("save", save, bytes));
+    RETURN_IF_ERROR(
+        outputs.WriteText("save", save, SerializeGraph(analysis.source, analysis.graph)));
   }
   if (!FLAGS_overlay.value().empty()) {
     RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
@@ -258,9 +231,8 @@ absl::Status CheckPaths(const JobInput& job) {
   }
   inputs.push_back(UserPath(FLAGS_trace));
   inputs.push_back(UserPath(FLAGS_restore));
-  inputs.push_back(EditsPath());
-  return CheckOutputPaths(inputs, {UserPath(FLAGS_csv), UserPath(FLAGS_save),
-                                   FLAGS_overlay.value().empty() ? "" : OverlayPath()});
+  return CheckOutputPaths(
+      inputs, {UserPath(FLAGS_save), FLAGS_overlay.value().empty() ? "" : OverlayPath()});
 }
 
 // Flags that say nothing together.
@@ -324,14 +296,14 @@ Command CriticalPathCommand() {
       "Finds the chain of host and device work that a step had to wait for, and what its time is "
       "spent on.",
       {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
-       "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
+       "critical_path --trace=trace.json.gz --overlay=.",
        "critical_path --trace=trace.json.gz --hta_compatible --json",
        "critical_path --traces=run/ --annotation=train --instance=2..4 --json",
        "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
       {&FLAGS_trace, &FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_rank, &FLAGS_allow_violations,
        &FLAGS_annotation, &FLAGS_instance, &FLAGS_hta_compatible, &FLAGS_zero_weight_launch_edges,
-       &FLAGS_data_load_events, &FLAGS_overlay, &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_csv,
-       &FLAGS_save, &FLAGS_restore, &FLAGS_what_if},
+       &FLAGS_data_load_events, &FLAGS_overlay, &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_save,
+       &FLAGS_restore, &FLAGS_what_if},
       FindPath};
 }
 

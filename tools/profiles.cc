@@ -70,6 +70,13 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
   return FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir));
 }
 
+void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnings) {
+  if (JsonWanted()) return;
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "warning: %s\n", Printable(warning).c_str());
+  }
+}
+
 void PrintNotes(const TraceFiles& files) {
   for (const std::string& note : files.notes()) {
     std::fprintf(stderr, "note: %s\n", Printable(note).c_str());

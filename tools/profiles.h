@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/repeated_field.h"
 #include "xla_profiler/base/command_line/flag.h"
 #include "xla_profiler/sources/trace_files.h"
 
@@ -26,6 +27,9 @@ absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>&
 // both.
 absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
                                                       absl::string_view example);
+
+// Prints a report's warnings on standard error, unless its JSON is wanted, which has them.
+void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnings);
 
 // Prints on standard error what the source of the files has to say about them.
 void PrintNotes(const TraceFiles& files);

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "pipeline/job_traces.h"
-#include "pipeline/workload_page.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "workload_model/calls/evaluation.h"
@@ -17,7 +16,6 @@
 #include "workload_model/calls/workload_text.h"
 #include "workload_model/generate/call_workload.h"
 #include "workload_model/generate/ember_motif.h"
-#include "workload_model/measurements/callsite_graph.h"
 #include "workload_model/measurements/measured_runs.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/measurements/rank_classes.h"
@@ -66,16 +64,10 @@ Flag<std::string> FLAGS_output(
     "output", "",
     "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
     "in the form of the Ember motif; generate, scale: PREFIX of the new traces.");
-Flag<std::string> FLAGS_graph(
-    "graph", "",
-    "Also writes the graph of callsites, as it was measured, to this file: for Graphviz if it "
-    "ends in .dot, else as JSON.");
 Flag<std::string> FLAGS_format(
     "format", "chakra",
     "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, "
     "OUTPUT.py.");
-Flag<std::string> FLAGS_csv("csv", "", "Also writes the compared cells to this file.");
-Flag<std::string> FLAGS_html("html", "", "Also writes the comparison as a page to this file.");
 Flag<std::string> FLAGS_model(
     "model", "",
     "A file that workload_model fit has written, or one in the form of the Ember motif.");
@@ -117,16 +109,12 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRuns(const std::vector<std::str
 }
 
 absl::StatusOr<int> Fit() {
-  const std::string output = UserPath(FLAGS_output), graph = UserPath(FLAGS_graph);
-  ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadRuns({output, graph}));
-  OutputFiles outputs(Files());
-  if (!graph.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, CallsiteGraphText(runs, graph));
-    RETURN_IF_ERROR(outputs.WriteText("graph", graph, text));
-  }
+  const std::string output = UserPath(FLAGS_output);
+  ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadRuns({output}));
   ASSIGN_OR_RETURN(const WorkloadModel model,
                    FitRuns(std::move(runs), {FLAGS_models.value(), FLAGS_order.value()}));
   ASSIGN_OR_RETURN(const std::string text, WorkloadModelText(model, output));
+  OutputFiles outputs(Files());
   RETURN_IF_ERROR(outputs.WriteText("model", output, text));
   RETURN_IF_ERROR(outputs.Commit());
   return PrintReport(model, FormatWorkloadModel);
@@ -144,14 +132,9 @@ absl::StatusOr<WorkloadModel> ReadModel() {
 
 absl::StatusOr<int> Compare() {
   ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel());
-  const std::string csv = UserPath(FLAGS_csv), html = UserPath(FLAGS_html);
-  ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadRuns({csv, html}));
+  ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadRuns({}));
   AssignClasses(model.rank_classes(), &runs);
   ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, Aggregate(runs)));
-  OutputFiles outputs(Files());
-  RETURN_IF_ERROR(outputs.WriteText("csv", csv, WorkloadComparisonCsv(comparison)));
-  RETURN_IF_ERROR(outputs.WriteText("html", html, WorkloadPage(comparison)));
-  RETURN_IF_ERROR(outputs.Commit());
   return PrintReport(comparison, FormatWorkloadComparison);
 }
 
@@ -246,53 +229,52 @@ absl::StatusOr<int> Scale() {
 }  // namespace
 
 Command WorkloadModelCommand() {
-  return {"workload_model",
-          "Models of a code's calls: fitted to measured runs, evaluated for runs not yet made, "
-          "written as traces.",
-          {},
-          {},
-          nullptr,
-          {{"fit",
-            "Fits models of counts, times and message sizes to runs measured at several "
-            "numbers of nodes and sizes, and says how far they are off.",
-            {"fit --traces='runs/bfs_exectrace_*' --output=M.json",
-             "fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
-             "fit --traces='runs/n*_s*.trace_*' "
-             "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' --callsites=run.mpiP "
-             "--graph=callsites.dot --output=M.json"},
-            {&FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells,
-             &FLAGS_callsites, &FLAGS_models, &FLAGS_order, &FLAGS_output, &FLAGS_graph},
-            Fit},
-           {"evaluate",
-            "Predicts how long a run of so many nodes and such a size takes, with an "
-            "interval.",
-            {"evaluate --model=M.json --nodes=64 --size=24",
-             "evaluate --model=exec_exp.model --nodes=64 --size=24 --ember_compatible --json"},
-            {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
-             &FLAGS_ember_compatible},
-            Evaluate},
-           {"generate",
-            "Writes a run that was not yet made as Chakra traces, which simulators run: the "
-            "control flow of the model, with its times, bytes, groups and peers.",
-            {"generate --model=M.json --nodes=256 --size=26 --output=et/large",
-             "generate --model=M.json --nodes=256 --size=26 --format=ember --output=motif/Search"},
-            {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
-             &FLAGS_format, &FLAGS_output},
-            Generate},
-           {"scale",
-            "Rewrites the traces of a measured job for more ranks: its groups are taken "
-            "for rows of a mesh whose axes become longer.",
-            {"scale --traces=run/ --ranks=64 --output=et/large",
-             "scale --et=et/run --layout=2x32 --output=et/large"},
-            {&FLAGS_traces, &FLAGS_et, &FLAGS_ranks, &FLAGS_layout, &FLAGS_output},
-            Scale},
-           {"report",
-            "Compares what a model predicts with measured runs, in total and for each "
-            "transition.",
-            {"report --model=M.json --traces='runs/bfs_exectrace_*' --csv=cells.csv"},
-            {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells,
-             &FLAGS_csv, &FLAGS_html},
-            Compare}}};
+  return {
+      "workload_model",
+      "Models of a code's calls: fitted to measured runs, evaluated for runs not yet made, "
+      "written as traces.",
+      {},
+      {},
+      nullptr,
+      {{"fit",
+        "Fits models of counts, times and message sizes to runs measured at several "
+        "numbers of nodes and sizes, and says how far they are off.",
+        {"fit --traces='runs/bfs_exectrace_*' --output=M.json",
+         "fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
+         "fit --traces='runs/n*_s*.trace_*' "
+         "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' --callsites=run.mpiP --output=M.json"},
+        {&FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells, &FLAGS_callsites,
+         &FLAGS_models, &FLAGS_order, &FLAGS_output},
+        Fit},
+       {"evaluate",
+        "Predicts how long a run of so many nodes and such a size takes, with an "
+        "interval.",
+        {"evaluate --model=M.json --nodes=64 --size=24",
+         "evaluate --model=exec_exp.model --nodes=64 --size=24 --ember_compatible --json"},
+        {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
+         &FLAGS_ember_compatible},
+        Evaluate},
+       {"generate",
+        "Writes a run that was not yet made as Chakra traces, which simulators run: the "
+        "control flow of the model, with its times, bytes, groups and peers.",
+        {"generate --model=M.json --nodes=256 --size=26 --output=et/large",
+         "generate --model=M.json --nodes=256 --size=26 --format=ember --output=motif/Search"},
+        {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
+         &FLAGS_format, &FLAGS_output},
+        Generate},
+       {"scale",
+        "Rewrites the traces of a measured job for more ranks: its groups are taken "
+        "for rows of a mesh whose axes become longer.",
+        {"scale --traces=run/ --ranks=64 --output=et/large",
+         "scale --et=et/run --layout=2x32 --output=et/large"},
+        {&FLAGS_traces, &FLAGS_et, &FLAGS_ranks, &FLAGS_layout, &FLAGS_output},
+        Scale},
+       {"report",
+        "Compares what a model predicts with measured runs, in total and for each "
+        "transition.",
+        {"report --model=M.json --traces='runs/bfs_exectrace_*'"},
+        {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells},
+        Compare}}};
 }
 
 }  // namespace meridian

@@ -21,7 +21,7 @@ absl::StatusOr<int> Inspect() {
   ASSIGN_OR_RETURN(const XSpaceReader reader,
                    XSpaceReader::Open(FileSystem::Posix(), trace, options));
   ASSIGN_OR_RETURN(const XSpaceReport report,
-                   InspectXSpace(reader, {ShowProgress("reading", reader.source().bytes.size())}));
+                   InspectXSpace(reader, ShowProgress("reading", reader.source().bytes.size())));
   return PrintReport(report, FormatReport);
 }
 

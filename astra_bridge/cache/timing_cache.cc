@@ -59,7 +59,6 @@ std::optional<std::vector<double>> TimingCache::Find(absl::string_view key, size
 }
 
 void TimingCache::Store(absl::string_view key, absl::Span<const double> ns) {
-  if (mode_ != CacheMode::kReadWrite) return;
   const absl::Status status = Write(PathOf(key), WithChecksum(key, ns));
   if (!status.ok()) Warn("the cache cannot be written", status.message());
 }

@@ -26,8 +26,6 @@
 
 namespace meridian {
 
-enum class CacheMode { kOff, kReadOnly, kReadWrite };
-
 struct TimingCacheStats {
   int64_t hits = 0;
   int64_t misses = 0;
@@ -36,16 +34,14 @@ struct TimingCacheStats {
 // Safe to use from several threads at once.
 class TimingCache {
  public:
-  // The folder exists if the mode is kReadWrite; without it every lookup is a miss. The file system
-  // must outlive this object.
-  TimingCache(FileSystem& file_system, std::string folder, CacheMode mode)
-      : file_system_(file_system), folder_(std::move(folder)), mode_(mode) {}
+  // The folder exists. The file system must outlive this object.
+  TimingCache(FileSystem& file_system, std::string folder)
+      : file_system_(file_system), folder_(std::move(folder)) {}
 
   // Returns the `count` times stored under the key; nullopt when there are none, or not so many.
   std::optional<std::vector<double>> Find(absl::string_view key, size_t count);
 
-  // Remembers the times, in place of others that were stored under the key; without effect unless
-  // the mode is kReadWrite.
+  // Remembers the times, in place of others that were stored under the key.
   void Store(absl::string_view key, absl::Span<const double> ns);
 
   TimingCacheStats stats() const;
@@ -60,7 +56,6 @@ class TimingCache {
 
   FileSystem& file_system_;
   const std::string folder_;
-  const CacheMode mode_;
   mutable absl::Mutex mutex_;
   TimingCacheStats stats_ ABSL_GUARDED_BY(mutex_);
   // What went wrong, with the first example of each.

@@ -26,18 +26,13 @@ using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::SizeIs;
 
-constexpr CacheMode kReadWrite = CacheMode::kReadWrite;
-constexpr CacheMode kReadOnly = CacheMode::kReadOnly;
-
 class TimingCacheTest : public ::testing::Test {
  protected:
-  TimingCache Cache(CacheMode mode) {
-    return TimingCache(FileSystem::Posix(), directory_.path(), mode);
-  }
+  TimingCache Cache() { return TimingCache(FileSystem::Posix(), directory_.path()); }
 
   // Stores a time and returns the name of its file.
   std::string StoreOne(const std::string& key, double ns) {
-    Cache(kReadWrite).Store(key, {ns});
+    Cache().Store(key, {ns});
     const std::vector<std::string> names = directory_.List();
     EXPECT_THAT(names, SizeIs(1));
     return names[0];
@@ -47,7 +42,7 @@ class TimingCacheTest : public ::testing::Test {
 };
 
 TEST_F(TimingCacheTest, WhatWasStoredIsFoundByTheSameKeyOnly) {
-  TimingCache cache = Cache(kReadWrite);
+  TimingCache cache = Cache();
   EXPECT_EQ(cache.Find("a", 2), std::nullopt);
   cache.Store("a", {1.5, 1e300});
   EXPECT_THAT(cache.Find("a", 2), Optional(ElementsAre(1.5, 1e300)));
@@ -60,27 +55,20 @@ TEST_F(TimingCacheTest, WhatWasStoredIsFoundByTheSameKeyOnly) {
 }
 
 TEST_F(TimingCacheTest, AnotherProcessFindsIt) {
-  Cache(kReadWrite).Store("a", {7});
-  EXPECT_THAT(Cache(kReadOnly).Find("a", 1), Optional(ElementsAre(7)));
-  EXPECT_THAT(Cache(kReadWrite).Find("a", 1), Optional(ElementsAre(7)));
-}
-
-TEST_F(TimingCacheTest, ReadOnlyMakesNothing) {
-  Cache(kReadOnly).Store("a", {7});
-  EXPECT_EQ(Cache(kReadOnly).Find("a", 1), std::nullopt);
-  EXPECT_THAT(directory_.List(), IsEmpty());
+  Cache().Store("a", {7});
+  EXPECT_THAT(Cache().Find("a", 1), Optional(ElementsAre(7)));
 }
 
 TEST_F(TimingCacheTest, AnotherNumberOfTimesIsAMiss) {
   StoreOne("a", 7);
-  EXPECT_EQ(Cache(kReadWrite).Find("a", 2), std::nullopt);
+  EXPECT_EQ(Cache().Find("a", 2), std::nullopt);
 }
 
 TEST_F(TimingCacheTest, AFileOfAnotherKeyIsAMiss) {
   const std::string name = StoreOne("a", 7);
   const std::string file = directory_.Read(name);
   directory_.Write(name, file.substr(0, file.size() - 1) + "b");
-  TimingCache cache = Cache(kReadOnly);
+  TimingCache cache = Cache();
   EXPECT_EQ(cache.Find("a", 1), std::nullopt);
   EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("damaged files")));
 }
@@ -92,20 +80,20 @@ TEST_F(TimingCacheTest, NoDamagedByteGivesAWrongTime) {
     std::string damaged = whole;
     damaged[offset] ^= 0x55;
     directory_.Write(name, damaged);
-    EXPECT_EQ(Cache(kReadOnly).Find("some key", 1), std::nullopt) << offset;
+    EXPECT_EQ(Cache().Find("some key", 1), std::nullopt) << offset;
     directory_.Write(name, whole.substr(0, offset));
-    EXPECT_EQ(Cache(kReadOnly).Find("some key", 1), std::nullopt) << offset;
+    EXPECT_EQ(Cache().Find("some key", 1), std::nullopt) << offset;
   }
   // What is stored again is found again.
   StoreOne("some key", 8);
-  EXPECT_THAT(Cache(kReadOnly).Find("some key", 1), Optional(ElementsAre(8)));
+  EXPECT_THAT(Cache().Find("some key", 1), Optional(ElementsAre(8)));
 }
 
 TEST_F(TimingCacheTest, WhatIsNoTimeIsNotBelievedThoughItsChecksumFits) {
   const double kNan = std::numeric_limits<double>::quiet_NaN();
   const double kInfinity = std::numeric_limits<double>::infinity();
   for (const double ns : {kNan, kInfinity, -kInfinity, -1.0}) {
-    TimingCache cache = Cache(kReadWrite);
+    TimingCache cache = Cache();
     cache.Store("a", {5, ns});
     EXPECT_EQ(cache.Find("a", 2), std::nullopt) << ns;
     EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("damaged files")));
@@ -113,7 +101,7 @@ TEST_F(TimingCacheTest, WhatIsNoTimeIsNotBelievedThoughItsChecksumFits) {
 }
 
 TEST_F(TimingCacheTest, WhatCannotBeWrittenIsSaidOnce) {
-  TimingCache cache(FileSystem::Posix(), directory_.PathOf("missing"), kReadWrite);
+  TimingCache cache(FileSystem::Posix(), directory_.PathOf("missing"));
   cache.Store("a", {1});
   cache.Store("b", {1});
   EXPECT_EQ(cache.Find("a", 1), std::nullopt);
@@ -126,7 +114,7 @@ TEST_F(TimingCacheTest, AFailedWriteLeavesNothingBehind) {
        {Operation::kCreateFile, Operation::kAppend, Operation::kClose, Operation::kRename}) {
     FaultyFileSystem faulty(FileSystem::Posix());
     faulty.Fail(operation, 1, absl::ResourceExhaustedError("disk full"));
-    TimingCache cache(faulty, directory_.path(), kReadWrite);
+    TimingCache cache(faulty, directory_.path());
     cache.Store("a", {1});
     EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("disk full"))) << operation;
     EXPECT_THAT(directory_.List(), IsEmpty()) << operation;
@@ -143,7 +131,7 @@ TEST_F(TimingCacheTest, ProcessesShareTheFolder) {
       processes.push_back(pid);
       continue;
     }
-    TimingCache cache = Cache(kReadWrite);
+    TimingCache cache = Cache();
     bool good = true;
     // Each begins elsewhere, so that they write different keys at the same time.
     for (int i = 0; i < kKeys; ++i) {

@@ -16,7 +16,6 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/corrections/corrected_timing.h"
-#include "astra_bridge/prediction/edge_domains.h"
 #include "astra_bridge/prediction/traffic_interval_timer.h"
 #include "astra_bridge/prediction/traffic_intervals.h"
 #include "xla_profiler/base/errors.h"
@@ -161,9 +160,7 @@ class Checker {
       intervals.push_back({sample.start_ns, end_ns});
       edges.push_back(EdgeOf(cells_[PositionOf(run, sample)]));
     }
-    ASSIGN_OR_RETURN(std::vector<TrafficInterval> traffic,
-                     CollectTrafficIntervals(intervals, std::vector<bool>(edges.size(), true),
-                                             EdgeDomains::OneForAll(edges.size())));
+    ASSIGN_OR_RETURN(std::vector<TrafficInterval> traffic, CollectTrafficIntervals(intervals));
     traffic.erase(std::remove_if(traffic.begin(), traffic.end(),
                                  [](const auto& interval) { return interval.members.size() < 2; }),
                   traffic.end());

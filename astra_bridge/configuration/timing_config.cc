@@ -36,9 +36,6 @@ constexpr Name<TimingMode> kModes[] = {{"isolated", TimingMode::kIsolated},
                                        {"snapshot", TimingMode::kSnapshot}};
 constexpr Name<Congestion> kCongestions[] = {{"aware", Congestion::kAware},
                                              {"unaware", Congestion::kUnaware}};
-constexpr Name<CacheMode> kCacheModes[] = {{"off", CacheMode::kOff},
-                                           {"readonly", CacheMode::kReadOnly},
-                                           {"readwrite", CacheMode::kReadWrite}};
 
 // Sets *result to what has the name; else returns the names, for messages.
 template <typename Names, typename T>
@@ -110,34 +107,6 @@ absl::StatusOr<RankToDevice> ReadRankToDevice(const ConfigValue& value) {
   return map;
 }
 
-absl::StatusOr<CollectiveAlgorithm> ReadAlgorithm(const ConfigValue& value) {
-  ASSIGN_OR_RETURN(const std::string name, value.Text());
-  const absl::StatusOr<CollectiveAlgorithm> algorithm = ParseCollectiveAlgorithm(name);
-  if (!algorithm.ok()) return value.Error(algorithm.status().message());
-  return algorithm;
-}
-
-absl::StatusOr<CollectiveChoices> ReadCollectives(const ConfigValue& value) {
-  CollectiveChoices choices;
-  RETURN_IF_ERROR(
-      value.ForEachMember([&](const std::string& key, const ConfigValue& member) -> absl::Status {
-        const std::optional<CollectiveKind> kind = TimedKindFromName(key);
-        if (!kind.has_value() || *kind == CollectiveKind::kPointToPoint) {
-          return member.Error(
-              "not known; there are all-reduce, all-gather, reduce-scatter, all-to-all");
-        }
-        CollectiveChoice& choice = choices[*kind];
-        const auto add_algorithm = [&](const ConfigValue& name) {
-          return ReadInto(&choice.algorithms.emplace_back(), ReadAlgorithm)(name);
-        };
-        choice.in_every_dimension = member.IsScalar();
-        if (choice.in_every_dimension) return add_algorithm(member);
-        RETURN_IF_ERROR(member.ForEachElement(add_algorithm));
-        return choice.algorithms.empty() ? member.Error("is empty") : absl::OkStatus();
-      }));
-  return choices;
-}
-
 class Reader {
  public:
   explicit Reader(absl::string_view source) : folder_(source.substr(0, source.rfind('/') + 1)) {}
@@ -152,8 +121,7 @@ class Reader {
          {"rank_to_device", ReadInto(&config_.layout.rank_to_device, ReadRankToDevice)},
          {"groups", [&](const ConfigValue& v) { return ReadGroups(v); }},
          {"group_topologies", [](const ConfigValue&) { return absl::OkStatus(); }},
-         {"folders", [&](const ConfigValue& v) { return ReadFolders(v); }},
-         {"cache", NameReader(kCacheModes, &config_.cache)}}));
+         {"cache", PathReader(&config_.cache_folder)}}));
     for (auto& [key, topology] : config_.topologies) {
       if (topology.system.empty()) topology.system = system;
     }
@@ -180,8 +148,7 @@ class Reader {
                               {"congestion", NameReader(kCongestions, &config_.congestion)},
                               {"mode", NameReader(kModes, &config_.mode)},
                               {"binary", PathReader(&config_.astra_binary)},
-                              {"timeout_s",
-                               [&](const ConfigValue& v) -> absl::Status {
+                              {"timeout_s", [&](const ConfigValue& v) -> absl::Status {
                                  constexpr absl::string_view kReason = "expected a number above 0";
                                  ASSIGN_OR_RETURN(const double seconds, v.Number(kReason));
                                  // Written so that NaN fails too.
@@ -189,24 +156,19 @@ class Reader {
                                  if (seconds > kMaxTimeoutSeconds) return v.Error("is too long");
                                  config_.astra_timeout = absl::Seconds(seconds);
                                  return absl::OkStatus();
-                               }},
-                              {"collectives", ReadInto(&config_.collectives, ReadCollectives)}});
+                               }}});
   }
 
   absl::Status ReadTopologies(const ConfigValue& value) {
-    return value.ForEachMember([&](const std::string& key,
-                                   const ConfigValue& member) -> absl::Status {
-      if (key.empty()) return member.Error("the key is empty");
-      FabricFiles& files = config_.topologies[key];
-      if (member.IsScalar()) return PathReader(&files.network)(member);
-      RETURN_IF_ERROR(member.ReadMembers(
-          {{"network", PathReader(&files.network)},
-           {"system", PathReader(&files.system)},
-           {"rank_to_device", [&](const ConfigValue& v) {
-              return ReadInto(&config_.layout.rank_to_device_by_topology[key], ReadRankToDevice)(v);
-            }}}));
-      return files.network.empty() ? member.Error("network is missing") : absl::OkStatus();
-    });
+    return value.ForEachMember(
+        [&](const std::string& key, const ConfigValue& member) -> absl::Status {
+          if (key.empty()) return member.Error("the key is empty");
+          FabricFiles& files = config_.topologies[key];
+          if (member.IsScalar()) return PathReader(&files.network)(member);
+          RETURN_IF_ERROR(member.ReadMembers(
+              {{"network", PathReader(&files.network)}, {"system", PathReader(&files.system)}}));
+          return files.network.empty() ? member.Error("network is missing") : absl::OkStatus();
+        });
   }
 
   absl::Status ReadGroups(const ConfigValue& value) {
@@ -225,11 +187,6 @@ class Reader {
           config_.layout.group_topologies[key] = topology;
           return absl::OkStatus();
         });
-  }
-
-  absl::Status ReadFolders(const ConfigValue& value) {
-    return value.ReadMembers(
-        {{"work", PathReader(&config_.work_folder)}, {"cache", PathReader(&config_.cache_folder)}});
   }
 
   // Returns a reader of a path relative to the file.
@@ -262,7 +219,6 @@ absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std
 absl::Status ApplyTimingFlags(const TimingFlags& flags, TimingConfig* config) {
   if (!flags.fabric.network.empty()) {
     config->topologies.clear();
-    config->layout.rank_to_device_by_topology.clear();
     config->topologies[""].network = flags.fabric.network;
   }
   for (auto& [key, files] : config->topologies) {
@@ -271,7 +227,6 @@ absl::Status ApplyTimingFlags(const TimingFlags& flags, TimingConfig* config) {
   RETURN_IF_ERROR(ApplyName("engine", flags.engine, kEngines, &config->model));
   RETURN_IF_ERROR(ApplyName("mode", flags.mode, kModes, &config->mode));
   RETURN_IF_ERROR(ApplyName("congestion", flags.congestion, kCongestions, &config->congestion));
-  RETURN_IF_ERROR(ApplyName("cache", flags.cache, kCacheModes, &config->cache));
   // Written so that NaN fails too.
   if (!(flags.astra_timeout_s >= 0)) {
     return absl::InvalidArgumentError(

@@ -2,33 +2,28 @@
 // How a job's communication is to be timed: the file behind --config, YAML.
 //
 //   network_backend:
-//     model: astra                  # analytical (default), embedded, astra
+//     model: astra                  # embedded (default), analytical (without congestion), astra
 //     astra:
 //       backend: analytical         # AstraSim's only backend here
 //       congestion: aware           # or unaware
 //       mode: snapshot              # isolated (default): every edge alone; or all that run at once
 //       binary: bin/AstraSim        # default: looked up in PATH
 //       timeout_s: 600              # of one run of it
-//       collectives:                # in place of the system's; a name is for every dimension
-//         all-reduce: ring
-//         all-to-all: [direct, ring]
 //   topologies:                     # by the topology_key of edges
 //     default: node.yml             # also for edges without a key
-//     pod: {network: pod.yml, system: pod.json, rank_to_device: [0, 1, 0, 1]}
+//     pod: {network: pod.yml, system: pod.json}
 //   system: system.json             # default: what suits each topology
 //   corrections: corrections.json
 //   rank_to_device: {8: 0, 9: 1}    # or a list; default: rank and device are the same
 //   groups: {tp0: [0, 1, 2, 3]}     # by the group_id of edges
 //   group_topologies: {tp0: pod}    # of edges without a topology_key
-//   folders: {work: /scratch, cache: /scratch/cache}
-//   cache: readwrite                # off, readonly, readwrite
+//   cache: /scratch/cache           # folder for simulated times; default: none is kept
 //
 // Paths are relative to the file. Keys that are not known are refused.
 #ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_
 #define ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +31,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/fabric.h"
@@ -44,7 +38,12 @@
 
 namespace meridian {
 
-enum class TimingModel { kAnalytical, kEmbedded, kAstra };
+enum class TimingModel {
+  kEmbedded,
+  // The embedded engine without congestion: latency and bandwidth alone.
+  kAnalytical,
+  kAstra,
+};
 
 enum class TimingMode {
   // Every comm edge alone on its network.
@@ -54,13 +53,12 @@ enum class TimingMode {
 };
 
 struct TimingConfig {
-  TimingModel model = TimingModel::kAnalytical;
+  TimingModel model = TimingModel::kEmbedded;
   Congestion congestion = Congestion::kAware;
   TimingMode mode = TimingMode::kIsolated;
   // Path of the AstraSim program; when empty, it is looked up in PATH.
   std::string astra_binary;
   absl::Duration astra_timeout = absl::Minutes(10);
-  CollectiveChoices collectives;
 
   // The networks by topology_key; one for all comm edges has the key "" and is the only one.
   std::map<std::string, FabricFiles> topologies;
@@ -68,10 +66,8 @@ struct TimingConfig {
   std::string corrections;
   JobLayout layout;
 
-  // When empty or absent, the caller chooses.
-  std::string work_folder;
+  // Folder of the cache; empty for none.
   std::string cache_folder;
-  std::optional<CacheMode> cache;
 };
 
 // Errors are "source: key.key: reason" or, when it is no YAML, "source:line: reason".
@@ -81,11 +77,10 @@ absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std
 
 // What the flags of a command say in place of the configuration; empty, or 0: nothing.
 struct TimingFlags {
-  // Values of --engine, --mode, --congestion and --cache.
+  // Values of --engine, --mode and --congestion.
   std::string engine = {};
   std::string mode = {};
   std::string congestion = {};
-  std::string cache = {};
   std::string astra_binary = {};
   double astra_timeout_s = 0;
   std::string cache_folder = {};

@@ -27,12 +27,9 @@ network_backend:
     mode: snapshot
     binary: bin/AstraSim
     timeout_s: 2.5
-    collectives:
-      all-reduce: ring
-      all-to-all: [direct, ring]
 topologies:
   default: node.yml
-  pod: {network: /etc/pod.yml, system: pod.json, rank_to_device: [1, 0]}
+  pod: {network: /etc/pod.yml, system: pod.json}
 system: system.json
 corrections: c.json
 rank_to_device: {8: 0, 9: 1}
@@ -40,8 +37,7 @@ groups:
   tp0: [3, 1]
   7: [0]
 group_topologies: {tp0: pod}
-folders: {work: w, cache: c}
-cache: readonly
+cache: c
 )";
 
 TEST(TimingConfigTest, ReadsEveryKey) {
@@ -51,35 +47,28 @@ TEST(TimingConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config.mode, TimingMode::kSnapshot);
   EXPECT_EQ(config.astra_binary, "conf/bin/AstraSim");
   EXPECT_EQ(config.astra_timeout, absl::Milliseconds(2500));
-  EXPECT_TRUE(config.collectives.at(CollectiveKind::kAllReduce).in_every_dimension);
-  EXPECT_EQ(config.collectives.at(CollectiveKind::kAllToAll).algorithms.size(), 2u);
-  EXPECT_FALSE(config.collectives.at(CollectiveKind::kAllToAll).in_every_dimension);
   ASSERT_EQ(config.topologies.size(), 2u);
   EXPECT_EQ(config.topologies.at("default").network, "conf/node.yml");
   EXPECT_EQ(config.topologies.at("default").system, "conf/system.json");
   EXPECT_EQ(config.topologies.at("pod").network, "/etc/pod.yml");
   EXPECT_EQ(config.topologies.at("pod").system, "conf/pod.json");
-  EXPECT_THAT(config.layout.rank_to_device_by_topology,
-              ElementsAre(Pair("pod", ElementsAre(Pair(0, 1), Pair(1, 0)))));
   EXPECT_EQ(config.corrections, "conf/c.json");
   EXPECT_THAT(config.layout.rank_to_device, ElementsAre(Pair(8, 0), Pair(9, 1)));
   EXPECT_THAT(config.layout.groups,
               ElementsAre(Pair("7", ElementsAre(0)), Pair("tp0", ElementsAre(3, 1))));
   EXPECT_THAT(config.layout.group_topologies, ElementsAre(Pair("tp0", "pod")));
-  EXPECT_EQ(config.work_folder, "conf/w");
   EXPECT_EQ(config.cache_folder, "conf/c");
-  EXPECT_EQ(config.cache, CacheMode::kReadOnly);
 }
 
 TEST(TimingConfigTest, WhatIsLeftOutHasItsDefault) {
   ASSERT_OK_AND_ASSIGN(const TimingConfig config,
                        ParseTimingConfig("topologies: {default: n.yml}", "t.yml"));
-  EXPECT_EQ(config.model, TimingModel::kAnalytical);
+  EXPECT_EQ(config.model, TimingModel::kEmbedded);
   EXPECT_EQ(config.congestion, Congestion::kAware);
   EXPECT_EQ(config.mode, TimingMode::kIsolated);
   EXPECT_EQ(config.topologies.at("default").network, "n.yml");
   EXPECT_EQ(config.topologies.at("default").system, "");
-  EXPECT_EQ(config.cache, std::nullopt);
+  EXPECT_EQ(config.cache_folder, "");
 }
 
 TEST(TimingConfigTest, ErrorsNameFileAndKey) {
@@ -101,13 +90,6 @@ TEST(TimingConfigTest, ErrorsNameFileAndKey) {
       {"network_backend: {astra: {timeout_s: 0}}", "timeout_s: expected a number above 0"},
       {"network_backend: {astra: {timeout_s: .nan}}", "timeout_s: expected a number above 0"},
       {"network_backend: {astra: {timeout_s: 1e30}}", "timeout_s: is too long"},
-      {"network_backend: {astra: {collectives: {broadcast: ring}}}",
-       "collectives.broadcast: not known; there are all-reduce"},
-      {"network_backend: {astra: {collectives: {all-reduce: rong}}}",
-       "t.yml: network_backend.astra.collectives.all-reduce: "},
-      {"network_backend: {astra: {collectives: {all-reduce: [ring, 7]}}}",
-       "t.yml: network_backend.astra.collectives.all-reduce[1]: "},
-      {"network_backend: {astra: {collectives: {all-reduce: []}}}", "all-reduce: is empty"},
       {"topologies: {pod: {system: s.json}}", "t.yml: topologies.pod: network is missing"},
       {"topologies: {pod: }", "t.yml: topologies.pod: expected keys and values"},
       {"rank_to_device: []", "t.yml: rank_to_device: is empty"},
@@ -117,8 +99,7 @@ TEST(TimingConfigTest, ErrorsNameFileAndKey) {
       {"group_topologies: {tp: pod}", "t.yml: group_topologies.tp: pod is none of the topologies"},
       {"groups: {tp: 3}", "t.yml: groups.tp: expected a list"},
       {"groups: {tp: [0, 1], tp: [1, 2]}", "t.yml: groups: tp occurs twice"},
-      {"folders: {temp: /tmp}", "t.yml: folders.temp: not known; there are cache, work"},
-      {"cache: always", "t.yml: cache: is always, not one of off, readonly, readwrite"},
+      {"cache: [a]", "t.yml: cache: expected one value"},
   };
   for (const auto& wrong : kCases) {
     EXPECT_THAT(ParseTimingConfig(wrong.yaml, "t.yml"),
@@ -145,11 +126,10 @@ TEST(TimingConfigTest, DamagedDocumentsAreReadOrRefused) {
 }
 
 TEST(TimingFlagsTest, ReplaceWhatTheConfigurationSays) {
-  ASSERT_OK_AND_ASSIGN(
-      TimingConfig config,
-      ParseTimingConfig("topologies: {a: a.yml, b: {network: b.yml, rank_to_device: [1, 0]}}\n"
-                        "corrections: c.json\n",
-                        "t.yml"));
+  ASSERT_OK_AND_ASSIGN(TimingConfig config,
+                       ParseTimingConfig("topologies: {a: a.yml, b: {network: b.yml}}\n"
+                                         "corrections: c.json\n",
+                                         "t.yml"));
   TimingFlags flags;
   ASSERT_OK(ApplyTimingFlags(flags, &config));
   EXPECT_THAT(FilesOf(config), ElementsAre("c.json", "a.yml", "", "b.yml", ""));
@@ -166,7 +146,6 @@ TEST(TimingFlagsTest, ReplaceWhatTheConfigurationSays) {
   flags.corrections = "other.json";
   ASSERT_OK(ApplyTimingFlags(flags, &config));
   EXPECT_THAT(FilesOf(config), ElementsAre("other.json", "n.yml", ""));
-  EXPECT_TRUE(config.layout.rank_to_device_by_topology.empty());
 }
 
 TEST(TimingFlagsTest, WhatIsNoValueIsNamedWithTheFlag) {

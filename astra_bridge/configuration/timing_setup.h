@@ -2,7 +2,7 @@
 // Puts together what a configuration asks for: the networks, an engine, its cache, what steps in
 // when it fails, and the corrections.
 //
-//   CorrectedTiming( FallbackTiming( AstraSimTiming + cache, AnalyticalTiming ) )
+//   CorrectedTiming( FallbackTiming( AstraSimTiming + cache, EmbeddedTiming ) )
 #ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
 #define ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
 
@@ -27,8 +27,6 @@ struct TimingEnvironment {
   std::string search_path;
   // The folder in which runs of AstraSim get folders of their own.
   std::string work_folder = "/tmp";
-  // The folder of the cache; empty where there is none.
-  std::string cache_folder;
   // The user insists on AstraSim: without it nothing is timed. Otherwise the embedded engine, which
   // gives the same times, takes its place with a warning.
   bool require_astra = false;
@@ -36,7 +34,7 @@ struct TimingEnvironment {
   int64_t ranks = 0;
 };
 
-// Returns the environment of this process, by its variables PATH, TMPDIR, XDG_CACHE_HOME and HOME.
+// Returns the environment of this process, by its variables PATH and TMPDIR.
 TimingEnvironment MachineEnvironment(bool require_astra);
 
 struct TimingSetup {

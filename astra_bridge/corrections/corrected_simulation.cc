@@ -234,8 +234,6 @@ absl::StatusOr<CorrectedSimulator> CorrectedSimulator::Create(const Workload& wo
   recording.transfers = true;
   ASSIGN_OR_RETURN(simulator.uncorrected_, Simulate(workload, network, system, recording));
   simulator.log_ = std::exchange(simulator.uncorrected_.transfers, {});
-  // The links of corrected runs are those of the first.
-  simulator.options_.link_use = false;
   return simulator;
 }
 
@@ -254,7 +252,6 @@ absl::StatusOr<CorrectedSimulation> CorrectedSimulator::Run(const Corrections& c
   SimulationOptions corrected = options_;
   corrected.fixed_durations = &durations;
   ASSIGN_OR_RETURN(simulation.result, Simulate(*workload_, *network_, *system_, corrected));
-  simulation.result.links = uncorrected_.links;
   return simulation;
 }
 

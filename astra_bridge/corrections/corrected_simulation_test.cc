@@ -275,15 +275,6 @@ TEST(CorrectedSimulationTest, WaitingForUntiedCollectivesLastsAsLongAsInTheEngin
             100 + waiting_ns + 40'062);
 }
 
-TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
-  SimulationOptions options = Options();
-  options.link_use = true;
-  const CorrectedSimulation simulation =
-      RunCorrected(Messages({kMiB}), Ring(2), Only(CollectiveKind::kPointToPoint, 2), options);
-  ASSERT_THAT(simulation.result.links, SizeIs(1));
-  EXPECT_EQ(simulation.result.links[0].bytes, kMiB);
-}
-
 TEST(CorrectedSimulationTest, TimesBeyondAllBoundsAreCut) {
   // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and a million times as long is 4.1e18 ns:
   // more than a simulated run may last.

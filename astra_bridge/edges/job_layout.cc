@@ -50,9 +50,7 @@ absl::Status PlaceEdge(const JobLayout& layout, CommEdge* edge) {
   if (edge->topology_key.empty() && topology != layout.group_topologies.end()) {
     edge->topology_key = topology->second;
   }
-  const auto own = layout.rank_to_device_by_topology.find(edge->topology_key);
-  return ToDevices(
-      own == layout.rank_to_device_by_topology.end() ? layout.rank_to_device : own->second, edge);
+  return ToDevices(layout.rank_to_device, edge);
 }
 
 }  // namespace

@@ -22,8 +22,6 @@ struct JobLayout {
   // The topology key of each group, by group id, for edges that name none.
   std::map<std::string, std::string> group_topologies;
   RankToDevice rank_to_device;
-  // Maps of networks that number their devices in their own way, by topology key.
-  std::map<std::string, RankToDevice> rank_to_device_by_topology;
 };
 
 // Gives edges that name only a group its members and topology, and replaces ranks by devices.

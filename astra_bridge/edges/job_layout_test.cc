@@ -26,7 +26,6 @@ JobLayout Layout() {
   JobLayout layout;
   layout.groups = {{"tp", {3, 2}}};
   layout.rank_to_device = {{0, 10}, {1, 11}, {2, 12}, {3, 13}, {4, 10}};
-  layout.rank_to_device_by_topology = {{"node", {{2, 0}, {3, 1}}}};
   return layout;
 }
 
@@ -37,11 +36,10 @@ TEST(JobLayoutTest, WithoutALayoutNothingChanges) {
 }
 
 TEST(JobLayoutTest, GroupsStandForTheirMembersAndRanksForDevices) {
-  std::vector<CommEdge> edges = {Edge({}, "tp"), Edge({0, 1}), Edge({}, "tp", "node")};
+  std::vector<CommEdge> edges = {Edge({}, "tp"), Edge({0, 1})};
   ASSERT_OK(PlaceEdges(Layout(), &edges));
   EXPECT_THAT(edges[0].participants, ElementsAre(13, 12));
   EXPECT_THAT(edges[1].participants, ElementsAre(10, 11));
-  EXPECT_THAT(edges[2].participants, ElementsAre(1, 0));
 }
 
 TEST(JobLayoutTest, GroupsHaveTopologies) {
@@ -50,7 +48,7 @@ TEST(JobLayoutTest, GroupsHaveTopologies) {
   std::vector<CommEdge> edges = {Edge({}, "tp"), Edge({}, "tp", "pod"), Edge({0, 1})};
   ASSERT_OK(PlaceEdges(layout, &edges));
   EXPECT_EQ(edges[0].topology_key, "node");
-  EXPECT_THAT(edges[0].participants, ElementsAre(1, 0));
+  EXPECT_THAT(edges[0].participants, ElementsAre(13, 12));
   EXPECT_EQ(edges[1].topology_key, "pod");
   EXPECT_EQ(edges[2].topology_key, "");
 }
@@ -70,7 +68,6 @@ TEST(JobLayoutTest, WhatDoesNotFitIsNamed) {
       {Edge({}, "dp"), "edge e: group_id dp has no members"},
       {Edge({2, 3}, "tp"), "edge e: the participants are not those of group tp"},
       {Edge({0, 9}), "edge e: rank 9 is not in rank_to_device"},
-      {Edge({0, 1}, "", "node"), "edge e: rank 0 is not in rank_to_device"},
       {Edge({0, 4}), "edge e: two participants are device 10"},
   };
   for (const auto& wrong : kCases) {

@@ -38,6 +38,51 @@ bool PairsUp(int32_t size) {
   return true;
 }
 
+// Returns the phases in their order, without dimensions that are not involved and without their
+// messages. There are at most as many algorithms as dimensions of the network.
+std::vector<CollectivePhase> OutlinePhases(const CollectiveRequest& request,
+                                           absl::Span<const NetworkDimension> network,
+                                           const SystemConfig& system) {
+  CollectivePhase phase;
+  phase.op = request.op;
+  if (request.group_size > 0) {
+    // The dimensions do not matter to a group; AstraSim then takes a ring.
+    if (request.algorithms.size() == 1) phase.algorithm = request.algorithms[0];
+    phase.size = request.group_size;
+    phase.endpoint_delay_ns = kGroupEndpointDelayNs;
+    return {phase};
+  }
+  phase.endpoint_delay_ns = system.endpoint_delay_ns;
+  std::vector<CollectivePhase> phases;
+  int32_t stride = 1;
+  for (size_t d = 0; d < request.algorithms.size(); ++d) {
+    phase.algorithm = request.algorithms[d];
+    phase.dimension = static_cast<int32_t>(d);
+    phase.size = network[d].npus;
+    phase.stride = stride;
+    stride *= phase.size;
+    if (phase.algorithm.over_all_ranks) {
+      phase.size = 1;
+      for (const NetworkDimension& dimension : network) phase.size *= dimension.npus;
+      phase.stride = 1;
+    }
+    if ((request.involved_dimensions >> d & 1) != 0) phases.push_back(phase);
+    if (phase.algorithm.over_all_ranks) break;
+  }
+  if (request.op == CollectiveKind::kAllGather) std::reverse(phases.begin(), phases.end());
+  if (request.op == CollectiveKind::kAllReduce &&
+      system.collective_optimization == CollectiveOptimization::kLocalBandwidthAware) {
+    for (size_t i = phases.empty() ? 0 : phases.size() - 1; i-- > 0;) {
+      phases[i].op = CollectiveKind::kReduceScatter;
+      CollectivePhase back = phases[i];
+      back.op = CollectiveKind::kAllGather;
+      back.direction = -1;
+      phases.push_back(back);
+    }
+  }
+  return phases;
+}
+
 class Planner {
  public:
   Planner(const CollectiveRequest& request, const Topology& topology, const SystemConfig& system)
@@ -72,14 +117,19 @@ class Planner {
                                 " is less than preferred-dataset-splits ", splits,
                                 "; no chunk would have a byte"));
     }
-    const CollectiveChunks chunks = ChunksOf(request_, topology_.npus(), system_);
-    if (chunks.count > kMaxChunksOfAllRanks / topology_.npus()) {
+    int64_t bytes = request_.bytes;
+    plan_.chunk_bytes = std::max<int64_t>(1, bytes / splits);
+    if (request_.op != CollectiveKind::kAllGather && plan_.chunk_bytes < topology_.npus()) {
+      plan_.chunk_bytes = topology_.npus();
+      bytes = plan_.chunk_bytes * splits;
+    }
+    const int64_t chunks = (bytes + plan_.chunk_bytes - 1) / plan_.chunk_bytes;
+    if (chunks > kMaxChunksOfAllRanks / topology_.npus()) {
       return absl::InvalidArgumentError(absl::StrCat(
           system_.source, system_.source.empty() ? "" : ": ", "preferred-dataset-splits: ", splits,
           " chunks are too many for ", topology_.npus(), " ranks"));
     }
-    plan_.chunks = static_cast<int32_t>(chunks.count);
-    plan_.chunk_bytes = chunks.bytes;
+    plan_.chunks = static_cast<int32_t>(chunks);
     return absl::OkStatus();
   }
 
@@ -91,27 +141,25 @@ class Planner {
                                    topology_.dimension_count(), " dimensions"));
     }
     int64_t bytes = plan_.chunk_bytes;
-    for (const PhaseOutline& outline : OutlinePhases(request_, topology_.dimensions(), system_)) {
-      RETURN_IF_ERROR(AddPhase(outline, &bytes));
+    for (CollectivePhase& phase : OutlinePhases(request_, topology_.dimensions(), system_)) {
+      RETURN_IF_ERROR(AddPhase(&phase, &bytes));
     }
     return absl::OkStatus();
   }
 
   // Adds a phase on *bytes, which become what a member holds afterwards.
-  absl::Status AddPhase(const PhaseOutline& outline, int64_t* bytes) {
-    CollectivePhase phase;
-    static_cast<PhaseOutline&>(phase) = outline;
-    phase.data_bytes = *bytes;
-    RETURN_IF_ERROR(SetMessages(&phase));
-    if (phase.algorithm.kind != Kind::kDoubleBinaryTree) {
-      if (phase.op == CollectiveKind::kAllGather) *bytes *= phase.size;
-      if (phase.op == CollectiveKind::kReduceScatter) *bytes /= phase.size;
+  absl::Status AddPhase(CollectivePhase* phase, int64_t* bytes) {
+    phase->data_bytes = *bytes;
+    RETURN_IF_ERROR(SetMessages(phase));
+    if (phase->algorithm.kind != Kind::kDoubleBinaryTree) {
+      if (phase->op == CollectiveKind::kAllGather) *bytes *= phase->size;
+      if (phase->op == CollectiveKind::kReduceScatter) *bytes /= phase->size;
     }
     if (*bytes > kMaxPhaseBytes) {
       return Error(absl::StrCat("comm_size ", request_.bytes, " grows beyond ", kMaxPhaseBytes,
                                 " bytes on the way"));
     }
-    plan_.phases.push_back(phase);
+    plan_.phases.push_back(*phase);
     return absl::OkStatus();
   }
 
@@ -219,63 +267,6 @@ bool HaveSameMessages(const CollectivePlan& a, const CollectivePlan& b) {
                     [](const CollectivePhase& x, const CollectivePhase& y) {
                       return HaveSameMessages(x, y);
                     });
-}
-
-std::vector<PhaseOutline> OutlinePhases(const CollectiveRequest& request,
-                                        absl::Span<const NetworkDimension> network,
-                                        const SystemConfig& system) {
-  PhaseOutline phase;
-  phase.op = request.op;
-  if (request.group_size > 0) {
-    // The dimensions do not matter to a group; AstraSim then takes a ring.
-    if (request.algorithms.size() == 1) phase.algorithm = request.algorithms[0];
-    phase.size = request.group_size;
-    phase.endpoint_delay_ns = kGroupEndpointDelayNs;
-    return {phase};
-  }
-  phase.endpoint_delay_ns = system.endpoint_delay_ns;
-  std::vector<PhaseOutline> phases;
-  int32_t stride = 1;
-  for (size_t d = 0; d < request.algorithms.size(); ++d) {
-    phase.algorithm = request.algorithms[d];
-    phase.dimension = static_cast<int32_t>(d);
-    phase.size = network[d].npus;
-    phase.stride = stride;
-    stride *= phase.size;
-    if (phase.algorithm.over_all_ranks) {
-      phase.size = 1;
-      for (const NetworkDimension& dimension : network) phase.size *= dimension.npus;
-      phase.stride = 1;
-    }
-    if ((request.involved_dimensions >> d & 1) != 0) phases.push_back(phase);
-    if (phase.algorithm.over_all_ranks) break;
-  }
-  if (request.op == CollectiveKind::kAllGather) std::reverse(phases.begin(), phases.end());
-  if (request.op == CollectiveKind::kAllReduce &&
-      system.collective_optimization == CollectiveOptimization::kLocalBandwidthAware) {
-    for (size_t i = phases.empty() ? 0 : phases.size() - 1; i-- > 0;) {
-      phases[i].op = CollectiveKind::kReduceScatter;
-      PhaseOutline back = phases[i];
-      back.op = CollectiveKind::kAllGather;
-      back.direction = -1;
-      phases.push_back(back);
-    }
-  }
-  return phases;
-}
-
-CollectiveChunks ChunksOf(const CollectiveRequest& request, int32_t npus,
-                          const SystemConfig& system) {
-  const int64_t splits = system.preferred_dataset_splits;
-  int64_t bytes = request.bytes;
-  CollectiveChunks chunks;
-  chunks.bytes = std::max<int64_t>(1, bytes / splits);
-  if (request.op != CollectiveKind::kAllGather && chunks.bytes < npus) {
-    chunks.bytes = npus;
-    bytes = chunks.bytes * splits;
-  }
-  chunks.count = (bytes + chunks.bytes - 1) / chunks.bytes;
-  return chunks;
 }
 
 absl::StatusOr<CollectivePlan> PlanCollective(const CollectiveRequest& request,

@@ -22,7 +22,7 @@ namespace meridian {
 
 // One algorithm that the members of logical rings carry out, each ring on its own. Positions in a
 // ring are 0 .. size - 1.
-struct PhaseOutline {
+struct CollectivePhase {
   CollectiveKind op = CollectiveKind::kAllReduce;
   CollectiveAlgorithm algorithm;
   // Dimension of the network whose queue chunks wait in for this phase.
@@ -35,10 +35,7 @@ struct PhaseOutline {
   // +1 or -1: which way the first message goes.
   int32_t direction = 1;
   int64_t endpoint_delay_ns = 0;
-};
 
-// A phase with the messages of each member.
-struct CollectivePhase : PhaseOutline {
   // Bytes that a member holds before the phase.
   int64_t data_bytes = 0;
 
@@ -78,23 +75,6 @@ struct CollectiveRequest {
   // Dimensions that take part, as in WorkloadNode.
   uint64_t involved_dimensions = ~uint64_t{0};
 };
-
-// Returns the phases in their order, without dimensions that are not involved. There are at most as
-// many algorithms as dimensions of the network.
-std::vector<PhaseOutline> OutlinePhases(const CollectiveRequest& request,
-                                        absl::Span<const NetworkDimension> network,
-                                        const SystemConfig& system);
-
-struct CollectiveChunks {
-  // How many chunks there are.
-  int64_t count = 0;
-  // Bytes of every chunk, also of a last one that is not full.
-  int64_t bytes = 0;
-};
-
-// Returns how AstraSim splits a collective on a network of so many NPUs, at least a byte a chunk.
-CollectiveChunks ChunksOf(const CollectiveRequest& request, int32_t npus,
-                          const SystemConfig& system);
 
 // Returns InvalidArgument, naming the key of the system configuration where it is at fault, for
 // what AstraSim does not finish: an algorithm that does not fit the number of ranks, an all-gather

@@ -181,8 +181,7 @@ uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node
   collective.join_order.clear();
   collective.join_order.reserve(size);
   collective.members_done = 0;
-  // Short cuts leave no trace on links.
-  collective.lockstep_tried = options_.events_only || options_.link_use;
+  collective.lockstep_tried = options_.events_only;
   collective.in_lockstep = false;
   collective.streams.assign(size * plan.chunks, kNone);
   collective.transfer.reset();

@@ -1,8 +1,5 @@
 #include "astra_bridge/engine/link_network.h"
 
-#include <algorithm>
-#include <tuple>
-
 namespace meridian {
 
 LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes) {
@@ -10,11 +7,9 @@ LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes) {
   return {static_cast<int64_t>(dimension.latency_ns + sending), static_cast<int64_t>(sending)};
 }
 
-LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, bool record_use,
-                         EventQueue& events)
+LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events)
     : topology_(topology),
       aware_(congestion == Congestion::kAware),
-      record_use_(record_use),
       events_(events),
       known_times_(topology.dimension_count()) {
   if (!aware_) return;
@@ -25,7 +20,6 @@ LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, bool r
     link.dimension = static_cast<int16_t>(d);
     links_.resize(links_.size() + 2 * static_cast<size_t>(topology.npus()), link);
   }
-  if (record_use_) uses_.resize(links_.size());
 }
 
 uint32_t LinkNetwork::NewMessage() {
@@ -126,7 +120,6 @@ uint32_t LinkNetwork::DirectLink(int32_t dimension, int32_t from, int32_t to) {
   if (free_links_.empty()) {
     free_links_.push_back(static_cast<uint32_t>(links_.size()));
     links_.emplace_back();
-    if (record_use_) uses_.emplace_back();
   }
   entry->second = free_links_.back();
   free_links_.pop_back();
@@ -163,12 +156,6 @@ void LinkNetwork::Start(uint32_t link_number, uint32_t number) {
   link.busy = true;
   events_.Schedule(events_.now_ns() + times.crossing_ns, EventKind::kCrossed, number);
   events_.Schedule(events_.now_ns() + times.sending_ns, EventKind::kLinkFree, link_number);
-  if (record_use_) {
-    LinkUse& use = uses_[link_number];
-    ++use.messages;
-    use.bytes += message.bytes;
-    use.busy_ns += times.sending_ns;
-  }
 }
 
 void LinkNetwork::OnLinkFree(uint32_t link_number) {
@@ -181,7 +168,7 @@ void LinkNetwork::OnLinkFree(uint32_t link_number) {
     return;
   }
   const bool is_direct = topology_.dimension(link.dimension).shape == BlockShape::kFullyConnected;
-  if (is_direct && !record_use_) {
+  if (is_direct) {
     direct_links_.erase(link.key);
     free_links_.push_back(link_number);
   }
@@ -200,52 +187,6 @@ int64_t LinkNetwork::UncongestedNs(int32_t source, int32_t destination, int64_t 
                                       topology_.Coordinate(destination, dimension));
   return static_cast<int64_t>(hops * block.latency_ns +
                               static_cast<double>(bytes) / block.bytes_per_ns);
-}
-
-int32_t LinkNetwork::SwitchDevice(int32_t dimension, int32_t rank) const {
-  int32_t device = topology_.npus();
-  for (int32_t d = 0; d < dimension; ++d) {
-    const NetworkDimension& block = topology_.dimension(d);
-    if (block.shape == BlockShape::kSwitch) device += topology_.npus() / block.npus;
-  }
-  const int32_t stride = topology_.stride(dimension);
-  return device + rank / (stride * topology_.dimension(dimension).npus) * stride + rank % stride;
-}
-
-void LinkNetwork::SetEnds(uint32_t link_number, LinkUse* use) const {
-  const Link& link = links_[link_number];
-  const int32_t dimension = link.dimension;
-  const NetworkDimension& block = topology_.dimension(dimension);
-  if (block.shape == BlockShape::kFullyConnected) {
-    use->from_device = static_cast<int32_t>(link.key >> 32);
-    use->to_device = static_cast<int32_t>(link.key & 0xFFFFFFFF);
-    return;
-  }
-  const int32_t rank = static_cast<int32_t>((link_number - first_link_[dimension]) / 2);
-  const bool is_up = (link_number - first_link_[dimension]) % 2 == 0;
-  if (block.shape == BlockShape::kSwitch) {
-    const int32_t device = SwitchDevice(dimension, rank);
-    use->from_device = is_up ? rank : device;
-    use->to_device = is_up ? device : rank;
-    return;
-  }
-  use->from_device = rank;
-  use->to_device = Neighbour(dimension, rank, is_up ? 1 : -1);
-}
-
-std::vector<LinkUse> LinkNetwork::links_used() const {
-  std::vector<LinkUse> result;
-  for (uint32_t number = 0; number < uses_.size(); ++number) {
-    if (uses_[number].messages == 0) continue;
-    LinkUse& use = result.emplace_back(uses_[number]);
-    use.dimension = links_[number].dimension;
-    SetEnds(number, &use);
-  }
-  std::sort(result.begin(), result.end(), [](const LinkUse& a, const LinkUse& b) {
-    return std::tie(a.dimension, a.from_device, a.to_device) <
-           std::tie(b.dimension, b.from_device, b.to_device);
-  });
-  return result;
 }
 
 }  // namespace meridian

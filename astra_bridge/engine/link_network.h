@@ -21,7 +21,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/network_config.h"
-#include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/topology.h"
 
 namespace meridian {
@@ -38,8 +37,8 @@ LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes);
 
 class LinkNetwork {
  public:
-  // All must outlive this object. `record_use`: keep what links_used() returns.
-  LinkNetwork(const Topology& topology, Congestion congestion, bool record_use, EventQueue& events);
+  // All must outlive this object.
+  LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events);
 
   // Puts a message between two different ranks on the network and returns its number. Each time
   // it has crossed a link, and in any case at its destination, there is an event kCrossed.
@@ -60,10 +59,6 @@ class LinkNetwork {
 
   // Returns what a message takes when the network is congestion-unaware.
   int64_t UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const;
-
-  // Returns the links that were used, by dimension and devices; none unless congestion-aware and
-  // recorded.
-  std::vector<LinkUse> links_used() const;
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -114,14 +109,9 @@ class LinkNetwork {
   const LinkTimes& TimesOf(int32_t dimension, int64_t bytes);
   // Returns the link between two ranks of a fully connected block.
   uint32_t DirectLink(int32_t dimension, int32_t from, int32_t to);
-  // Returns the number of the device that the rank's block of a switch dimension is connected to.
-  int32_t SwitchDevice(int32_t dimension, int32_t rank) const;
-  // Fills in the devices of a link.
-  void SetEnds(uint32_t link, LinkUse* use) const;
 
   const Topology& topology_;
   const bool aware_;
-  const bool record_use_;
   bool order_mattered_ = false;
   EventQueue& events_;
 
@@ -136,9 +126,6 @@ class LinkNetwork {
   // Links of fully connected blocks that carry something, by Link::key.
   absl::flat_hash_map<uint64_t, uint32_t> direct_links_;
   std::vector<uint32_t> free_links_;
-  // How each link was used, indexed by link; without dimension and devices. Empty unless use is
-  // recorded.
-  std::vector<LinkUse> uses_;
   // Times of the last size of message, indexed by dimension.
   std::vector<KnownTimes> known_times_;
 };

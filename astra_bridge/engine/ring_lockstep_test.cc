@@ -84,7 +84,7 @@ bool HasShortCut(const NetworkConfig& config, Congestion congestion, uint32_t gr
   const Topology topology(config);
   const SystemConfig system = SystemWith({algorithm});
   EventQueue events(config.npus());
-  const LinkNetwork network(topology, congestion, /*record_use=*/false, events);
+  const LinkNetwork network(topology, congestion, events);
   CollectiveRequest request;
   request.bytes = 4096;
   request.group_size = group == 0 ? 0 : 3;

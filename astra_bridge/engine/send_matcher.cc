@@ -44,14 +44,4 @@ std::vector<WaitingReceive> SendMatcher::WaitingReceives() const {
   return waiting;
 }
 
-UnreceivedMessages SendMatcher::Unreceived() const {
-  UnreceivedMessages unreceived;
-  for (const auto& [key, channel] : channels_) {
-    if (channel.arrived == 0) continue;
-    if (unreceived.count == 0 || key.key() < unreceived.example.key()) unreceived.example = key;
-    unreceived.count += channel.arrived;
-  }
-  return unreceived;
-}
-
 }  // namespace meridian

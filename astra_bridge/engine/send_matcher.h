@@ -40,12 +40,6 @@ struct WaitingReceive {
   std::optional<int64_t> other_bytes;
 };
 
-struct UnreceivedMessages {
-  int64_t count = 0;
-  // The smallest key among them.
-  SendKey example;
-};
-
 class SendMatcher {
  public:
   // A message has arrived. Returns the receive that waits for it; without one the message is kept.
@@ -57,9 +51,6 @@ class SendMatcher {
 
   // Returns the receives that wait, in no particular order.
   std::vector<WaitingReceive> WaitingReceives() const;
-
-  // Returns the messages that have arrived and that no receive has asked for.
-  UnreceivedMessages Unreceived() const;
 
  private:
   // What waits under one key: messages that have arrived, or receives in their order, never both.

@@ -44,16 +44,5 @@ TEST(SendMatcherTest, TellsWhatWaitsAndWhatCameInstead) {
   EXPECT_THAT(matcher.WaitingReceives()[0].other_bytes, Optional(32));
 }
 
-TEST(SendMatcherTest, TellsWhatNobodyReceives) {
-  SendMatcher matcher;
-  matcher.Receive({0, 1, 7, 64}, 10);
-  EXPECT_EQ(matcher.Unreceived().count, 0);
-  matcher.Arrive({2, 1, 7, 64});
-  matcher.Arrive({0, 1, 8, 64});
-  matcher.Arrive({0, 1, 8, 64});
-  EXPECT_EQ(matcher.Unreceived().count, 3);
-  EXPECT_EQ(matcher.Unreceived().example, (SendKey{0, 1, 8, 64}));
-}
-
 }  // namespace
 }  // namespace meridian

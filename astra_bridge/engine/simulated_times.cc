@@ -1,7 +1,6 @@
 #include "astra_bridge/engine/simulated_times.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -15,16 +14,7 @@ namespace {
 
 using Align = TextTable::Align;
 
-// Differences below this share are not worth a word.
-constexpr double kNotableShare = 0.0005;
-
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) * 1e-6); }
-
-std::string SignedPercent(int64_t ns, int64_t whole_ns) {
-  const double share =
-      static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(whole_ns, 1));
-  return absl::StrFormat("%+.1f %%", std::abs(share) < kNotableShare ? 0.0 : 100 * share);
-}
 
 std::vector<std::string> ActivityCells(const ActivityReport& activity) {
   return {Millis(activity.makespan_ns()), Millis(activity.computing_ns()),
@@ -38,19 +28,6 @@ std::vector<TextTable::Column> WithActivityColumns(std::vector<TextTable::Column
     columns.push_back({name, Align::kRight});
   }
   return columns;
-}
-
-std::string DifferenceText(const SimulatedTimes& times) {
-  const int64_t measured_ns = times.measured_ns();
-  const int64_t simulated_ns = times.simulated().makespan_ns();
-  const int64_t replayed_ns = times.replayed().makespan_ns();
-  const int64_t alone_ns = times.has_alone_ns() ? times.alone_ns() : simulated_ns;
-  return absl::StrCat(
-      "simulated is ", SignedPercent(simulated_ns - measured_ns, measured_ns),
-      " off measured: ", SignedPercent(alone_ns - replayed_ns, measured_ns),
-      " by how long transfers take alone, ", SignedPercent(simulated_ns - alone_ns, measured_ns),
-      " by how they overlap and contend, ", SignedPercent(replayed_ns - measured_ns, measured_ns),
-      " is already there when measured lengths are replayed (", times.schedule(), ")\n");
 }
 
 }  // namespace
@@ -84,17 +61,6 @@ std::string FormatTimes(const SimulatedTimes& times) {
   if (times.has_low_ns()) {
     absl::StrAppend(&text, "from ", Millis(times.low_ns()), " to ", Millis(times.high_ns()),
                     " ms if all transfers take as little, or as much, as nine of ten of them do\n");
-  }
-  if (times.has_measured_ns() && times.has_replayed()) {
-    absl::StrAppend(&text, DifferenceText(times));
-  }
-  if (times.has_one_at_a_time_ns()) {
-    const int64_t simulated_ns = times.simulated().makespan_ns();
-    absl::StrAppend(&text,
-                    "with one computation and one communication of a rank at a time, as "
-                    "astra_simulate has it: ",
-                    Millis(times.one_at_a_time_ns()), " ms (",
-                    SignedPercent(times.one_at_a_time_ns() - simulated_ns, simulated_ns), ")\n");
   }
   return text;
 }
@@ -133,28 +99,6 @@ std::string FormatNetworks(absl::Span<const NetworkTimes> networks) {
         ActivityCells(first.replayed()));
   }
   return table.ToString();
-}
-
-std::string NetworksCsv(absl::Span<const NetworkTimes> networks) {
-  std::string csv =
-      "network,makespan_ns,low_ns,high_ns,computing_ns,communicating_ns,exposed_communication_ns,"
-      "idle_ns,measured_ns,replayed_ns,replayed_exposed_communication_ns\n";
-  const auto number = [](bool is_known, int64_t value) {
-    return is_known ? absl::StrCat(value) : std::string();
-  };
-  for (const NetworkTimes& network : networks) {
-    const SimulatedTimes& times = *network.times;
-    const ActivityReport& simulated = times.simulated();
-    absl::StrAppend(
-        &csv, CsvField(network.name), ",", simulated.makespan_ns(), ",",
-        number(times.has_low_ns(), times.low_ns()), ",",
-        number(times.has_high_ns(), times.high_ns()), ",", simulated.computing_ns(), ",",
-        simulated.communicating_ns(), ",", simulated.exposed_communication_ns(), ",",
-        simulated.idle_ns(), ",", number(times.has_measured_ns(), times.measured_ns()), ",",
-        number(times.has_replayed(), times.replayed().makespan_ns()), ",",
-        number(times.has_replayed(), times.replayed().exposed_communication_ns()), "\n");
-  }
-  return csv;
 }
 
 }  // namespace meridian

@@ -17,7 +17,7 @@ class SimulatedTimes;
 // Returns the mean of what ranks do, and when the last is done. There is at least one rank.
 ActivityReport ReportActivity(absl::Span<const RankActivity> ranks);
 
-// Returns a table of what was measured and what is simulated, and why they differ.
+// Returns a table of what was measured and what is simulated.
 std::string FormatTimes(const SimulatedTimes& times);
 
 // The same workload on one of several networks.
@@ -29,8 +29,6 @@ struct NetworkTimes {
 
 // Returns a table with a row for each network, and one for what was measured.
 std::string FormatNetworks(absl::Span<const NetworkTimes> networks);
-// The same for a spreadsheet; times that are not known are empty.
-std::string NetworksCsv(absl::Span<const NetworkTimes> networks);
 
 }  // namespace meridian
 

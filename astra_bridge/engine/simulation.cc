@@ -47,7 +47,7 @@ class WorkloadRunner {
         log_(options.transfers ? &result_.transfers : nullptr),
         keep_order_(keep_order),
         events_(topology.npus()),
-        network_(topology, options.congestion, options.link_use, events_),
+        network_(topology, options.congestion, events_),
         collectives_(workload, groups, topology, system, options, log_,
                      keep_order ? nullptr : &order_, network_, events_,
                      [this](int32_t rank, uint32_t node) { OnNodeDone(rank, node); }),
@@ -474,8 +474,6 @@ class WorkloadRunner {
                                  rank.issue_ns[node], rank.done_ns[node]});
       }
     }
-    result_.links = network_.links_used();
-    result_.unreceived_messages = sends_.Unreceived();
     return std::move(result_);
   }
 
@@ -540,7 +538,7 @@ bool GroupsHaveTheirLinks(const Workload& workload, const Topology& topology) {
 // Whether it is noticed when the order of the events of one instant matters.
 bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const SystemConfig& system,
                     const SimulationOptions& options) {
-  if (options.events_only || options.link_use || options.transfers || options.comm_streams > 1 ||
+  if (options.events_only || options.transfers || options.comm_streams > 1 ||
       options.fixed_durations != nullptr) {
     return false;
   }

@@ -70,9 +70,8 @@ struct SimulationOptions {
   // Bit d: the first double binary tree in dimension d is an odd one (CollectivePhase). AstraSim:
   // 0.
   uint64_t odd_trees = 0;
-  // Fill in SimulationResult::nodes, ::links and ::transfers.
+  // Fill in SimulationResult::nodes and ::transfers.
   bool node_times = false;
-  bool link_use = false;
   bool transfers = false;
   // Told now and then how many of the nodes are over. May be null.
   std::function<void(int64_t done, int64_t nodes)> progress;

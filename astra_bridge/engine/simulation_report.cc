@@ -1,7 +1,9 @@
 #include "astra_bridge/engine/simulation_report.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -39,27 +41,6 @@ std::string NodeTable(const SimulationReport& report) {
   return table.ToString();
 }
 
-std::string LinkTable(const SimulationReport& report) {
-  const int npus = report.npus_size();
-  const auto name = [npus](int device) {
-    return device < npus ? absl::StrCat(device) : absl::StrCat("switch ", device - npus);
-  };
-  TextTable table({{"dimension", Align::kRight},
-                   {"from", Align::kRight},
-                   {"to", Align::kRight},
-                   {"messages", Align::kRight},
-                   {"bytes", Align::kRight},
-                   {"busy ns", Align::kRight},
-                   {"used", Align::kRight}});
-  for (const LinkReport& link : report.links()) {
-    table.AddRow({absl::StrCat(link.dimension()), name(link.from_device()), name(link.to_device()),
-                  WithThousands(link.messages()), WithThousands(link.bytes()),
-                  WithThousands(link.busy_ns()),
-                  absl::StrFormat("%.1f %%", 100 * link.utilization())});
-  }
-  return table.ToString();
-}
-
 }  // namespace
 
 SimulationReport MakeSimulationReport(const SimulationResult& result) {
@@ -76,9 +57,6 @@ SimulationReport MakeSimulationReport(const SimulationResult& result) {
   }
   if (!result.activity.empty()) {
     *report.mutable_times()->mutable_simulated() = ReportActivity(result.activity);
-    report.mutable_times()->set_schedule(
-        "one computation and one communication of a rank at a time, and sends wait for no "
-        "receiver, as in AstraSim");
   }
   for (const NodeTime& time : result.nodes) {
     NodeReport& node = *report.add_nodes();
@@ -86,17 +64,6 @@ SimulationReport MakeSimulationReport(const SimulationResult& result) {
     node.set_id(time.id);
     node.set_issue_ns(time.issue_ns);
     node.set_finish_ns(time.finish_ns);
-  }
-  const double makespan_ns = static_cast<double>(result.makespan_ns());
-  for (const LinkUse& use : result.links) {
-    LinkReport& link = *report.add_links();
-    link.set_dimension(use.dimension);
-    link.set_from_device(use.from_device);
-    link.set_to_device(use.to_device);
-    link.set_messages(use.messages);
-    link.set_bytes(use.bytes);
-    link.set_busy_ns(use.busy_ns);
-    if (makespan_ns > 0) link.set_utilization(static_cast<double>(use.busy_ns) / makespan_ns);
   }
   return report;
 }
@@ -117,20 +84,15 @@ std::string FormatSimulationReport(const SimulationReport& report) {
   if (report.has_times()) absl::StrAppend(&text, "\n", FormatTimes(report.times()));
   absl::StrAppend(&text, "\n", NpuTable(report));
   if (report.nodes_size() > 0) absl::StrAppend(&text, "\n", NodeTable(report));
-  if (report.links_size() > 0) absl::StrAppend(&text, "\n", LinkTable(report));
   return text;
 }
 
-std::vector<NetworkTimes> NetworksOf(const SimulationComparison& comparison) {
+std::string FormatSimulationComparison(const SimulationComparison& comparison) {
   std::vector<NetworkTimes> networks;
   for (const SimulationReport& report : comparison.networks()) {
     networks.push_back({report.network(), &report.times()});
   }
-  return networks;
-}
-
-std::string FormatSimulationComparison(const SimulationComparison& comparison) {
-  std::string text = FormatNetworks(NetworksOf(comparison));
+  std::string text = FormatNetworks(networks);
   for (const SimulationReport& report : comparison.networks()) {
     for (const std::string& note : report.notes()) {
       absl::StrAppend(&text, "note       ", Printable(report.network()), ": ", Printable(note),

@@ -4,9 +4,7 @@
 #define ASTRA_BRIDGE_ENGINE_SIMULATION_REPORT_H_
 
 #include <string>
-#include <vector>
 
-#include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulation_result.h"
 
 namespace meridian {
@@ -18,11 +16,8 @@ class SimulationComparison;
 // tell.
 SimulationReport MakeSimulationReport(const SimulationResult& result);
 
-// Returns the report as tables: finish times, and nodes and links where there are any.
+// Returns the report as tables: finish times, and nodes where there are any.
 std::string FormatSimulationReport(const SimulationReport& report);
-
-// Returns the networks of the comparison, which must outlive them.
-std::vector<NetworkTimes> NetworksOf(const SimulationComparison& comparison);
 
 // Returns the comparison as a table.
 std::string FormatSimulationComparison(const SimulationComparison& comparison);

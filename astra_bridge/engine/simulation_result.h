@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "astra_bridge/engine/send_matcher.h"
 #include "chakra_export/graph/rank_activity.h"
 
 namespace meridian {
@@ -20,17 +19,6 @@ struct NodeTime {
   uint64_t id = 0;
   int64_t issue_ns = 0;
   int64_t finish_ns = 0;
-};
-
-// What went over a link. Devices from the number of NPUs on are switches.
-struct LinkUse {
-  int32_t dimension = 0;
-  int32_t from_device = 0;
-  int32_t to_device = 0;
-  int64_t messages = 0;
-  int64_t bytes = 0;
-  // How long the link was sending.
-  int64_t busy_ns = 0;
 };
 
 // A member's part of a collective, or the one part of a message: its sender's.
@@ -102,11 +90,8 @@ struct SimulationResult {
   std::vector<RankActivity> activity;
   // Times of all nodes by rank, and within a rank in the order of its nodes.
   std::vector<NodeTime> nodes;
-  // Links that were used, by dimension and devices. Empty when the run was congestion-unaware.
-  std::vector<LinkUse> links;
   // Collectives that tie all their members together, and messages of sends; no broadcasts.
   TransferLog transfers;
-  UnreceivedMessages unreceived_messages;
 
   // Returns when the last rank is done.
   int64_t makespan_ns() const {

@@ -421,27 +421,6 @@ TEST(SimulationTest, BroadcastsLastTheirDuration) {
               ElementsAre(4000, 4000));
 }
 
-TEST(SimulationTest, TellsWhatWentOverLinks) {
-  SimulationOptions options;
-  options.link_use = true;
-  const SimulationResult result =
-      RunSimulation(EveryRank(4, CollectiveNode(1, CollectiveKind::kAllGather, kMiB)), Ring(4),
-                    SystemWith({"ring"}), options);
-  ASSERT_THAT(result.links, SizeIs(4));
-  for (int32_t rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(result.links[rank].from_device, rank);
-    EXPECT_EQ(result.links[rank].to_device, (rank + 1) % 4);
-    EXPECT_EQ(result.links[rank].messages, 3);
-    EXPECT_EQ(result.links[rank].bytes, 3 * kMiB);
-    EXPECT_EQ(result.links[rank].busy_ns, 3 * kSendingNs);
-  }
-  // And the times are the same as without.
-  EXPECT_EQ(result.makespan_ns(),
-            RunSimulation(EveryRank(4, CollectiveNode(1, CollectiveKind::kAllGather, kMiB)),
-                          Ring(4), SystemWith({"ring"}))
-                .makespan_ns());
-}
-
 TEST(SimulationTest, AFixedCollectiveLastsFromTheLastJoin) {
   Workload workload = EveryRank(2, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
   workload.ranks[1] = RankWorkload();

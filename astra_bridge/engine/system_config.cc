@@ -9,7 +9,6 @@
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -22,6 +21,7 @@ constexpr int64_t kMaxEndpointDelayNs = int64_t{1} << 40;
 constexpr int32_t kMaxChunks = 1 << 20;
 constexpr double kMinMemoryBandwidth = 1e-3;
 constexpr double kMaxRate = 1e15;
+constexpr size_t kMaxJsonBytes = size_t{1} << 20;
 
 struct AlgorithmName {
   absl::string_view name;
@@ -150,10 +150,11 @@ absl::Status CheckSystemConfig(const SystemConfig& system) {
 }
 
 absl::StatusOr<SystemConfig> ParseSystemConfig(absl::string_view json, absl::string_view source) {
-  if (JsonCutter(json).Peek() != '{') {
-    return ConfigError(source, "", "no system configuration: expected a JSON object");
+  ASSIGN_OR_RETURN(const ConfigValue document,
+                   ConfigValue::FromYaml(json, source, kMaxJsonBytes, "a system configuration"));
+  if (!document.IsMap()) {
+    return document.Error("no system configuration: expected a JSON object");
   }
-  ASSIGN_OR_RETURN(const ConfigValue document, ConfigValue::FromJson(json, source));
   RETURN_IF_ERROR(RefuseUnmodelled(document));
   // Ranks run one collective per comm stream at a time, so that all policies give the same times.
   bool is_policy = true;

@@ -90,7 +90,7 @@ TEST(SystemConfigTest, NamesTheKeyAtFault) {
       {With(R"("all-reduce-implementation": ["direct0"])"), "s.json: all-reduce-implementation: "},
       {"[1, 2]", "s.json: no system configuration"},
       {"", "s.json: no system configuration"},
-      {R"({"preferred-dataset-splits": 4, )", "s.json: "},
+      {R"({"preferred-dataset-splits": 4, )", "s.json:1: "},
       {R"({"preferred-dataset-splits": 4} x)", "s.json: "},
   };
   for (const auto& test : cases) {

@@ -108,16 +108,14 @@ TEST(EdgePredictionTest, FallbacksAreMarkedCountedAndExplained) {
   ASSERT_OK_AND_ASSIGN(const PredictionReport alone,
                        PredictEdges(setup, List({"a", "b"}), TimingMode::kIsolated, Ignore));
   EXPECT_EQ(alone.fallbacks(), 2);
-  EXPECT_TRUE(alone.edges(1).fallback());
-  EXPECT_EQ(alone.fallback_details(1).edge_id(), "b");
-  EXPECT_EQ(alone.fallback_details(1).reason(), "it\ncrashed");
+  EXPECT_EQ(alone.edges(1).fallback_reason(), "it\ncrashed");
+  EXPECT_EQ(alone.fallback_reason(), "it\ncrashed");
   EXPECT_THAT(FormatPrediction(alone), HasSubstr("fallbacks  2, the first: it?crashed\n"));
   ASSERT_OK_AND_ASSIGN(const PredictionReport together,
                        PredictEdges(setup, List({"a", "b"}), TimingMode::kSnapshot, Ignore));
   EXPECT_EQ(together.fallbacks(), 1);
-  EXPECT_TRUE(together.edges(0).fallback());
-  EXPECT_EQ(together.fallback_details(0).edge_id(), "");
-  EXPECT_EQ(together.fallback_details(0).reason(), "hung");
+  EXPECT_EQ(together.edges(0).fallback_reason(), "hung");
+  EXPECT_EQ(together.fallback_reason(), "hung");
 }
 
 // Edges edge0, edge1, ..., that many, of 0, 1, ... us.
@@ -133,21 +131,18 @@ std::vector<std::string> Ids(int count) {
   return ids;
 }
 
-TEST(EdgePredictionTest, AllFallbacksAreCountedAndTheFirstListed) {
+TEST(EdgePredictionTest, AllFallbacksAreCounted) {
   TimingSetup setup;
   setup.timing = std::make_unique<SteppingIn>(FixedTimes(ManyEdges(1001)));
   ASSERT_OK_AND_ASSIGN(const PredictionReport report,
                        PredictEdges(setup, List(Ids(1001)), TimingMode::kIsolated, Ignore));
   EXPECT_EQ(report.fallbacks(), 1001);
-  ASSERT_EQ(report.fallback_details_size(), 100);
-  EXPECT_EQ(report.fallback_details(99).edge_id(), "edge99");
   EXPECT_THAT(FormatPrediction(report), HasSubstr("fallbacks  1,001, the first: it?crashed\n"));
 }
 
 TEST(EdgePredictionTest, SaysWhatTheCacheSaved) {
   const TemporaryDirectory directory;
-  const auto cache =
-      std::make_shared<TimingCache>(FileSystem::Posix(), directory.path(), CacheMode::kReadWrite);
+  const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory.path());
   cache->Find("a", 1);
   cache->Store("a", {1.0});
   cache->Find("a", 1);

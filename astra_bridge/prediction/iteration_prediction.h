@@ -16,10 +16,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
-#include "astra_bridge/prediction/edge_domains.h"
 #include "astra_bridge/prediction/traffic_interval_timer.h"
 #include "astra_bridge/prediction/traffic_intervals.h"
 #include "astra_bridge/prediction/workload_edges.h"
@@ -32,21 +30,9 @@ namespace meridian {
 struct IterationOptions {
   TimingMode mode = TimingMode::kIsolated;
   ReplayResources resources = ReplayResources::kPerResource;
-  TrafficPartition partition = TrafficPartition::kNone;
-  int64_t coalesce_below_bytes = 0;
   int threads = 1;
   // Told how many edges, and sets of edges that run at once, have been timed. May be null.
   std::function<void(uint64_t timed)> progress;
-};
-
-// What the prediction itself cost, in wall time.
-struct IterationCost {
-  // Spent in the NetworkTiming.
-  absl::Duration timing_edges;
-  absl::Duration timing_traffic;
-  absl::Duration replaying;
-  // Spent on all else: finding edges, collecting traffic intervals, folding times.
-  absl::Duration collecting;
 };
 
 struct IterationPrediction {
@@ -61,19 +47,12 @@ struct IterationPrediction {
 
   // Traffic intervals of the last extraction, whose folding gave `seconds`; none in isolated mode.
   std::vector<TrafficInterval> traffic;
-  // When each edge is under way in the replay that the traffic intervals are of, the one before
-  // `times`; by edge. Empty in isolated mode.
-  std::vector<EdgeInterval> edge_intervals;
   // The batch in `timer` of each traffic interval, indexed by traffic interval.
   std::vector<BatchIndex> batches;
   // Isolated times of edges, and batches. Refers to `edges`.
   std::unique_ptr<TrafficIntervalTimer> timer;
   // How often traffic intervals were collected: 0 in isolated mode, else 1 or 2.
   int extractions = 0;
-  // The share of edges that ran beside others after the first folding than before.
-  double changed_share = 0;
-
-  IterationCost cost;
 };
 
 // Edges are put on devices as the setup says. Errors are those of FindWorkloadEdges, PlaceEdges,

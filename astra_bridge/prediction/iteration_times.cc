@@ -17,11 +17,6 @@
 namespace meridian {
 namespace {
 
-constexpr char kStreams[] =
-    "a stream or thread runs one node at a time, and sends wait for their receivers";
-constexpr char kOneAtATime[] =
-    "one computation and one communication of a rank at a time, and sends wait for their receivers";
-
 // What ranks do until the last node is done, be it a host gap.
 ActivityReport ActivityOf(const ExecutionGraph& graph, const GraphReplay& replay) {
   const std::vector<RankActivity> ranks = ActivityAt(graph, replay.starts_ns, replay.ends_ns);
@@ -38,31 +33,23 @@ absl::StatusOr<SimulatedTimes> TimeIteration(
     const IterationPrediction& prediction, const ExecutionGraph& graph,
     const CommunicationMatch& match, ReplayResources resources,
     const std::function<double(const CommEdge&)>& log_factor) {
-  const bool has_streams = resources == ReplayResources::kPerResource;
   SimulatedTimes times;
-  times.set_schedule(has_streams ? kStreams : kOneAtATime);
-  const GraphReplay& replay = prediction.times.replay;
-  *times.mutable_simulated() = ActivityOf(graph, replay);
-  times.set_alone_ns(prediction.isolated_makespan_ns);
-  // Returns when all is done if edges take that many intervals longer: 0 as predicted.
-  const auto makespan_ns = [&](ReplayResources used, double intervals) -> absl::StatusOr<int64_t> {
+  *times.mutable_simulated() = ActivityOf(graph, prediction.times.replay);
+  // Returns when all is done if edges take that many intervals longer.
+  const auto makespan_ns = [&](double intervals) -> absl::StatusOr<int64_t> {
     std::vector<int64_t> edge_ns;
     for (size_t edge = 0; edge < prediction.seconds.size(); ++edge) {
-      const double off = intervals == 0 ? 0 : intervals * log_factor(prediction.edges.edges[edge]);
+      const double off = intervals * log_factor(prediction.edges.edges[edge]);
       edge_ns.push_back(std::llround(
           std::min(prediction.seconds[edge] * kNsPerSecond * std::exp(off), kMaxCorrectedNs)));
     }
     ASSIGN_OR_RETURN(const EdgeTimes edge_times,
-                     ReplayEdges(graph, match, prediction.edges, edge_ns, used));
+                     ReplayEdges(graph, match, prediction.edges, edge_ns, resources));
     return edge_times.replay.makespan_ns;
   };
-  if (has_streams) {
-    ASSIGN_OR_RETURN(const int64_t one_at_a_time_ns, makespan_ns(ReplayResources::kSimulator, 0));
-    times.set_one_at_a_time_ns(one_at_a_time_ns);
-  }
   if (log_factor) {
-    ASSIGN_OR_RETURN(const int64_t low_ns, makespan_ns(resources, -1));
-    ASSIGN_OR_RETURN(const int64_t high_ns, makespan_ns(resources, 1));
+    ASSIGN_OR_RETURN(const int64_t low_ns, makespan_ns(-1));
+    ASSIGN_OR_RETURN(const int64_t high_ns, makespan_ns(1));
     times.set_low_ns(low_ns);
     times.set_high_ns(high_ns);
   }

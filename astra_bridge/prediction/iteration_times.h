@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a predicted iteration do with its time, beside the measured one, and how long it
-// takes by other rules.
+// What the ranks of a predicted iteration do with its time, beside the measured one.
 #ifndef ASTRA_BRIDGE_PREDICTION_ITERATION_TIMES_H_
 #define ASTRA_BRIDGE_PREDICTION_ITERATION_TIMES_H_
 

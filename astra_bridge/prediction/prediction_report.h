@@ -11,25 +11,20 @@
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
-#include "astra_bridge/timing/network_timing.h"
-#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 
 namespace meridian {
 
 class PredictionReport;  // prediction_report.proto
-class TrafficManifest;   // traffic_manifest.proto
+class TrafficManifest;
 
-// Returns the report of a workload's prediction.
-PredictionReport MakeIterationReport(const IterationPrediction& prediction,
-                                     const IterationOptions& options, const TimingSetup& setup,
-                                     const ExecutionGraph& graph, const CommunicationMatch& match);
+// Returns the report of a workload's prediction, without its times beside the measured ones.
+PredictionReport MakeIterationReport(const IterationPrediction& prediction, TimingMode mode,
+                                     const TimingSetup& setup, const ExecutionGraph& graph);
 
-// Returns the record of a prediction's traffic intervals: intervals, members, sizes, times. The
-// prediction is one in snapshot mode.
+// Returns the record of a prediction's traffic intervals; `report` is that of the prediction.
 TrafficManifest MakeTrafficManifest(const IterationPrediction& prediction,
-                                    const IterationOptions& options, const TimingEngine& engine,
-                                    const ExecutionGraph& graph);
+                                    const PredictionReport& report);
 
 // Times the edges of a list, each alone or all at once as one batch, and returns the report. Edges
 // are put on their devices first. All of them start at 0: alone, the iteration lasts as long as the

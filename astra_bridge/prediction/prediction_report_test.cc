@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "astra_bridge/prediction/edge_domains.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/testing/predictions.h"
 #include "astra_bridge/prediction/testing/workload_builder.h"
-#include "astra_bridge/prediction/traffic_manifest.pb.h"
 #include "astra_bridge/testing/fixed_timing.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "gmock/gmock.h"
@@ -48,7 +46,7 @@ PredictionReport Report(const TimingSetup& setup, const ExecutionGraph& graph,
   const absl::StatusOr<std::unique_ptr<IterationPrediction>> prediction =
       PredictIteration(setup, graph, match, options);
   EXPECT_OK(prediction.status());
-  return MakeIterationReport(**prediction, options, setup, graph, match);
+  return MakeIterationReport(**prediction, options.mode, setup, graph);
 }
 
 // Alone: 20031 and 10265 ns. At once the small one goes first and the large one takes 29796, which
@@ -68,26 +66,12 @@ TEST(PredictionReportTest, SaysWhereTheTimeGoes) {
   EXPECT_EQ(report.edges(1).start_ns(), 25035);
   EXPECT_THAT(report.edges(1).isolated_seconds(), DoubleEq(20031e-9));
 
-  const WorkloadPrediction& workload = report.workload();
-  EXPECT_EQ(workload.ranks(), 2);
-  EXPECT_EQ(workload.nodes(), 9);
-  EXPECT_EQ(workload.distinct_edges(), 2);
-  EXPECT_EQ(workload.isolated_iteration_ns(), 2 * 20031 + 100'000);
-  EXPECT_EQ(workload.critical_communication_ns(), 2 * 25035);
-  ASSERT_EQ(workload.kinds_size(), 1);
-  EXPECT_EQ(workload.kinds(0).kind(), "p2p");
-  EXPECT_EQ(workload.kinds(0).edges(), 4);
-  EXPECT_EQ(workload.kinds(0).bytes(), 3 << 20);
+  EXPECT_EQ(report.workload().isolated_iteration_ns(), 2 * 20031 + 100'000);
 
   // Both, the large one, both, the large one.
   EXPECT_EQ(report.snapshots(), 4);
-  EXPECT_EQ(workload.contended_snapshots(), 2);
-  EXPECT_EQ(workload.distinct_snapshots(), 2);
-  EXPECT_EQ(workload.extractions(), 1);
   const double inflation = 29796.0 / 20031;
-  EXPECT_THAT(workload.max_inflation(), DoubleEq(inflation));
   EXPECT_NEAR(report.inflation(), (10265 * inflation + 9766) / 20031, 1e-12);
-  EXPECT_NEAR(workload.inflation_over_sum(), (10265 * 29796.0 / 30296 + 9766) / 20031, 1e-12);
 }
 
 TEST(PredictionReportTest, AloneNothingRunsAtOnce) {
@@ -97,17 +81,6 @@ TEST(PredictionReportTest, AloneNothingRunsAtOnce) {
   EXPECT_EQ(report.snapshots(), 0);
   EXPECT_EQ(report.inflation(), 1);
   EXPECT_EQ(report.batch_rule(), "");
-  EXPECT_EQ(report.workload().inflation_over_sum(), 1);
-  EXPECT_EQ(report.workload().max_inflation(), 1);
-  EXPECT_EQ(report.workload().extractions(), 0);
-}
-
-TEST(PredictionReportTest, CountsEdgesLeftOut) {
-  IterationOptions options = SnapshotOptions();
-  options.coalesce_below_bytes = 1 << 20;
-  const PredictionReport report = Report(RingSetup(), Sends(), options);
-  EXPECT_EQ(report.workload().coalesced_edges(), 2);
-  EXPECT_EQ(report.workload().coalesce_below_bytes(), 1 << 20);
 }
 
 TEST(PredictionReportTest, NoFallbackIsSilent) {
@@ -118,11 +91,8 @@ TEST(PredictionReportTest, NoFallbackIsSilent) {
                                                   std::make_unique<FixedTiming>(times));
   const PredictionReport report = Report(setup, Sends(), SnapshotOptions());
   EXPECT_EQ(report.fallbacks(), 1);
-  EXPECT_EQ(report.fallback_details(0).reason(), "it crashed");
   EXPECT_EQ(report.batch_rule(), "serialised");
-  EXPECT_TRUE(report.edges(0).fallback());
-  // One after the other: 30 ns, 1.5 times the longest.
-  EXPECT_THAT(report.workload().max_inflation(), DoubleEq(1.5));
+  EXPECT_EQ(report.edges(0).fallback_reason(), "it crashed");
 }
 
 TEST(PredictionReportTest, WarnsOfWhatIsNotPriced) {
@@ -134,12 +104,12 @@ TEST(PredictionReportTest, WarnsOfWhatIsNotPriced) {
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("1 collectives of type BROADCAST")));
 }
 
-TrafficManifest ManifestOf(const TimingSetup& setup, const ExecutionGraph& graph,
-                           const IterationOptions& options) {
+TrafficManifest ManifestOf(const TimingSetup& setup, const ExecutionGraph& graph) {
   const absl::StatusOr<std::unique_ptr<IterationPrediction>> prediction =
-      PredictIteration(setup, graph, CommunicationMatch(graph), options);
+      PredictIteration(setup, graph, CommunicationMatch(graph), SnapshotOptions());
   EXPECT_OK(prediction.status());
-  return MakeTrafficManifest(**prediction, options, setup.timing->engine(), graph);
+  return MakeTrafficManifest(
+      **prediction, MakeIterationReport(**prediction, TimingMode::kSnapshot, setup, graph));
 }
 
 TEST(TrafficManifestTest, HasIntervalsMembersAndSizes) {
@@ -148,12 +118,8 @@ TEST(TrafficManifestTest, HasIntervalsMembersAndSizes) {
   builder.Receive({1, 1}, 0, 1 << 20, 0);
   builder.Send({0, 2}, 1, 1 << 19, 1);
   builder.Receive({1, 2}, 0, 1 << 19, 1);
-  const ExecutionGraph graph = std::move(builder).Build();
-  const TrafficManifest manifest = ManifestOf(RingSetup(), graph, SnapshotOptions());
+  const TrafficManifest manifest = ManifestOf(RingSetup(), std::move(builder).Build());
   EXPECT_EQ(manifest.engine(), "embedded, congestion-aware");
-  EXPECT_EQ(manifest.partition(), "none");
-  EXPECT_EQ(manifest.extractions(), 1);
-  EXPECT_EQ(manifest.isolated_iteration_ns(), 20031);
 
   ASSERT_EQ(manifest.edges_size(), 2);
   EXPECT_EQ(manifest.edges(1).id(), "send 0>1 tag 1#0");
@@ -162,61 +128,46 @@ TEST(TrafficManifestTest, HasIntervalsMembersAndSizes) {
   EXPECT_THAT(manifest.edges(1).participants(), ElementsAre(0, 1));
   // trunc(500 + 9765.625).
   EXPECT_THAT(manifest.edges(1).isolated_seconds(), DoubleEq(10265e-9));
-  EXPECT_EQ(manifest.edges(0).end_ns(), 20031);
-  EXPECT_EQ(manifest.edges(1).end_ns(), 10265);
   // 20031 + 10265 * (29796 - 20031) / 20031 = 25035.1; see below.
-  EXPECT_EQ(manifest.edges(0).predicted_end_ns(), 25035);
-  EXPECT_EQ(manifest.edges(1).predicted_end_ns(), 10265);
-  EXPECT_EQ(manifest.iteration_ns(), 25035);
+  EXPECT_NEAR(manifest.edges(0).seconds(), 25035.1e-9, 0.05e-9);
+  EXPECT_THAT(manifest.edges(1).seconds(), DoubleEq(10265e-9));
 
   // Both, then the larger one alone. The smaller goes first: it is first in canonical order.
   ASSERT_EQ(manifest.snapshots_size(), 2);
-  EXPECT_EQ(manifest.snapshots(0).start_ns(), 0);
-  EXPECT_EQ(manifest.snapshots(0).end_ns(), 10265);
-  EXPECT_THAT(manifest.snapshots(0).edges(), ElementsAre(1, 0));
-  EXPECT_EQ(manifest.snapshots(0).bytes(), 3 << 19);
-  EXPECT_THAT(manifest.snapshots(1).edges(), ElementsAre(0));
-  const ManifestBatch& both = manifest.batches(manifest.snapshots(0).batch());
+  const TrafficSnapshot& both = manifest.snapshots(0);
+  EXPECT_EQ(both.start_ns(), 0);
+  EXPECT_EQ(both.end_ns(), 10265);
+  EXPECT_THAT(both.edges(), ElementsAre(1, 0));
   // The larger waits for 9765 ns.
   EXPECT_THAT(both.seconds(), ElementsAre(DoubleEq(10265e-9), DoubleEq(29796e-9)));
-  EXPECT_THAT(both.inflation(), DoubleEq(29796.0 / 20031));
-  EXPECT_THAT(both.inflation_over_sum(), DoubleEq(29796.0 / 30296));
   EXPECT_EQ(both.rule(), "simulated together");
   EXPECT_EQ(both.fallback_reason(), "");
+  EXPECT_EQ(manifest.snapshots(1).end_ns(), 20031);
+  EXPECT_THAT(manifest.snapshots(1).edges(), ElementsAre(0));
 }
 
-// An edge's interval is made up of the snapshots it is a member of, its seconds follow from them,
-// and its predicted interval from its seconds.
+// The snapshots of an edge follow each other without a gap, and its seconds follow from them.
 void ExpectOneStory(const TrafficManifest& manifest) {
-  std::vector<int64_t> covered_until_ns;
-  for (const ManifestEdge& edge : manifest.edges()) covered_until_ns.push_back(edge.start_ns());
+  std::vector<int64_t> first_ns(manifest.edges_size(), -1), last_ns(manifest.edges_size(), -1);
   std::vector<double> weighed(manifest.edges_size(), 0);
-  for (const ManifestInterval& snapshot : manifest.snapshots()) {
+  for (const TrafficSnapshot& snapshot : manifest.snapshots()) {
     for (int i = 0; i < snapshot.edges_size(); ++i) {
       const uint32_t edge = snapshot.edges(i);
-      EXPECT_EQ(snapshot.start_ns(), covered_until_ns[edge]) << manifest.edges(edge).id();
-      covered_until_ns[edge] = snapshot.end_ns();
-      weighed[edge] += static_cast<double>(snapshot.end_ns() - snapshot.start_ns()) *
-                       manifest.batches(snapshot.batch()).seconds(i);
+      if (first_ns[edge] < 0) first_ns[edge] = last_ns[edge] = snapshot.start_ns();
+      EXPECT_EQ(snapshot.start_ns(), last_ns[edge]) << manifest.edges(edge).id();
+      last_ns[edge] = snapshot.end_ns();
+      weighed[edge] +=
+          static_cast<double>(snapshot.end_ns() - snapshot.start_ns()) * snapshot.seconds(i);
     }
   }
   for (int i = 0; i < manifest.edges_size(); ++i) {
-    const ManifestEdge& edge = manifest.edges(i);
-    if (edge.bytes() < manifest.coalesce_below_bytes()) {
-      EXPECT_EQ(covered_until_ns[i], edge.start_ns());
-      EXPECT_EQ(edge.seconds(), edge.isolated_seconds());
-    } else {
-      EXPECT_EQ(covered_until_ns[i], edge.end_ns()) << edge.id();
-      EXPECT_NEAR(edge.seconds(), weighed[i] / static_cast<double>(edge.end_ns() - edge.start_ns()),
-                  1e-15);
-    }
-    EXPECT_NEAR(edge.seconds() * 1e9,
-                static_cast<double>(edge.predicted_end_ns() - edge.predicted_start_ns()), 0.5);
-    EXPECT_LE(edge.predicted_end_ns(), manifest.iteration_ns());
+    EXPECT_NEAR(manifest.edges(i).seconds(),
+                weighed[i] / static_cast<double>(last_ns[i] - first_ns[i]), 1e-15)
+        << manifest.edges(i).id();
   }
 }
 
-TEST(TrafficManifestTest, IntervalsOfEdgesAreThoseOfTheirSnapshots) {
+TEST(TrafficManifestTest, SecondsOfEdgesFollowFromTheirSnapshots) {
   // a and b of 10 ns start at once and take three times as long in company; c, after 20 ns, then
   // meets them, so that snapshots are collected from a: 0-30, b: 0-30, c: 20-30.
   WorkloadBuilder builder;
@@ -227,22 +178,17 @@ TEST(TrafficManifestTest, IntervalsOfEdgesAreThoseOfTheirSnapshots) {
   TimingSetup setup;
   setup.timing = std::make_unique<FixedTiming>(
       FixedTimes({{"group a#0", 10e-9}, {"group b#0", 10e-9}, {"group c#0", 10e-9}}, 3));
-  const TrafficManifest manifest = ManifestOf(setup, std::move(builder).Build(), SnapshotOptions());
-  EXPECT_EQ(manifest.extractions(), 2);
+  const TrafficManifest manifest = ManifestOf(setup, std::move(builder).Build());
   ExpectOneStory(manifest);
-  const ManifestEdge& late = manifest.edges(2);
-  EXPECT_EQ(late.start_ns(), 20);
-  EXPECT_EQ(late.end_ns(), 30);
-  EXPECT_THAT(late.seconds(), DoubleEq(30e-9));
-  EXPECT_EQ(late.predicted_start_ns(), 20);
-  EXPECT_EQ(late.predicted_end_ns(), 50);
-  EXPECT_EQ(manifest.isolated_iteration_ns(), 30);
-  EXPECT_EQ(manifest.iteration_ns(), 50);
+  ASSERT_EQ(manifest.snapshots_size(), 2);
+  EXPECT_EQ(manifest.snapshots(1).start_ns(), 20);
+  EXPECT_EQ(manifest.snapshots(1).end_ns(), 30);
+  EXPECT_THAT(manifest.edges(2).seconds(), DoubleEq(30e-9));
+  EXPECT_EQ(manifest.edges(2).start_ns(), 20);
 }
 
-TEST(TrafficManifestTest, IntervalsAgreeWhateverTheWorkload) {
+TEST(TrafficManifestTest, SecondsAgreeWhateverTheWorkload) {
   std::mt19937 random(11);
-  int twice = 0;
   for (int round = 0; round < 20; ++round) {
     WorkloadBuilder builder;
     const GroupIndex groups[] = {builder.Group("1", {0, 1}), builder.Group("2", {2, 3})};
@@ -255,15 +201,8 @@ TEST(TrafficManifestTest, IntervalsAgreeWhateverTheWorkload) {
                                              builder.Compute({first + 1, 0}, compute_ns)};
       builder.CollectiveOnAll(ranks, stream, groups[first / 2], 4096 << random() % 10, before);
     }
-    const ExecutionGraph graph = std::move(builder).Build();
-    IterationOptions options = SnapshotOptions();
-    if (round % 2 == 1) options.partition = TrafficPartition::kLinkDomain;
-    if (round % 4 > 1) options.coalesce_below_bytes = 16384;
-    const TrafficManifest manifest = ManifestOf(RingSetup(), graph, options);
-    ExpectOneStory(manifest);
-    if (manifest.extractions() == 2) ++twice;
+    ExpectOneStory(ManifestOf(RingSetup(), std::move(builder).Build()));
   }
-  EXPECT_GT(twice, 0);
 }
 
 TEST(TrafficManifestTest, SaysWhatTheEngineDidNotTime) {
@@ -272,7 +211,6 @@ TEST(TrafficManifestTest, SaysWhatTheEngineDidNotTime) {
   builder.Receive({1, 1}, 0, 64, 0);
   builder.Send({0, 2}, 1, 64, 1);
   builder.Receive({1, 2}, 0, 64, 1);
-  const ExecutionGraph graph = std::move(builder).Build();
   FixedTimes failing;
   failing.edge_failure = failing.batch_failure = absl::AbortedError("it crashed");
   TimingSetup setup;
@@ -280,13 +218,12 @@ TEST(TrafficManifestTest, SaysWhatTheEngineDidNotTime) {
       std::make_unique<FixedTiming>(failing),
       std::make_unique<FixedTiming>(
           FixedTimes({{"send 0>1 tag 0#0", 2e-6}, {"send 0>1 tag 1#0", 2e-6}})));
-  const TrafficManifest manifest = ManifestOf(setup, graph, SnapshotOptions());
+  const TrafficManifest manifest = ManifestOf(setup, std::move(builder).Build());
   EXPECT_EQ(manifest.edges(1).fallback_reason(), "it crashed");
-  EXPECT_EQ(manifest.batches(0).fallback_reason(), "it crashed");
-  EXPECT_EQ(manifest.batches(0).rule(), "serialised");
+  EXPECT_EQ(manifest.snapshots(0).fallback_reason(), "it crashed");
+  EXPECT_EQ(manifest.snapshots(0).rule(), "serialised");
   // One after the other.
-  EXPECT_THAT(manifest.batches(0).inflation(), DoubleEq(2));
-  EXPECT_THAT(manifest.batches(0).inflation_over_sum(), DoubleEq(1));
+  EXPECT_THAT(manifest.snapshots(0).seconds(), ElementsAre(DoubleEq(4e-6), DoubleEq(4e-6)));
 }
 
 }  // namespace

@@ -1,18 +1,20 @@
 #include "astra_bridge/prediction/prediction_run.h"
 
 #include <cmath>
+#include <memory>
+#include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/prediction/iteration_times.h"
 #include "astra_bridge/prediction/prediction_report.h"
-#include "astra_bridge/prediction/traffic_manifest.pb.h"
 #include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/json/report_json.h"
@@ -50,7 +52,6 @@ absl::StatusOr<std::vector<PredictionNetwork>> ReadNetworks(FileSystem& file_sys
   ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> named,
                    NamedCalibrations(file_system, flags.calibrations, flags.files));
   TimingConfig config;
-  config.model = flags.model;
   if (!flags.config.empty()) {
     ASSIGN_OR_RETURN(config, ReadTimingConfig(file_system, flags.config));
   }
@@ -85,54 +86,48 @@ absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const 
   return report;
 }
 
-absl::StatusOr<PredictionReport> WorkloadPredictor::Predict(
-    const PredictionNetwork& network, std::function<void(uint64_t)> bytes_read,
-    std::function<void(uint64_t)> progress) {
-  ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(file_system_, options_.prefix));
-  RETURN_IF_ERROR(CheckNoRankIsMissing(traces, options_.prefix));
-  TimingEnvironment environment = options_.environment;
+absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
+                                                     WorkloadOptions options,
+                                                     const std::vector<PredictionNetwork>& networks,
+                                                     OutputFiles* outputs) {
+  ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(file_system, options.prefix));
+  RETURN_IF_ERROR(CheckNoRankIsMissing(traces, options.prefix));
+  TimingEnvironment environment = options.environment;
   environment.ranks = static_cast<int64_t>(traces.files.size());
-  ASSIGN_OR_RETURN(const TimingSetup setup, SetUpTiming(file_system_, network.config, environment));
-  RETURN_IF_ERROR(ReadWorkload(traces, std::exchange(bytes_read, nullptr)));
-  const ExecutionGraph& graph = workload_->graph;
-  const CommunicationMatch& match = workload_->match;
-  IterationOptions iteration = options_.iteration;
-  iteration.progress = std::move(progress);
-  const absl::StatusOr<std::unique_ptr<IterationPrediction>> prediction =
-      PredictIteration(setup, graph, match, iteration);
-  if (!prediction.ok()) return Annotate(prediction.status(), options_.prefix);
-  if (!options_.manifest.empty()) RETURN_IF_ERROR(WriteManifest(**prediction, setup));
-  PredictionReport report = MakeIterationReport(**prediction, iteration, setup, graph, match);
-  report.set_network(network.name);
-  const EdgeLogFactor log_factor = LogFactorOf(network.intervals);
-  AddIntervals(log_factor, (*prediction)->edges.edges, &report);
-  ASSIGN_OR_RETURN(*report.mutable_workload()->mutable_times(),
-                   TimeIteration(**prediction, graph, match, iteration.resources, log_factor));
-  return report;
-}
-
-absl::Status WorkloadPredictor::ReadWorkload(const EtFiles& traces,
-                                             std::function<void(uint64_t)> bytes_read) {
-  if (workload_ != nullptr) return absl::OkStatus();
-  EtGraphReaderOptions reading;
-  reading.input = options_.input;
-  reading.progress = std::move(bytes_read);
-  if (!options_.comm_groups.empty()) {
-    ASSIGN_OR_RETURN(reading.groups, ReadCommGroups(file_system_, options_.comm_groups));
+  std::vector<TimingSetup> setups;
+  for (const PredictionNetwork& network : networks) {
+    ASSIGN_OR_RETURN(setups.emplace_back(), SetUpTiming(file_system, network.config, environment));
   }
-  ASSIGN_OR_RETURN(ExecutionGraph graph, ReadEtGraph(file_system_, traces, reading));
-  workload_ = std::make_unique<const Workload>(std::move(graph));
-  return absl::OkStatus();
-}
-
-absl::Status WorkloadPredictor::WriteManifest(const IterationPrediction& prediction,
-                                              const TimingSetup& setup) {
-  const TrafficManifest manifest =
-      MakeTrafficManifest(prediction, options_.iteration, setup.timing->engine(), workload_->graph);
-  const bool binary = absl::EndsWith(absl::StripSuffix(options_.manifest, ".gz"), ".pb");
-  return outputs_->Write("manifest", options_.manifest, [&](ByteSink& sink) {
-    return binary ? sink.Append(manifest.SerializeAsString()) : WriteReportJson(manifest, &sink);
-  });
+  EtGraphReaderOptions reading;
+  reading.input = options.input;
+  reading.progress = std::exchange(options.bytes_read, nullptr);
+  if (!options.comm_groups.empty()) {
+    ASSIGN_OR_RETURN(reading.groups, ReadCommGroups(file_system, options.comm_groups));
+  }
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, traces, reading));
+  reading.progress = nullptr;
+  const CommunicationMatch match(graph);
+  PredictionComparison comparison;
+  for (size_t i = 0; i < networks.size(); ++i) {
+    const absl::StatusOr<std::unique_ptr<IterationPrediction>> predicted =
+        PredictIteration(setups[i], graph, match, options.iteration);
+    if (!predicted.ok()) return Annotate(predicted.status(), options.prefix);
+    const IterationPrediction& prediction = **predicted;
+    PredictionReport& report = *comparison.add_networks();
+    report = MakeIterationReport(prediction, options.iteration.mode, setups[i], graph);
+    report.set_network(networks[i].name);
+    const EdgeLogFactor log_factor = LogFactorOf(networks[i].intervals);
+    AddIntervals(log_factor, prediction.edges.edges, &report);
+    ASSIGN_OR_RETURN(
+        *report.mutable_workload()->mutable_times(),
+        TimeIteration(prediction, graph, match, options.iteration.resources, log_factor));
+    if (options.manifest.empty()) continue;
+    const TrafficManifest manifest = MakeTrafficManifest(prediction, report);
+    RETURN_IF_ERROR(outputs->Write("manifest", options.manifest, [&](ByteSink& sink) {
+      return WriteReportJson(manifest, &sink);
+    }));
+  }
+  return comparison;
 }
 
 }  // namespace meridian

@@ -6,13 +6,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/prediction_interval.h"
@@ -20,9 +17,6 @@
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
-#include "chakra_export/et/et_files.h"
-#include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/execution_graph.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -38,8 +32,6 @@ struct NetworkFlags {
   CalibrationFiles files;
   // In place of the configuration; its files are not used.
   TimingFlags timing;
-  // How communication is timed where neither configuration nor flags say.
-  TimingModel model = TimingModel::kAnalytical;
 };
 
 // A network that something is predicted on.
@@ -65,49 +57,26 @@ absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const 
                                                  const TimingEnvironment& environment,
                                                  absl::FunctionRef<void(uint64_t)> progress);
 
-// A workload that is predicted on one network after the other, and read before the first.
-class WorkloadPredictor {
- public:
-  struct Options {
-    // The workload's traces are PREFIX.<rank>.et[.gz].
-    std::string prefix;
-    // JSON file with the ranks of process groups; empty: there is none.
-    std::string comm_groups;
-    InputFileOptions input;
-    TimingEnvironment environment;
-    IterationOptions iteration;
-    // Where the list of traffic intervals goes: JSON, or a binary message when it ends in .pb; gzip
-    // when .gz follows. Empty: nowhere.
-    std::string manifest;
-  };
-
-  // The file system and the outputs must outlive this object.
-  WorkloadPredictor(FileSystem& file_system, Options options, OutputFiles* outputs)
-      : file_system_(file_system), options_(std::move(options)), outputs_(outputs) {}
-
-  // Reads the traces after all that is smaller, unless they are there; `bytes_read` is told how many
-  // more bytes have been, and forgotten then. Errors of the prediction name the prefix.
-  absl::StatusOr<PredictionReport> Predict(const PredictionNetwork& network,
-                                           std::function<void(uint64_t)> bytes_read,
-                                           std::function<void(uint64_t)> progress);
-
- private:
-  struct Workload {
-    explicit Workload(ExecutionGraph read) : graph(std::move(read)), match(graph) {}
-
-    const ExecutionGraph graph;
-    const CommunicationMatch match;
-  };
-
-  absl::Status ReadWorkload(const EtFiles& traces, std::function<void(uint64_t)> bytes_read);
-  absl::Status WriteManifest(const IterationPrediction& prediction, const TimingSetup& setup);
-
-  FileSystem& file_system_;
-  const Options options_;
-  OutputFiles* const outputs_;
-  // Null before it is read.
-  std::unique_ptr<const Workload> workload_;
+struct WorkloadOptions {
+  // The workload's traces are PREFIX.<rank>.et[.gz].
+  std::string prefix;
+  // JSON file with the ranks of process groups; empty: there is none.
+  std::string comm_groups;
+  InputFileOptions input;
+  // Told how many more bytes of the traces have been read, and forgotten then. May be null.
+  std::function<void(uint64_t)> bytes_read;
+  TimingEnvironment environment;
+  IterationOptions iteration;
+  // Where the list of traffic intervals goes: JSON, gzip when it ends in .gz. Empty: nowhere.
+  std::string manifest;
 };
+
+// Predicts the workload on one network after the other. All that is smaller is read before the
+// traces. Errors of a prediction name the prefix.
+absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
+                                                     WorkloadOptions options,
+                                                     const std::vector<PredictionNetwork>& networks,
+                                                     OutputFiles* outputs);
 
 }  // namespace meridian
 

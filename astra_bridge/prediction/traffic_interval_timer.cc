@@ -1,10 +1,11 @@
 #include "astra_bridge/prediction/traffic_interval_timer.h"
 
 #include <algorithm>
-#include <string>
+#include <map>
+#include <tuple>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/parallel_for.h"
 
@@ -17,30 +18,22 @@ TrafficIntervalTimer::TrafficIntervalTimer(NetworkTiming& timing, absl::Span<con
 }
 
 void TrafficIntervalTimer::NumberShapes() {
-  // Numbered in the order of first use at first; no edge's text has a line break.
-  absl::flat_hash_map<std::string, ShapeIndex> found;
-  std::vector<CommEdge> distinct;
-  std::vector<CommEdgeIndex> first_edges;
-  for (CommEdgeIndex edge = 0; edge < edges_.size(); ++edge) {
-    const auto [it, added] =
-        found.emplace(absl::StrCat(CanonicalText(edges_[edge]), "\n", edges_[edge].topology_key),
-                      static_cast<ShapeIndex>(distinct.size()));
-    if (added) {
-      distinct.push_back(edges_[edge]);
-      first_edges.push_back(edge);
+  std::map<std::tuple<absl::string_view, CollectiveKind, int64_t, AlgorithmHint,
+                      absl::Span<const int32_t>>,
+           std::vector<CommEdgeIndex>>
+      edges_of_shape;
+  for (CommEdgeIndex i = 0; i < edges_.size(); ++i) {
+    const CommEdge& edge = edges_[i];
+    edges_of_shape[{edge.topology_key, edge.kind, edge.bytes, edge.hint, edge.participants}]
+        .push_back(i);
+  }
+  shape_of_.resize(edges_.size());
+  for (const auto& [shape, edges] : edges_of_shape) {
+    for (const CommEdgeIndex edge : edges) {
+      shape_of_[edge] = static_cast<ShapeIndex>(examples_.size());
     }
-    shape_of_.push_back(it->second);
+    examples_.push_back(edges[0]);
   }
-  std::vector<size_t> order = CanonicalOrder(distinct);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return distinct[a].topology_key < distinct[b].topology_key;
-  });
-  std::vector<ShapeIndex> renumbered(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    renumbered[order[i]] = static_cast<ShapeIndex>(i);
-    examples_.push_back(first_edges[order[i]]);
-  }
-  for (ShapeIndex& shape : shape_of_) shape = renumbered[shape];
 }
 
 absl::Status TrafficIntervalTimer::TimeEdges(TimingProgress progress) {
@@ -131,24 +124,15 @@ std::vector<double> FoldEdgeTimes(const TrafficIntervalTimer& timer,
   return folded;
 }
 
-TrafficInflation SummariseInflation(const TrafficIntervalTimer& timer,
-                                    absl::Span<const TrafficInterval> traffic,
-                                    absl::Span<const BatchIndex> batches) {
-  TrafficInflation inflation;
-  double total_ns = 0, over_longest = 0, over_sum = 0;
+double MeanInflation(const TrafficIntervalTimer& timer, absl::Span<const TrafficInterval> traffic,
+                     absl::Span<const BatchIndex> batches) {
+  double total_ns = 0, inflated_ns = 0;
   for (size_t k = 0; k < traffic.size(); ++k) {
-    const BatchEstimate& batch = timer.batch(batches[k]);
     const auto duration_ns = static_cast<double>(traffic[k].duration_ns());
     total_ns += duration_ns;
-    over_longest += duration_ns * batch.inflation;
-    over_sum += duration_ns * InflationOverSum(batch);
-    inflation.max_over_longest = std::max(inflation.max_over_longest, batch.inflation);
-    if (traffic[k].members.size() > 1) ++inflation.contended;
+    inflated_ns += duration_ns * timer.batch(batches[k]).inflation;
   }
-  if (total_ns == 0) return inflation;
-  inflation.over_longest = over_longest / total_ns;
-  inflation.over_sum = over_sum / total_ns;
-  return inflation;
+  return total_ns > 0 ? inflated_ns / total_ns : 1;
 }
 
 }  // namespace meridian

@@ -5,7 +5,7 @@
 //
 // Edges are alike when they differ in nothing but their id and the name of their group: they have
 // one shape. Shapes are numbered as CanonicalOrder sorts within a topology, so that the sorted
-// shapes of a interval are its identity, and the order of its batch.
+// shapes of an interval are its identity, and the order of its batch.
 #ifndef ASTRA_BRIDGE_PREDICTION_TRAFFIC_INTERVAL_TIMER_H_
 #define ASTRA_BRIDGE_PREDICTION_TRAFFIC_INTERVAL_TIMER_H_
 
@@ -88,19 +88,9 @@ std::vector<double> FoldEdgeTimes(const TrafficIntervalTimer& timer,
                                   absl::Span<const TrafficInterval> traffic,
                                   absl::Span<const BatchIndex> batches);
 
-struct TrafficInflation {
-  // How many intervals have several edges.
-  int64_t contended = 0;
-  // The makespan over the longest isolated time, and over the sum of all: means over intervals,
-  // each weighed by how long it lasts. 1 without intervals.
-  double over_longest = 1;
-  double over_sum = 1;
-  double max_over_longest = 1;
-};
-
-TrafficInflation SummariseInflation(const TrafficIntervalTimer& timer,
-                                    absl::Span<const TrafficInterval> traffic,
-                                    absl::Span<const BatchIndex> batches);
+// Returns the mean inflation of the intervals, each weighed by how long it lasts; 1 without any.
+double MeanInflation(const TrafficIntervalTimer& timer, absl::Span<const TrafficInterval> traffic,
+                     absl::Span<const BatchIndex> batches);
 
 }  // namespace meridian
 

@@ -5,9 +5,6 @@
 //   edge a   |---------------|
 //   edge b        |----------------|
 //            |{a} |  {a, b}  | {b} |      three intervals
-//
-// Partitioned, edges that cannot meet (edge_domains.h) are in intervals of their own, each with its
-// own change points.
 #ifndef ASTRA_BRIDGE_PREDICTION_TRAFFIC_INTERVALS_H_
 #define ASTRA_BRIDGE_PREDICTION_TRAFFIC_INTERVALS_H_
 
@@ -16,8 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/prediction/edge_domains.h"
 #include "astra_bridge/prediction/workload_edges.h"
 
 namespace meridian {
@@ -31,29 +26,19 @@ struct TrafficInterval {
   int64_t duration_ns() const { return end_ns - start_ns; }
 };
 
-// Returns for each edge whether it takes part in intervals. Edges that move nothing do not. Nor do
-// those of fewer bytes than coalesce_below_bytes: they are taken to disturb nobody and to be
-// disturbed by nobody, so that intervals that differ only in them become one.
-std::vector<bool> EdgesInTrafficIntervals(absl::Span<const CommEdge> edges,
-                                          int64_t coalesce_below_bytes);
-
-// Returns all intervals by start, then by first member. Intervals may come from a schedule or from
-// a measurement; edges with an empty one are in none. OutOfRange, with what to do, when the
-// intervals would have more than 50 million members in all.
+// Returns all intervals in the order of time. Intervals may come from a schedule or from a
+// measurement; edges with an empty one are in none. OutOfRange, with what to do, when the intervals
+// would have more than 50 million members in all.
 absl::StatusOr<std::vector<TrafficInterval>> CollectTrafficIntervals(
-    absl::Span<const EdgeInterval> intervals, const std::vector<bool>& takes_part,
-    const EdgeDomains& domains);
+    absl::Span<const EdgeInterval> intervals);
 
 // Returns for each edge a fingerprint of the set of edges whose intervals overlap its own, which is
 // enough to tell whether a new schedule has other intervals than the one before; 0 for edges with
-// an empty interval and those that take no part. O(n log n), however many overlap.
-std::vector<uint64_t> ConcurrencyFingerprints(absl::Span<const EdgeInterval> intervals,
-                                              const std::vector<bool>& takes_part);
+// an empty interval. O(n log n), however many overlap.
+std::vector<uint64_t> ConcurrencyFingerprints(absl::Span<const EdgeInterval> intervals);
 
-// Returns the share of edges, of those that take part, whose fingerprint differs; 0 when none takes
-// part.
-double ChangedShare(absl::Span<const uint64_t> before, absl::Span<const uint64_t> after,
-                    const std::vector<bool>& takes_part);
+// Returns the share of edges whose fingerprint differs, of those that have one; 0 when none has.
+double ChangedShare(absl::Span<const uint64_t> before, absl::Span<const uint64_t> after);
 
 }  // namespace meridian
 

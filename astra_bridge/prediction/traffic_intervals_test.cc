@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "astra_bridge/testing/fabrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -34,9 +33,7 @@ std::vector<std::string> Texts(const std::vector<TrafficInterval>& traffic) {
 }
 
 std::vector<std::string> Collect(const std::vector<EdgeInterval>& intervals) {
-  const absl::StatusOr<std::vector<TrafficInterval>> traffic =
-      CollectTrafficIntervals(intervals, std::vector<bool>(intervals.size(), true),
-                              EdgeDomains::OneForAll(intervals.size()));
+  const absl::StatusOr<std::vector<TrafficInterval>> traffic = CollectTrafficIntervals(intervals);
   EXPECT_OK(traffic.status());
   return Texts(*traffic);
 }
@@ -59,50 +56,6 @@ TEST(TrafficIntervalsTest, ChangesOfOneInstantAreOneChange) {
   EXPECT_THAT(Collect({{0, 10}, {0, 20}, {10, 20}}), ElementsAre("0-10 0,1", "10-20 1,2"));
 }
 
-TEST(TrafficIntervalsTest, SmallEdgesAreLeftOut) {
-  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 4096, {0, 1}),
-                                       Edge(CollectiveKind::kAllReduce, 1023, {0, 1}),
-                                       Edge(CollectiveKind::kAllReduce, 1024, {0, 1}),
-                                       Edge(CollectiveKind::kAllReduce, 0, {0, 1}),
-                                       Edge(CollectiveKind::kAllReduce, 4096, {3})};
-  EXPECT_THAT(EdgesInTrafficIntervals(edges, 0), ElementsAre(true, true, true, false, false));
-  EXPECT_THAT(EdgesInTrafficIntervals(edges, 1024), ElementsAre(true, false, true, false, false));
-  ASSERT_OK_AND_ASSIGN(
-      const std::vector<TrafficInterval> traffic,
-      CollectTrafficIntervals({{0, 10}, {4, 6}, {8, 12}, {0, 12}, {0, 12}},
-                              EdgesInTrafficIntervals(edges, 1024), EdgeDomains::OneForAll(5)));
-  EXPECT_THAT(Texts(traffic), ElementsAre("0-8 0", "8-10 0,2", "10-12 2"));
-}
-
-TEST(TrafficIntervalsTest, PartsHaveChangesOfTheirOwn) {
-  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
-                                       Edge(CollectiveKind::kAllGather, 8, {0, 1}),
-                                       Edge(CollectiveKind::kAllReduce, 8, {0, 1})};
-  const FabricSet fabrics = FabricSet::ForAllEdges(FabricOf({Dimension(BlockShape::kRing, 4)}));
-  ASSERT_OK_AND_ASSIGN(const EdgeDomains domains,
-                       EdgeDomains::Find(edges, TrafficPartition::kKind, fabrics));
-  ASSERT_OK_AND_ASSIGN(
-      const std::vector<TrafficInterval> traffic,
-      CollectTrafficIntervals({{0, 10}, {2, 20}, {5, 8}}, {true, true, true}, domains));
-  // Unpartitioned there would be {0} {0,1} {0,1,2} {0,1} {1}.
-  EXPECT_THAT(Texts(traffic), ElementsAre("0-5 0", "2-20 1", "5-8 0,2", "8-10 0"));
-}
-
-TEST(TrafficIntervalsTest, AnEdgeOfTwoDomainsHoldsThemTogether) {
-  // Rows of a 2 x 2 grid do not meet; a column joins them while it is there.
-  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
-                                       Edge(CollectiveKind::kAllReduce, 8, {2, 3}),
-                                       Edge(CollectiveKind::kAllReduce, 8, {0, 1, 2, 3})};
-  const FabricSet fabrics = FabricSet::ForAllEdges(
-      FabricOf({Dimension(BlockShape::kRing, 2), Dimension(BlockShape::kRing, 2)}));
-  ASSERT_OK_AND_ASSIGN(const EdgeDomains domains,
-                       EdgeDomains::Find(edges, TrafficPartition::kLinkDomain, fabrics));
-  ASSERT_OK_AND_ASSIGN(
-      const std::vector<TrafficInterval> traffic,
-      CollectTrafficIntervals({{0, 10}, {0, 10}, {4, 6}}, {true, true, true}, domains));
-  EXPECT_THAT(Texts(traffic), ElementsAre("0-4 0", "0-4 1", "4-6 0,1,2", "6-10 0", "6-10 1"));
-}
-
 // At any instant the edges of the intervals are those whose intervals hold it.
 TEST(TrafficIntervalsTest, SnapshotsSayWhatIsActiveWhen) {
   std::mt19937 random(7);
@@ -112,9 +65,8 @@ TEST(TrafficIntervalsTest, SnapshotsSayWhatIsActiveWhen) {
       const int64_t start = random() % 12;
       intervals.push_back({start, start + static_cast<int64_t>(random() % 6)});
     }
-    ASSERT_OK_AND_ASSIGN(
-        const std::vector<TrafficInterval> traffic,
-        CollectTrafficIntervals(intervals, std::vector<bool>(6, true), EdgeDomains::OneForAll(6)));
+    ASSERT_OK_AND_ASSIGN(const std::vector<TrafficInterval> traffic,
+                         CollectTrafficIntervals(intervals));
     for (int64_t t = 0; t < 20; ++t) {
       std::vector<CommEdgeIndex> active;
       for (CommEdgeIndex i = 0; i < 6; ++i) {
@@ -133,13 +85,12 @@ TEST(TrafficIntervalsTest, RefusesMoreMembersThanMemoryHolds) {
   // All begin in turn and end together: 16,000 * 16,001 / 2 members.
   std::vector<EdgeInterval> intervals;
   for (int64_t i = 0; i < 16'000; ++i) intervals.push_back({i, 20'000});
-  EXPECT_THAT(CollectTrafficIntervals(intervals, std::vector<bool>(intervals.size(), true),
-                                      EdgeDomains::OneForAll(intervals.size())),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("--coalesce_below_kib")));
+  EXPECT_THAT(CollectTrafficIntervals(intervals),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("--mode=isolated")));
 }
 
 std::vector<uint64_t> Fingerprints(const std::vector<EdgeInterval>& intervals) {
-  return ConcurrencyFingerprints(intervals, std::vector<bool>(intervals.size(), true));
+  return ConcurrencyFingerprints(intervals);
 }
 
 TEST(ConcurrencySetsTest, SetsCountNotHowLongTheyLast) {
@@ -151,21 +102,18 @@ TEST(ConcurrencySetsTest, SetsCountNotHowLongTheyLast) {
   EXPECT_EQ(met[0], before[0]);
   EXPECT_NE(met[1], before[1]);
   EXPECT_NE(met[2], before[2]);
-  EXPECT_DOUBLE_EQ(ChangedShare(before, met, {true, true, true}), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(ChangedShare(before, met), 2.0 / 3);
 }
 
-TEST(ConcurrencySetsTest, EmptyIntervalsAndThoseLeftOutMeetNobody) {
+TEST(ConcurrencySetsTest, EmptyIntervalsMeetNobody) {
   EXPECT_EQ(Fingerprints({{0, 10}, {5, 5}})[0], Fingerprints({{0, 10}, {20, 30}})[0]);
   EXPECT_EQ(Fingerprints({{0, 10}, {5, 5}})[1], 0);
-  const std::vector<uint64_t> without = ConcurrencyFingerprints({{0, 10}, {5, 8}}, {true, false});
-  EXPECT_EQ(without[0], Fingerprints({{0, 10}, {20, 30}})[0]);
-  EXPECT_EQ(without[1], 0);
 }
 
-TEST(ConcurrencySetsTest, SharesAreOfThoseThatTakePart) {
-  EXPECT_EQ(ChangedShare({1, 2, 3}, {1, 9, 9}, {true, true, false}), 0.5);
-  EXPECT_EQ(ChangedShare({1}, {2}, {false}), 0);
-  EXPECT_EQ(ChangedShare({}, {}, {}), 0);
+TEST(ConcurrencySetsTest, SharesAreOfThoseThatMoveSomething) {
+  EXPECT_EQ(ChangedShare({1, 2, 0}, {1, 9, 0}), 0.5);
+  EXPECT_EQ(ChangedShare({0}, {0}), 0);
+  EXPECT_EQ(ChangedShare({}, {}), 0);
 }
 
 // Equal numbers if and only if equal sets.

@@ -5,14 +5,12 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/graph/graph_order.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
@@ -177,12 +175,6 @@ absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
                                                 const CommunicationMatch& match) {
   RETURN_IF_ERROR(CheckMatch(match));
   return EdgeFinder(graph, match).Run();
-}
-
-int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const CommEdgeIndex> which) {
-  absl::int128 bytes = 0;
-  for (const CommEdgeIndex edge : which) bytes += edges[edge].bytes;
-  return SaturateToInt64(bytes);
 }
 
 absl::StatusOr<EdgeTimes> ReplayEdges(const ExecutionGraph& graph, const CommunicationMatch& match,

@@ -45,9 +45,6 @@ struct WorkloadEdges {
 absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
                                                 const CommunicationMatch& match);
 
-// Returns the bytes of these edges together, at most what an int64 holds.
-int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const CommEdgeIndex> which);
-
 // A span of time from start to before end; empty for an edge that takes no time.
 struct EdgeInterval {
   int64_t start_ns = 0;

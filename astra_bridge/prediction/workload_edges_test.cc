@@ -112,13 +112,5 @@ TEST(WorkloadEdgesTest, NamesThreeOfManyProblems) {
   ExpectRefused(std::move(builder), HasSubstr("and 2 more"));
 }
 
-TEST(WorkloadEdgesTest, BytesStopAtTheLargestNumber) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  const std::vector<CommEdge> edges(3, Edge(CollectiveKind::kAllReduce, kMost / 2, {0, 1}));
-  EXPECT_EQ(TotalBytes(edges, {}), 0);
-  EXPECT_EQ(TotalBytes(edges, {0, 2}), kMost - 1);
-  EXPECT_EQ(TotalBytes(edges, {0, 1, 2}), kMost);
-}
-
 }  // namespace
 }  // namespace meridian

@@ -99,14 +99,13 @@ absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, options.binary));
   binary.version = absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
 
-  const absl::StatusOr<AstraSimulation> answer =
+  const absl::StatusOr<SimulationResult> answer =
       SimulateWithAstraSim(file_system, ProbeWorkload(), ProbeNetwork(), SystemConfig(), options);
-  if (absl::IsCancelled(answer.status())) return answer.status();
   if (!answer.ok()) {
     return absl::UnavailableError(absl::StrCat(
         options.binary, " fails a first try: ", answer.status().message(), "; ", kRemedy));
   }
-  const int64_t finish_ns = answer->result.finish_ns[1];
+  const int64_t finish_ns = answer->finish_ns[1];
   if (finish_ns != kAwareFinishNs && finish_ns != kUnawareFinishNs) {
     return absl::UnavailableError(absl::StrCat(
         options.binary,

@@ -1,11 +1,12 @@
 #include "astra_bridge/sidecar/astra_output.h"
 
 #include <algorithm>
-#include <csignal>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,8 +19,6 @@
 namespace meridian {
 namespace {
 
-// Longer lines are skipped; no line that matters is as long.
-constexpr size_t kMaxLineBytes = size_t{1} << 16;
 constexpr size_t kMaxComplaints = 2;
 constexpr size_t kShownCharacters = 200;
 constexpr int64_t kUnfinished = -1;
@@ -50,122 +49,73 @@ bool IsComplaint(absl::string_view line) {
   return false;
 }
 
-using End = ChildProcessResult::End;
-
-// A shell in between reports signal N as this + N.
-constexpr int kShellSignalBase = 128;
-constexpr size_t kShownRanks = 8;
-
-// The signal that ended it, also when a wrapper script reported it; 0 for none.
-int EndSignal(const ChildProcessResult& end) {
-  if (end.end == End::kSignaled) return end.signal;
-  if (end.end == End::kExited && end.exit_code > kShellSignalBase && end.exit_code < 255) {
-    return end.exit_code - kShellSignalBase;
-  }
-  return 0;
+bool ParseFinish(absl::string_view line, int64_t* rank, int64_t* finish_ns) {
+  int64_t exposed_ns = 0;
+  return SkipPast(&line, "] sys[") && ConsumeNumber(&line, rank) &&
+         absl::ConsumePrefix(&line, "] finished, ") && ConsumeNumber(&line, finish_ns) &&
+         absl::ConsumePrefix(&line, " cycles, exposed communication ") &&
+         ConsumeNumber(&line, &exposed_ns) && absl::ConsumePrefix(&line, " cycles.");
 }
 
-std::string HowItEnded(const ChildProcessResult& end) {
-  const int signal = EndSignal(end);
-  if (signal != 0) return absl::StrCat("crashed (signal ", signal, ")");
-  return absl::StrCat("exited with ", end.exit_code);
+std::string Shown(absl::string_view line) {
+  return FirstCharacters(Printable(line.substr(0, 4 * kShownCharacters)), kShownCharacters);
 }
 
-// What is known to end like that.
-absl::string_view LikelyCause(const ChildProcessResult& end) {
-  switch (EndSignal(end)) {
-    case SIGABRT:
-      return "an attribute or file it cannot use, an impossible peer or group, an event at time 0, "
-             "or its own memory error in direct all-reduces";
-    case SIGFPE:
-      return "preferred-dataset-splits is 0 or missing";
-    case SIGSEGV:
-      return "doubleBinaryTree among a part of the ranks or a number that is no power of two";
-    case 0:
+// `progress` says how many ranks finished and what AstraSim said.
+absl::Status Failure(const ChildProcessResult& end, absl::Duration timeout,
+                     absl::string_view progress) {
+  using End = ChildProcessResult::End;
+  switch (end.end) {
+    case End::kTimedOut:
+      return absl::DeadlineExceededError(
+          absl::StrCat("AstraSim was ended after ", absl::FormatDuration(timeout), ": ", progress));
+    case End::kWroteTooMuch:
+      return absl::AbortedError(
+          absl::StrCat("AstraSim was ended because it wrote without end: ", progress));
+    case End::kSignaled:
+      return absl::AbortedError(
+          absl::StrCat("AstraSim crashed (signal ", end.signal, "): ", progress));
+    case End::kExited:
       break;
-    default:
-      return "the system ended it, perhaps for lack of memory";
   }
-  if (end.exit_code == 0) {
-    return "ranks wait for each other: a peer, tag or size without a match, a collective of a "
-           "group of one, halvingDoubling among a number of ranks that is no power of two; or, "
-           "with roofline-enabled, a computation of tensor_size 0, which it skips together with "
-           "all that waits for it (chakra_inspect --check names such nodes)";
+  if (end.exit_code == 255) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("AstraSim refused its configuration (exit 255): ", progress));
   }
-  if (end.exit_code == 1) {
-    return "a file it cannot read, an algorithm it does not know or that the collective does not "
-           "have, or a group that does not exist";
-  }
-  return "not known";
-}
-
-// E.g. "5 of 8 ranks finished, not 1, 2, 7".
-std::string Progress(const AstraOutput& output) {
-  std::vector<int64_t> missing;
-  for (size_t rank = 0; rank < output.finish_ns().size(); ++rank) {
-    if (!output.finish_ns()[rank].has_value()) missing.push_back(static_cast<int64_t>(rank));
-  }
-  const bool many = missing.size() > kShownRanks;
-  if (many) missing.resize(kShownRanks);
-  return absl::StrCat(output.finished_ranks(), " of ", output.finish_ns().size(),
-                      " ranks finished, not ", absl::StrJoin(missing, ", "), many ? ", ..." : "");
-}
-
-// What it said itself; else the end of its error stream.
-std::string Complaints(const ChildProcessResult& end, const AstraOutput& output) {
-  if (!output.complaints().empty()) {
-    return absl::StrCat("; it said: ", absl::StrJoin(output.complaints(), " | "));
-  }
-  const std::vector<std::string> lines =
-      absl::StrSplit(absl::StripAsciiWhitespace(end.error_tail), '\n');
-  if (lines.back().empty()) return "";
-  return absl::StrCat("; it said: ", Printable(lines.back()));
+  return absl::AbortedError(
+      absl::StrCat("AstraSim exited with ", end.exit_code, ": ", progress,
+                   "; --engine=embedded says what is wrong with inputs that it cannot finish"));
 }
 
 }  // namespace
 
-void AstraOutput::Append(absl::string_view piece) {
-  while (!piece.empty()) {
-    const size_t end = piece.find('\n');
-    const absl::string_view part = piece.substr(0, end);
-    if (!skip_to_line_end_) partial_line_.append(part.data(), part.size());
-    if (partial_line_.size() > kMaxLineBytes) {
-      partial_line_.clear();
-      skip_to_line_end_ = true;
+absl::StatusOr<std::vector<int64_t>> AstraFinishTimes(const AstraRun& run, int64_t ranks,
+                                                      absl::Duration timeout) {
+  std::vector<int64_t> finish_ns(ranks, kUnfinished);
+  std::vector<std::string> complaints;
+  int64_t finished = 0;
+  for (absl::string_view line : absl::StrSplit(run.output, '\n')) {
+    if (complaints.size() < kMaxComplaints && IsComplaint(line)) complaints.push_back(Shown(line));
+    int64_t rank = 0, rank_ns = 0;
+    if (!ParseFinish(line, &rank, &rank_ns)) continue;
+    if (rank >= ranks || (finish_ns[rank] != kUnfinished && finish_ns[rank] != rank_ns)) {
+      return absl::AbortedError(absl::StrCat("AstraSim's output makes no sense: of ", ranks,
+                                             " ranks, one more or again: ", Shown(line)));
     }
-    if (end == absl::string_view::npos) return;
-    ReadLine(partial_line_);
-    partial_line_.clear();
-    skip_to_line_end_ = false;
-    piece.remove_prefix(end + 1);
+    if (finish_ns[rank] == kUnfinished) ++finished;
+    finish_ns[rank] = rank_ns;
   }
-}
-
-void AstraOutput::ReadLine(absl::string_view line) {
-  if (IsComplaint(line) && complaints_.size() < kMaxComplaints) {
-    complaints_.push_back(FirstCharacters(Printable(line), kShownCharacters));
+  if (finished == ranks) return finish_ns;
+  if (complaints.empty()) {
+    const std::vector<absl::string_view> lines =
+        absl::StrSplit(absl::StripAsciiWhitespace(run.errors), '\n');
+    if (!lines.back().empty()) complaints.push_back(Shown(lines.back()));
   }
-  int64_t rank = 0, finish_ns = 0, exposed_ns = 0;
-  absl::string_view rest = line;
-  if (!SkipPast(&rest, "] sys[") || !ConsumeNumber(&rest, &rank) ||
-      !absl::ConsumePrefix(&rest, "] finished, ") || !ConsumeNumber(&rest, &finish_ns) ||
-      !absl::ConsumePrefix(&rest, " cycles, exposed communication ") ||
-      !ConsumeNumber(&rest, &exposed_ns) || !absl::ConsumePrefix(&rest, " cycles.")) {
-    return;
+  std::string progress = absl::StrCat(finished, " of ", ranks, " ranks finished");
+  if (!complaints.empty()) {
+    absl::StrAppend(&progress, "; it said: ", absl::StrJoin(complaints, " | "));
   }
-  if (rank >= static_cast<int64_t>(finish_ns_.size())) {
-    status_.Update(absl::AbortedError(
-        absl::StrCat("rank ", rank, " finished, but there are ", finish_ns_.size(), " ranks")));
-    return;
-  }
-  std::optional<int64_t>& known = finish_ns_[rank];
-  if (!known.has_value()) {
-    known = finish_ns;
-    ++finished_ranks_;
-  } else if (*known != finish_ns) {
-    status_.Update(absl::AbortedError(
-        absl::StrCat("rank ", rank, " finished twice, at ", *known, " and ", finish_ns)));
-  }
+  return Failure(run.end, timeout, progress);
 }
 
 absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
@@ -211,51 +161,6 @@ absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
     return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
   });
   return nodes;
-}
-
-absl::Status CheckAstraRun(const ChildProcessResult& end, const AstraOutput& output,
-                           absl::Duration timeout) {
-  if (!output.status().ok()) {
-    return absl::AbortedError(
-        absl::StrCat("AstraSim's output makes no sense: ", output.status().message()));
-  }
-  if (output.finished_ranks() == static_cast<int64_t>(output.finish_ns().size())) {
-    return absl::OkStatus();
-  }
-  const std::string complaints = Complaints(end, output);
-  switch (end.end) {
-    case End::kTimedOut:
-      return absl::DeadlineExceededError(absl::StrCat("AstraSim was ended after ",
-                                                      absl::FormatDuration(timeout), ": ",
-                                                      Progress(output), complaints));
-    case End::kWroteTooMuch:
-      return absl::AbortedError(absl::StrCat(
-          "AstraSim was ended because it wrote without end: ", Progress(output), complaints));
-    case End::kExited:
-    case End::kSignaled:
-      break;
-  }
-  if (end.end == End::kExited && end.exit_code == 255) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("AstraSim refused its configuration (exit 255)", complaints));
-  }
-  return absl::AbortedError(absl::StrCat("AstraSim ", HowItEnded(end), ": ", Progress(output),
-                                         "; likely cause: ", LikelyCause(end), complaints));
-}
-
-std::string EndAfterFinish(const ChildProcessResult& end) {
-  constexpr absl::string_view kAfter = " after all ranks had finished";
-  switch (end.end) {
-    case End::kTimedOut:
-      return absl::StrCat("did not end", kAfter);
-    case End::kWroteTooMuch:
-      return absl::StrCat("wrote without end", kAfter);
-    case End::kExited:
-    case End::kSignaled:
-      break;
-  }
-  if (end.end == End::kExited && end.exit_code == 0) return "";
-  return absl::StrCat(HowItEnded(end), kAfter);
 }
 
 }  // namespace meridian

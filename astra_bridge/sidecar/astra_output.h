@@ -16,11 +16,8 @@
 #define ASTRA_BRIDGE_SIDECAR_ASTRA_OUTPUT_H_
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -30,54 +27,26 @@
 
 namespace meridian {
 
-// Reads standard output as it comes, and keeps no more of it than it needs.
-class AstraOutput {
- public:
-  explicit AstraOutput(int64_t ranks) : finish_ns_(ranks) {}
-
-  // Takes any piece of the output, not only whole lines. A last line without its end does not
-  // count: a program that crashes may leave half a number.
-  void Append(absl::string_view piece);
-
-  // Returns when each rank finished, by rank; absent for ranks that have not.
-  const std::vector<std::optional<int64_t>>& finish_ns() const { return finish_ns_; }
-  int64_t finished_ranks() const { return finished_ranks_; }
-
-  // Returns the first lines that tell of a problem, shortened.
-  const std::vector<std::string>& complaints() const { return complaints_; }
-
-  // Not OK when a rank that does not exist finished, or one finished twice at different times: the
-  // output is not that of the run.
-  const absl::Status& status() const { return status_; }
-
- private:
-  void ReadLine(absl::string_view line);
-
-  std::vector<std::optional<int64_t>> finish_ns_;
-  int64_t finished_ranks_ = 0;
-  std::vector<std::string> complaints_;
-  absl::Status status_;
-  std::string partial_line_;
-  bool skip_to_line_end_ = false;
+// What a run left: how the process ended, and what it wrote to its two streams.
+struct AstraRun {
+  ChildProcessResult end;
+  absl::string_view output;
+  absl::string_view errors;
 };
+
+// Returns when each rank finished, by rank, however the process ended. Unless all did:
+//   InvalidArgument   it refused a configuration file (exit 255)
+//   DeadlineExceeded  it took longer than `timeout`
+//   Aborted           all other: stuck ranks, a crash, output that makes no sense
+// with what it said itself. Runs are deterministic, so none is worth another try.
+absl::StatusOr<std::vector<int64_t>> AstraFinishTimes(const AstraRun& run, int64_t ranks,
+                                                      absl::Duration timeout);
 
 // Reads the times of nodes from the parts of the log, in the order in which they were written, each
 // of whole lines. Returns the nodes by rank and id. DataLoss when one was issued and did not
 // finish, finished without being issued, or occurs twice: lines are missing.
 absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
     absl::Span<const absl::string_view> log_parts, int64_t ranks);
-
-// Returns OK when every rank has finished, however the process ended. Otherwise
-//   InvalidArgument   it refused a configuration file (exit 255)
-//   DeadlineExceeded  it took longer than `timeout`
-//   Aborted           all other: stuck ranks, a crash, output that makes no sense
-// with what is known about such ends. Runs are deterministic, so none is worth another try.
-absl::Status CheckAstraRun(const ChildProcessResult& end, const AstraOutput& output,
-                           absl::Duration timeout);
-
-// Returns e.g. "crashed (signal 6) after all ranks had finished", or "" after a clean end. For runs
-// that CheckAstraRun accepts.
-std::string EndAfterFinish(const ChildProcessResult& end);
 
 }  // namespace meridian
 

@@ -31,10 +31,10 @@ FabricTiming::Times AstraSimTiming::TogetherNs(const Fabric& fabric,
                                                absl::Span<const double> isolated_ns) {
   ASSIGN_OR_RETURN(const EdgeWorkload edge_workload,
                    MakeEdgeWorkload(edges, fabric, /*start_nodes=*/true));
-  ASSIGN_OR_RETURN(const AstraSimulation simulation,
+  ASSIGN_OR_RETURN(const SimulationResult result,
                    SimulateWithAstraSim(file_system_, edge_workload.workload, fabric.network,
                                         fabric.system, options_));
-  const double makespan_ns = static_cast<double>(simulation.result.makespan_ns() - kStartNs);
+  const double makespan_ns = static_cast<double>(result.makespan_ns() - kStartNs);
   if (isolated_ns.empty()) return std::vector<double>{makespan_ns};
   const double longest_ns = *std::max_element(isolated_ns.begin(), isolated_ns.end());
   const double inflation = longest_ns > 0 ? makespan_ns / longest_ns : 1;

@@ -76,8 +76,7 @@ TEST_F(AstraSimTimingTest, AFailedRunIsNotTriedAgain) {
 }
 
 TEST_F(AstraSimTimingTest, WhatTheCacheKnowsIsNotRun) {
-  const auto cache =
-      std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path(), CacheMode::kReadWrite);
+  const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path());
   UseScript(directory_, FinishScript({101, 91, 1, 1}));
   AstraSimTiming first = Timing(cache);
   ASSERT_OK(first.EstimateEdge(small_));

@@ -1,7 +1,6 @@
 #include "astra_bridge/sidecar/astra_simulator.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,9 @@ namespace {
 // AstraSim keeps that many logs of 10 MB: log.log, and before it log.1.log, log.2.log, ...
 constexpr int kMaxRotatedLogs = 10;
 
+constexpr char kOutputFile[] = "output.txt";
+constexpr char kErrorFile[] = "errors.txt";
+
 ChildProcessOptions CommandFor(const Workload& workload, const std::string& folder,
                                const AstraSimulatorOptions& options) {
   ChildProcessOptions child;
@@ -33,9 +35,9 @@ ChildProcessOptions CommandFor(const Workload& workload, const std::string& fold
     child.command.push_back(absl::StrCat("--comm-group-configuration=", kGroupsFile));
   }
   child.working_directory = folder;
+  child.output_file = kOutputFile;
+  child.error_file = kErrorFile;
   child.timeout = options.timeout;
-  // It holds the trace of every rank open.
-  child.open_files = static_cast<int64_t>(workload.ranks.size());
   return child;
 }
 
@@ -71,32 +73,32 @@ void ForgetIdleNodes(const Workload& workload, SimulationResult* result) {
 
 }  // namespace
 
-absl::StatusOr<AstraSimulation> SimulateWithAstraSim(FileSystem& file_system,
-                                                     const Workload& workload,
-                                                     const NetworkConfig& network,
-                                                     const SystemConfig& system,
-                                                     const AstraSimulatorOptions& options) {
+absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
+                                                      const Workload& workload,
+                                                      const NetworkConfig& network,
+                                                      const SystemConfig& system,
+                                                      const AstraSimulatorOptions& options) {
   const int64_t ranks = static_cast<int64_t>(workload.ranks.size());
   MERIDIAN_CHECK(ranks == network.npus());
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
   RETURN_IF_ERROR(
       WriteAstraFiles(file_system, folder.path(), workload, network, system, options.node_times));
-  AstraOutput output(ranks);
-  ChildProcessOptions child = CommandFor(workload, folder.path(), options);
-  child.on_output = [&](absl::string_view piece) { output.Append(piece); };
-  ASSIGN_OR_RETURN(const ChildProcessResult end, RunChildProcess(child));
-  RETURN_IF_ERROR(CheckAstraRun(end, output, options.timeout));
-
-  AstraSimulation simulation;
-  simulation.note = EndAfterFinish(end);
-  for (const std::optional<int64_t>& finish_ns : output.finish_ns()) {
-    simulation.result.finish_ns.push_back(*finish_ns);
-  }
+  AstraRun run;
+  ASSIGN_OR_RETURN(run.end, RunChildProcess(CommandFor(workload, folder.path(), options)));
+  const auto open = [&](absl::string_view name) {
+    return InputFile::Open(file_system, absl::StrCat(folder.path(), "/", name));
+  };
+  ASSIGN_OR_RETURN(const InputFile output, open(kOutputFile));
+  ASSIGN_OR_RETURN(const InputFile errors, open(kErrorFile));
+  run.output = output.bytes();
+  run.errors = errors.bytes();
+  SimulationResult result;
+  ASSIGN_OR_RETURN(result.finish_ns, AstraFinishTimes(run, ranks, options.timeout));
   if (options.node_times) {
-    ASSIGN_OR_RETURN(simulation.result.nodes, ReadNodeTimes(file_system, folder.path(), ranks));
+    ASSIGN_OR_RETURN(result.nodes, ReadNodeTimes(file_system, folder.path(), ranks));
   }
-  ForgetIdleNodes(workload, &simulation.result);
-  return simulation;
+  ForgetIdleNodes(workload, &result);
+  return result;
 }
 
 }  // namespace meridian

@@ -27,20 +27,14 @@ struct AstraSimulatorOptions {
   bool node_times = false;
 };
 
-struct AstraSimulation {
-  // What AstraSim found; it tells nothing of links and corrections.
-  SimulationResult result;
-  // How it ended when that was odd, e.g. "crashed (signal 6) after all ranks had finished".
-  std::string note;
-};
-
-// Runs it once, never twice: it is deterministic. Errors are those of RunChildProcess,
-// WriteAstraFiles and CheckAstraRun; DataLoss when its log lacks node times.
-absl::StatusOr<AstraSimulation> SimulateWithAstraSim(FileSystem& file_system,
-                                                     const Workload& workload,
-                                                     const NetworkConfig& network,
-                                                     const SystemConfig& system,
-                                                     const AstraSimulatorOptions& options);
+// Runs it once, never twice: it is deterministic. It tells nothing of activity and transfers. Errors
+// are those of RunChildProcess, WriteAstraFiles and AstraFinishTimes; DataLoss when its log lacks
+// node times.
+absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
+                                                      const Workload& workload,
+                                                      const NetworkConfig& network,
+                                                      const SystemConfig& system,
+                                                      const AstraSimulatorOptions& options);
 
 }  // namespace meridian
 

@@ -35,9 +35,9 @@ class AstraSimulatorTest : public ::testing::Test {
     for (RankWorkload& rank : workload_.ranks) rank.Add(node);
   }
 
-  absl::StatusOr<AstraSimulation> Run(const std::string& script) {
+  absl::StatusOr<SimulationResult> Run(const std::string& script) {
     UseScript(directory_, script);
-    const absl::StatusOr<AstraSimulation> simulation =
+    const absl::StatusOr<SimulationResult> simulation =
         SimulateWithAstraSim(FileSystem::Posix(), workload_, network_, SystemConfig(), options_);
     // Whatever happened: one run, and nothing left.
     EXPECT_EQ(ScriptRuns(directory_), 1);
@@ -53,10 +53,9 @@ class AstraSimulatorTest : public ::testing::Test {
 };
 
 TEST_F(AstraSimulatorTest, ReadsTheTimesOfAllRanks) {
-  ASSERT_OK_AND_ASSIGN(const AstraSimulation simulation, Run(FinishScript({20, 10})));
-  EXPECT_THAT(simulation.result.finish_ns, ElementsAre(20, 10));
-  EXPECT_EQ(simulation.note, "");
-  EXPECT_THAT(simulation.result.nodes, IsEmpty());
+  ASSERT_OK_AND_ASSIGN(const SimulationResult simulation, Run(FinishScript({20, 10})));
+  EXPECT_THAT(simulation.finish_ns, ElementsAre(20, 10));
+  EXPECT_THAT(simulation.nodes, IsEmpty());
 }
 
 TEST_F(AstraSimulatorTest, PathsAreRelativeToAFolderOfItsOwn) {
@@ -68,16 +67,15 @@ TEST_F(AstraSimulatorTest, PathsAreRelativeToAFolderOfItsOwn) {
             "--logging-folder=log\n--comm-group-configuration=groups.json\n");
 }
 
-TEST_F(AstraSimulatorTest, ACrashAfterTheLastRankIsNoted) {
-  ASSERT_OK_AND_ASSIGN(const AstraSimulation simulation,
+TEST_F(AstraSimulatorTest, ACrashAfterTheLastRankIsNoFailure) {
+  ASSERT_OK_AND_ASSIGN(const SimulationResult simulation,
                        Run(FinishScript({20, 10}) + "signal 6\n"));
-  EXPECT_THAT(simulation.result.finish_ns, ElementsAre(20, 10));
-  EXPECT_EQ(simulation.note, "crashed (signal 6) after all ranks had finished");
+  EXPECT_THAT(simulation.finish_ns, ElementsAre(20, 10));
 }
 
 TEST_F(AstraSimulatorTest, ExitZeroWithARankMissingIsAFailure) {
   EXPECT_THAT(Run(FinishScript({20}) + "exit 0\n"),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("1 of 2 ranks finished, not 1")));
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("1 of 2 ranks finished")));
 }
 
 TEST_F(AstraSimulatorTest, ACrashBeforeIsAFailure) {
@@ -106,25 +104,23 @@ TEST_F(AstraSimulatorTest, AHangEndsWithTheTimeout) {
 
 TEST_F(AstraSimulatorTest, AHangAfterTheLastRankIsNoFailure) {
   options_.timeout = absl::Milliseconds(300);
-  ASSERT_OK_AND_ASSIGN(const AstraSimulation simulation,
-                       Run(FinishScript({20, 10}) + "sleep 60000\n"));
-  EXPECT_EQ(simulation.note, "did not end after all ranks had finished");
+  EXPECT_OK(Run(FinishScript({20, 10}) + "sleep 60000\n"));
 }
 
 TEST_F(AstraSimulatorTest, RanksWithoutNodesAreDoneAtZero) {
   workload_.ranks[1] = RankWorkload();
   options_.node_times = true;
   ASSERT_OK_AND_ASSIGN(
-      const AstraSimulation simulation,
+      const SimulationResult simulation,
       Run(FinishScript({20, 1}) +
           "log [x] issue,sys->id=0, tick=0, node->id=1, node->name=, node->type=4\n"
           "log [x] issue,sys->id=1, tick=0, node->id=1, node->name=, node->type=4\n"
           "log [x] callback,sys->id=1, tick=1, node->id=1, node->name=, node->type=4\n"
           "log [x] callback,sys->id=0, tick=20, node->id=1, node->name=, node->type=4\n"));
-  EXPECT_THAT(simulation.result.finish_ns, ElementsAre(20, 0));
-  ASSERT_EQ(simulation.result.nodes.size(), 1u);
-  EXPECT_EQ(simulation.result.nodes[0].rank, 0);
-  EXPECT_EQ(simulation.result.nodes[0].finish_ns, 20);
+  EXPECT_THAT(simulation.finish_ns, ElementsAre(20, 0));
+  ASSERT_EQ(simulation.nodes.size(), 1u);
+  EXPECT_EQ(simulation.nodes[0].rank, 0);
+  EXPECT_EQ(simulation.nodes[0].finish_ns, 20);
 }
 
 TEST_F(AstraSimulatorTest, ALogWithoutAllNodesIsDataLoss) {

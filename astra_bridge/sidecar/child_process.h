@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program to its end, without a shell, and makes sure that nothing of it is left: it and
-// whatever it starts form a process group, which is killed when the time is over, when it has
-// written too much, when it ends itself but leaves others behind, when this process gets a signal
-// that would end it (kEndingSignals). When this process is killed itself, the program dies with it.
+// whatever it starts form a process group, which is killed when the time is over, when it ends
+// itself but leaves others behind, and when a signal ends this process (unfinished_files.h). When
+// this process is killed itself, the program dies with it.
 #ifndef ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_
 #define ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace meridian {
@@ -21,15 +19,12 @@ struct ChildProcessOptions {
   // The program's path, then its arguments.
   std::vector<std::string> command;
   std::string working_directory = ".";
+  // Files for its standard output and standard error; relative to the working directory.
+  std::string output_file = "/dev/null";
+  std::string error_file = "/dev/null";
   absl::Duration timeout = absl::InfiniteDuration();
-  // How much it may write to standard output and standard error together.
-  int64_t max_output_bytes = int64_t{1} << 30;
   // How large a file it may write: one that goes on for ever is not to fill the disk.
-  int64_t max_file_bytes = int64_t{16} << 30;
-  // How many files it must be able to hold open; its limit is raised to what the system allows.
-  int64_t open_files = 0;
-  // Called with pieces of its standard output as they come.
-  std::function<void(absl::string_view)> on_output;
+  int64_t max_file_bytes = int64_t{1} << 30;
 };
 
 struct ChildProcessResult {
@@ -38,7 +33,7 @@ struct ChildProcessResult {
     // Killed by a signal that was not ours.
     kSignaled,
     kTimedOut,
-    // It wrote too much to its streams, or into a file.
+    // It wrote too much into a file.
     kWroteTooMuch,
   };
   End end = End::kExited;
@@ -46,14 +41,10 @@ struct ChildProcessResult {
   int exit_code = 0;
   // The signal that killed it; 0 for none.
   int signal = 0;
-  // The last bytes of standard error.
-  std::string error_tail;
 };
 
-// Runs the command; its standard input is empty. Unavailable when it cannot be started (no such
-// program, no permission) or the limit on open files is too low; Cancelled when one of
-// kEndingSignals came, which is then noted (unfinished_files.h). Safe to call from several threads
-// at once.
+// Runs the command; its standard input is empty, and it may hold as many files open as the system
+// allows. Unavailable when it cannot be started. Safe to call from several threads at once.
 absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& options);
 
 }  // namespace meridian

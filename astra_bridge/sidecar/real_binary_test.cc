@@ -73,12 +73,12 @@ TEST_F(RealBinaryTest, GivesItsRecordedTimesAgain) {
   for (size_t i = 0; i < runs.size(); i += kStride) {
     const GoldenRun& run = runs[i];
     if (!CanRun(run)) continue;
-    const absl::StatusOr<AstraSimulation> simulation = SimulateWithAstraSim(
+    const absl::StatusOr<SimulationResult> simulation = SimulateWithAstraSim(
         FileSystem::Posix(), run.workload, run.network, run.system, Options(run.congestion));
     ASSERT_OK(simulation) << run.id;
     for (size_t rank = 0; rank < run.finish_ns.size(); ++rank) {
       if (run.finish_ns[rank] < 0) continue;
-      EXPECT_EQ(simulation->result.finish_ns[rank], run.finish_ns[rank]) << run.id << " " << rank;
+      EXPECT_EQ(simulation->finish_ns[rank], run.finish_ns[rank]) << run.id << " " << rank;
     }
     ++compared;
   }
@@ -91,12 +91,12 @@ TEST_F(RealBinaryTest, GivesItsRecordedNodeTimesAgain) {
     if (!CanRun(run)) continue;
     AstraSimulatorOptions options = Options(run.congestion);
     options.node_times = true;
-    const absl::StatusOr<AstraSimulation> simulation =
+    const absl::StatusOr<SimulationResult> simulation =
         SimulateWithAstraSim(FileSystem::Posix(), run.workload, run.network, run.system, options);
     ASSERT_OK(simulation) << run.id;
-    ASSERT_EQ(simulation->result.nodes.size(), run.nodes.size()) << run.id;
+    ASSERT_EQ(simulation->nodes.size(), run.nodes.size()) << run.id;
     for (size_t i = 0; i < run.nodes.size(); ++i) {
-      const NodeTime& node = simulation->result.nodes[i];
+      const NodeTime& node = simulation->nodes[i];
       EXPECT_EQ(node.rank, run.nodes[i].rank) << run.id;
       EXPECT_EQ(node.id, run.nodes[i].id) << run.id;
       EXPECT_EQ(node.issue_ns, run.nodes[i].issue_ns) << run.id;

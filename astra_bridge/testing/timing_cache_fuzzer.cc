@@ -11,7 +11,7 @@
 
 absl::Status meridian::FuzzOne(absl::string_view bytes) {
   static const TemporaryDirectory* const directory = new TemporaryDirectory();
-  TimingCache cache(FileSystem::Posix(), directory->path(), CacheMode::kReadWrite);
+  TimingCache cache(FileSystem::Posix(), directory->path());
   cache.Store("edges", {1.5, 2.5});
   directory->Write(directory->List()[0], bytes);
   // The key of the corpus's file.

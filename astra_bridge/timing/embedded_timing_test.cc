@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "astra_bridge/testing/fabrics.h"
-#include "astra_bridge/timing/analytical_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -156,79 +155,6 @@ TEST(EmbeddedTimingTest, WhatCannotRunIsAnErrorThatNamesTheEdge) {
   EmbeddedTiming timing = Embedded(fabric, Congestion::kAware);
   EXPECT_THAT(timing.EstimateEdge(Edge(CollectiveKind::kAllReduce, kMiB, Ranks(6))),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("edge AR 1048576 0-5")));
-}
-
-struct Agreement {
-  std::string name;
-  Fabric fabric;
-  std::string algorithm;
-};
-
-// AnalyticalTiming against the engine, congestion-unaware and with reductions that cost nothing: at
-// most 0.5 % off from 1 MiB on, 3 % at 1 KiB.
-TEST(AnalyticalAgreementTest, WithTheUnawareEngine) {
-  std::vector<Agreement> cases;
-  for (const BlockShape shape :
-       {BlockShape::kRing, BlockShape::kFullyConnected, BlockShape::kSwitch}) {
-    for (int32_t n : {2, 4, 8, 32}) {
-      for (const char* algorithm : {"ring", "direct", "halvingDoubling", "doubleBinaryTree"}) {
-        cases.push_back({"flat", FabricOf({Dimension(shape, n)}), algorithm});
-      }
-    }
-    cases.push_back(
-        {"odd", FabricOf({Dimension(shape, 3), Dimension(shape, 5, 25, 2000)}), "ring"});
-    cases.push_back({"deep",
-                     FabricOf({Dimension(BlockShape::kFullyConnected, 4, 200, 250),
-                               Dimension(shape, 4, 50, 500), Dimension(shape, 2, 25, 5000)}),
-                     "direct"});
-  }
-  for (Agreement& test : cases) {
-    UseAlgorithm(test.algorithm, &test.fabric);
-    AnalyticalTiming analytical(OneFabric(test.fabric));
-    EmbeddedTiming engine = Embedded(test.fabric, Congestion::kUnaware);
-    const int32_t n = test.fabric.network.npus();
-    for (CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                                CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
-      // Trees carry out all-reduces only, and halving and doubling has no all-to-all.
-      if (test.algorithm == "doubleBinaryTree" && kind != CollectiveKind::kAllReduce) continue;
-      if (test.algorithm == "halvingDoubling" && kind == CollectiveKind::kAllToAll) continue;
-      for (int64_t bytes : {kKiB, kMiB, 3 * kMiB + 17, 256 * kMiB}) {
-        const CommEdge edge = Edge(kind, bytes, Ranks(n));
-        const double expected = Seconds(engine, edge);
-        EXPECT_NEAR(Seconds(analytical, edge) / expected, 1, bytes >= kMiB ? 0.005 : 0.03)
-            << test.name << " " << n << " " << test.algorithm << " "
-            << static_cast<int>(test.fabric.network.dimensions[0].shape) << " " << edge.id;
-      }
-    }
-    for (int64_t bytes : {kKiB, kMiB, 256 * kMiB}) {
-      const CommEdge edge = Edge(CollectiveKind::kPointToPoint, bytes, {n - 1, 0});
-      EXPECT_NEAR(Seconds(analytical, edge) / Seconds(engine, edge), 1,
-                  bytes >= kMiB ? 0.005 : 0.03);
-    }
-  }
-}
-
-TEST(AnalyticalAgreementTest, ChunksAndPartsOfTheRanks) {
-  for (const int32_t splits : {1, 3, 4}) {
-    for (const int32_t active : {1, 2, 8}) {
-      for (const BlockShape shape : {BlockShape::kFullyConnected, BlockShape::kSwitch}) {
-        Fabric fabric = FabricOf({Dimension(shape, 16)});
-        fabric.system.preferred_dataset_splits = splits;
-        fabric.system.active_chunks_per_dimension = active;
-        AnalyticalTiming analytical(OneFabric(fabric));
-        EmbeddedTiming engine = Embedded(fabric, Congestion::kUnaware);
-        for (const std::vector<int32_t>& members :
-             {Ranks(16), Ranks(5), std::vector<int32_t>{3, 1, 12, 7}}) {
-          for (CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                                      CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
-            const CommEdge edge = Edge(kind, 64 * kMiB, members);
-            EXPECT_NEAR(Seconds(analytical, edge) / Seconds(engine, edge), 1, 0.005)
-                << splits << " " << active << " " << edge.id;
-          }
-        }
-      }
-    }
-  }
 }
 
 }  // namespace

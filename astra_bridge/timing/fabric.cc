@@ -11,30 +11,6 @@
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
-namespace {
-
-// Puts the choices into the system and what they say into the hash.
-absl::Status ApplyChoices(const CollectiveChoices& choices, size_t dimensions, SystemConfig* system,
-                          ContentHash* hash) {
-  for (const auto& [kind, choice] : choices) {
-    std::vector<CollectiveAlgorithm> algorithms = choice.algorithms;
-    if (choice.in_every_dimension) algorithms.resize(dimensions, choice.algorithms[0]);
-    if (algorithms.size() > dimensions) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(CollectiveKindName(kind), " names ", algorithms.size(),
-                       " algorithms, but the network has ", dimensions, " dimensions"));
-    }
-    hash->AddText(CollectiveKindName(kind));
-    for (const CollectiveAlgorithm& algorithm : algorithms) {
-      hash->AddText(CollectiveAlgorithmName(algorithm));
-    }
-    system->algorithms[static_cast<size_t>(kind)] = std::move(algorithms);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::string_view CongestionName(Congestion congestion) {
   return congestion == Congestion::kAware ? "congestion-aware" : "congestion-unaware";
 }
@@ -55,8 +31,7 @@ SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
   return system;
 }
 
-absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
-                                  const CollectiveChoices& choices) {
+absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files) {
   Fabric fabric;
   ContentHash hash;
   ASSIGN_OR_RETURN(const InputFile network, InputFile::Open(file_system, files.network));
@@ -75,7 +50,6 @@ absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& fi
     // There is no computation among edges.
     fabric.system.roofline_enabled = false;
   }
-  RETURN_IF_ERROR(ApplyChoices(choices, fabric.network.dimensions.size(), &fabric.system, &hash));
   fabric.content_hash = hash.value();
   return fabric;
 }

@@ -13,33 +13,21 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
 struct Fabric {
   NetworkConfig network;
   SystemConfig system;
-  // A ContentHash of all files and choices that the fabric was made from. Equal hashes mean equal
-  // times.
+  // A ContentHash of all files that the fabric was made from. Equal hashes mean equal times.
   absl::uint128 content_hash = 0;
 };
 
 // Returns "congestion-aware" or "congestion-unaware", as in the names of engines.
 absl::string_view CongestionName(Congestion congestion);
-
-// Algorithms that replace those of the system configuration for one kind of collective.
-struct CollectiveChoice {
-  // One per dimension of the network, at most as many as it has.
-  std::vector<CollectiveAlgorithm> algorithms;
-  // The list has one algorithm, which is for every dimension, however many there are.
-  bool in_every_dimension = false;
-};
-using CollectiveChoices = std::map<CollectiveKind, CollectiveChoice>;
 
 struct FabricFiles {
   // Path of the network configuration.
@@ -53,9 +41,8 @@ struct FabricFiles {
 // ring on rings and meshes, direct where all NPUs are one or two links apart.
 SystemConfig DefaultSystemConfig(const NetworkConfig& network);
 
-// Reads the files, plain or gzip, and applies the choices. Errors name the file and the key.
-absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
-                                  const CollectiveChoices& choices = {});
+// Reads the files, plain or gzip. Errors name the file and the key.
+absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files);
 
 // The topology key of edges that name none.
 inline constexpr absl::string_view kDefaultTopologyKey = "default";

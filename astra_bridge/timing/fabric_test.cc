@@ -33,19 +33,11 @@ std::vector<std::string> Algorithms(const Fabric& fabric, CollectiveKind op) {
 
 class FabricTest : public ::testing::Test {
  protected:
-  absl::StatusOr<Fabric> Read(const std::string& network, const std::string& system,
-                              const CollectiveChoices& choices = {}) {
+  absl::StatusOr<Fabric> Read(const std::string& network, const std::string& system) {
     FabricFiles files;
     files.network = directory_.Write("network.yml", network);
     if (!system.empty()) files.system = directory_.Write("system.json", system);
-    return ReadFabric(FileSystem::Posix(), files, choices);
-  }
-
-  static CollectiveChoice Choice(absl::string_view name, bool in_every_dimension) {
-    CollectiveChoice choice;
-    choice.algorithms = {ParseCollectiveAlgorithm(name).value()};
-    choice.in_every_dimension = in_every_dimension;
-    return choice;
+    return ReadFabric(FileSystem::Posix(), files);
   }
 
   const TemporaryDirectory directory_;
@@ -69,17 +61,7 @@ TEST_F(FabricTest, TheSystemSaysWhatItSays) {
   EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllGather), ElementsAre());
 }
 
-TEST_F(FabricTest, ChoicesReplaceTheSystemsAlgorithms) {
-  ASSERT_OK_AND_ASSIGN(const Fabric fabric,
-                       Read(kNetwork, kSystem,
-                            {{CollectiveKind::kAllReduce, Choice("direct", true)},
-                             {CollectiveKind::kAllGather, Choice("oneRing", false)}}));
-  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllReduce),
-              ElementsAre("direct", "direct", "direct"));
-  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllGather), ElementsAre("oneRing"));
-}
-
-TEST_F(FabricTest, TheHashKnowsFilesAndChoices) {
+TEST_F(FabricTest, TheHashKnowsTheFiles) {
   ASSERT_OK_AND_ASSIGN(const Fabric fabric, Read(kNetwork, kSystem));
   ASSERT_OK_AND_ASSIGN(const Fabric same, Read(kNetwork, kSystem));
   EXPECT_EQ(fabric.content_hash, same.content_hash);
@@ -87,10 +69,6 @@ TEST_F(FabricTest, TheHashKnowsFilesAndChoices) {
   EXPECT_NE(fabric.content_hash, bare.content_hash);
   ASSERT_OK_AND_ASSIGN(const Fabric other, Read(std::string(kNetwork) + "#", kSystem));
   EXPECT_NE(fabric.content_hash, other.content_hash);
-  ASSERT_OK_AND_ASSIGN(
-      const Fabric chosen,
-      Read(kNetwork, kSystem, {{CollectiveKind::kAllReduce, Choice("direct", true)}}));
-  EXPECT_NE(fabric.content_hash, chosen.content_hash);
 }
 
 TEST_F(FabricTest, ErrorsNameFileAndKey) {
@@ -105,11 +83,6 @@ TEST_F(FabricTest, ErrorsNameFileAndKey) {
                        AllOf(HasSubstr("system.json"), HasSubstr("replay-only"))));
   EXPECT_THAT(ReadFabric(FileSystem::Posix(), {directory_.PathOf("missing.yml"), ""}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing.yml")));
-  CollectiveChoice long_list;
-  long_list.algorithms.resize(4);
-  EXPECT_THAT(Read(kNetwork, "", {{CollectiveKind::kAllReduce, long_list}}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "all-reduce names 4 algorithms, but the network has 3 dimensions"));
 }
 
 Fabric Numbered(uint64_t number) {

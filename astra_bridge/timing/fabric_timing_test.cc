@@ -52,8 +52,7 @@ class CountingTiming : public FabricTiming {
 class FabricTimingTest : public ::testing::Test {
  protected:
   std::shared_ptr<TimingCache> Cache() {
-    return std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path(),
-                                         CacheMode::kReadWrite);
+    return std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path());
   }
 
   const TemporaryDirectory directory_;

@@ -29,12 +29,6 @@ void SummariseBatch(BatchEstimate* batch) {
   batch->inflation = longest > 0 ? batch->makespan_seconds / longest : 1;
 }
 
-double InflationOverSum(const BatchEstimate& batch) {
-  double sum = 0;
-  for (const EdgeEstimate& isolated : batch.isolated) sum += isolated.seconds;
-  return sum > 0 ? batch.makespan_seconds / sum : 1;
-}
-
 bool MayFallBack(const absl::Status& failure) {
   return absl::IsAborted(failure) || absl::IsDeadlineExceeded(failure) ||
          absl::IsUnimplemented(failure);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What communication costs in seconds, whoever computes it:
 //
-//   AnalyticalTiming   latency and bandwidth, by formulas            (analytical_timing.h)
 //   EmbeddedTiming     the simulator in process                      (embedded_timing.h)
 //   AstraSimTiming     a user's AstraSim as a process beside ours    (sidecar/astra_sim_timing.h)
 //
@@ -77,10 +76,6 @@ struct BatchEstimate {
 
 // Sets the makespan and the inflation of a batch whose `seconds` and `isolated` are there.
 void SummariseBatch(BatchEstimate* batch);
-
-// Returns the makespan over the sum of the isolated times: 1 when edges gain nothing from running
-// at once, or when nothing takes time.
-double InflationOverSum(const BatchEstimate& batch);
 
 // All timings are safe to use from several threads at once.
 class NetworkTiming {

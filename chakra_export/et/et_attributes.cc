@@ -1,7 +1,6 @@
 #include "chakra_export/et/et_attributes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -67,15 +66,6 @@ absl::StatusOr<int64_t> FromUnsigned(const AttributeProto& attribute, uint64_t v
   return static_cast<int64_t>(value);
 }
 
-absl::StatusOr<int64_t> FromDouble(const AttributeProto& attribute, double value) {
-  // Doubles beyond this have steps of more than 1.
-  constexpr double kLargestExact = 9007199254740992.0;
-  if (!(std::abs(value) <= kLargestExact) || std::trunc(value) != value) {
-    return BadValue(attribute, absl::StrCat(value), kAnInteger);
-  }
-  return static_cast<int64_t>(value);
-}
-
 absl::StatusOr<int64_t> FromText(const AttributeProto& attribute, const std::string& text) {
   int64_t value = 0;
   if (!absl::SimpleAtoi(text, &value)) return BadValue(attribute, text, kAnInteger);
@@ -106,10 +96,6 @@ absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
       return attribute.sfixed64_val();
     case AttributeProto::kBoolVal:
       return attribute.bool_val() ? 1 : 0;
-    case AttributeProto::kDoubleVal:
-      return FromDouble(attribute, attribute.double_val());
-    case AttributeProto::kFloatVal:
-      return FromDouble(attribute, attribute.float_val());
     case AttributeProto::kStringVal:
       return FromText(attribute, attribute.string_val());
     default:
@@ -144,28 +130,10 @@ absl::StatusOr<std::string> StringValue(const AttributeProto& attribute) {
   }
 }
 
-template <typename List>
-std::vector<bool> ToBools(const List& list) {
-  std::vector<bool> bools;
-  for (const auto value : list.values()) bools.push_back(value != 0);
-  return bools;
-}
-
 absl::StatusOr<std::vector<bool>> BoolListValue(const AttributeProto& attribute) {
-  switch (attribute.value_case()) {
-    case AttributeProto::kBoolList:
-      return ToBools(attribute.bool_list());
-    case AttributeProto::kInt32List:
-      return ToBools(attribute.int32_list());
-    case AttributeProto::kInt64List:
-      return ToBools(attribute.int64_list());
-    case AttributeProto::kUint32List:
-      return ToBools(attribute.uint32_list());
-    case AttributeProto::kUint64List:
-      return ToBools(attribute.uint64_list());
-    default:
-      return Unexpected(attribute, "a list of bools");
-  }
+  if (!attribute.has_bool_list()) return Unexpected(attribute, "a list of bools");
+  const auto& values = attribute.bool_list().values();
+  return std::vector<bool>(values.begin(), values.end());
 }
 
 template <typename Value>

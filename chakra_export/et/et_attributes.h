@@ -93,9 +93,8 @@ const ChakraProtoMsg::AttributeProto* FindAttribute(const EtAttributes& attribut
 
 // Each returns the value, nullopt when there is no attribute of that name, and InvalidArgument
 // ("attribute comm_size is a double_list; expected an integer") when its kind or value cannot be
-// meant. An integer may be of any integer kind, a bool, a whole double or float, or decimal text; a
-// bool may be any integer, or the text "true" or "false" in any case; a text may be a number; a
-// list of bools may be of integers.
+// meant. An integer may be of any integer kind, a bool, or decimal text; a bool may be any
+// integer, or the text "true" or "false" in any case; a text may be a number.
 absl::StatusOr<std::optional<int64_t>> GetIntAttribute(const EtAttributes& attributes,
                                                        absl::string_view name);
 absl::StatusOr<std::optional<bool>> GetBoolAttribute(const EtAttributes& attributes,

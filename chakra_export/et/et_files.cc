@@ -9,7 +9,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 
@@ -18,9 +17,6 @@ namespace {
 
 // Ranks are int32 wherever a node names a peer.
 constexpr int64_t kMaxRank = std::numeric_limits<int32_t>::max();
-
-// Messages name this many ranges of ranks.
-constexpr size_t kMaxNamedRanges = 8;
 
 // Removes ".<rank>.et" or ".<rank>.et.gz" from the end of the name and returns the rank.
 std::optional<int64_t> ConsumeRank(absl::string_view* name) {
@@ -97,30 +93,10 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
 
 absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix) {
   if (files.missing_ranks.empty()) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const NumberRange& range : files.missing_ranks) {
-    if (names.size() == kMaxNamedRanges) {
-      names.push_back("...");
-      break;
-    }
-    names.push_back(range.first == range.last ? absl::StrCat(range.first)
-                                              : absl::StrCat(range.first, " to ", range.last));
-  }
-  const std::string example = EtPath(prefix, files.missing_ranks[0].first);
-  return absl::NotFoundError(absl::StrCat(prefix, ": no file for rank ", absl::StrJoin(names, ", "),
-                                          "; expected ", example, " or ", example, ".gz"));
-}
-
-absl::string_view EtFlavorName(EtFlavor flavor) {
-  return flavor == EtFlavor::kFull ? "full" : "simulation";
-}
-
-absl::StatusOr<EtFlavor> ParseEtFlavor(absl::string_view name) {
-  for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
-    if (name == EtFlavorName(flavor)) return flavor;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--flavor=", name, " is unknown; expected simulation or full"));
+  const int64_t rank = files.missing_ranks[0].first;
+  const std::string example = EtPath(prefix, rank);
+  return absl::NotFoundError(absl::StrCat(prefix, ": no file for rank ", rank, "; expected ",
+                                          example, " or ", example, ".gz"));
 }
 
 }  // namespace meridian

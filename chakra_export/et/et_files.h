@@ -40,8 +40,8 @@ absl::StatusOr<std::vector<EtFile>> ListEtFiles(FileSystem& file_system, const s
 // InvalidArgument naming both when two are of one rank.
 absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& prefix_or_file);
 
-// OK when every rank up to the highest has a file, else NotFound that names the missing ranks, e.g.
-// "w: no file for ranks 3, 5 to 7; expected w.3.et or w.3.et.gz".
+// OK when every rank up to the highest has a file, else NotFound that names the first without:
+// "w: no file for rank 3; expected w.3.et or w.3.et.gz".
 absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix);
 
 enum class EtFlavor : uint8_t {
@@ -50,12 +50,6 @@ enum class EtFlavor : uint8_t {
   // All that is known: hosts' calls as nodes, groups as a METADATA node.
   kFull,
 };
-
-// Returns "simulation" or "full".
-absl::string_view EtFlavorName(EtFlavor flavor);
-
-// Returns the flavour of that name; errors say --flavor.
-absl::StatusOr<EtFlavor> ParseEtFlavor(absl::string_view name);
 
 }  // namespace meridian
 

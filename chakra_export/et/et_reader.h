@@ -83,8 +83,7 @@ class EtReader {
 
   const std::string& path() const { return path_; }
 
-  // How many bytes the file takes on disk, and whether it is gzip there.
-  uint64_t file_size() const { return file_.has_value() ? file_->file_size() : bytes_.size(); }
+  // Whether the file is gzip on disk.
   bool was_compressed() const { return file_.has_value() && file_->was_compressed(); }
 
   // Returns an error about the node that Next returned last.

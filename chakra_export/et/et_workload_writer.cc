@@ -18,17 +18,6 @@
 namespace meridian {
 namespace {
 
-// The field `id` with value 0, as bytes.
-constexpr absl::string_view kNodeOfDefaults("\x08\x00", 2);
-
-void AppendRecord(const google::protobuf::MessageLite& message, std::string* out) {
-  StringOutput(out).Varint(message.ByteSizeLong());
-  google::protobuf::io::StringOutputStream stream(out);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  MERIDIAN_CHECK(message.SerializeToCodedStream(&coded));
-}
-
 absl::Status CheckSize(const google::protobuf::MessageLite& message) {
   const uint64_t size = message.ByteSizeLong();
   if (size <= kMaxEtRecordBytes) return absl::OkStatus();
@@ -43,17 +32,12 @@ std::string FileName(const std::string& path) {
 
 }  // namespace
 
-void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out) {
-  AppendRecord(metadata, out);
-}
-
-void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out) {
-  if (node.ByteSizeLong() > 0) {
-    AppendRecord(node, out);
-  } else {
-    StringOutput(out).Varint(kNodeOfDefaults.size());
-    out->append(kNodeOfDefaults.data(), kNodeOfDefaults.size());
-  }
+void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* out) {
+  StringOutput(out).Varint(message.ByteSizeLong());
+  google::protobuf::io::StringOutputStream stream(out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  MERIDIAN_CHECK(message.SerializeToCodedStream(&coded));
 }
 
 absl::Status EtWorkloadWriter::BeginTrace(int64_t rank,

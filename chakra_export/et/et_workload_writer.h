@@ -28,6 +28,10 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 
+namespace google::protobuf {
+class MessageLite;
+}
+
 namespace ChakraProtoMsg {
 class GlobalMetadata;
 class Node;
@@ -38,10 +42,8 @@ namespace meridian {
 // `version` of the metadata in files made here.
 inline constexpr char kEtSchemaVersion[] = "1.0.0";
 
-// Appends the message's length and bytes to *out: one record. An empty record would be the end of
-// the file to Python's reader, so a node of defaults is written with an explicit id 0.
-void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out);
-void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out);
+// Appends the length and bytes of metadata or a node to *out: one record.
+void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* out);
 
 struct WrittenWorkload {
   // The traces, in the order in which they were begun.

@@ -169,12 +169,6 @@ TEST(EtWorkloadWriterTest, WritesTheBytesOfTheFormat) {
                                                   17));
 }
 
-TEST(EtWorkloadWriterTest, ANodeOfDefaultsIsNotAnEmptyRecord) {
-  std::string bytes;
-  AppendEtRecord(Node(), &bytes);
-  EXPECT_EQ(bytes, std::string("\x02\x08\x00", 3));
-}
-
 TEST(EtWorkloadWriterTest, AFailureKeepsTheOldFile) {
   const TemporaryDirectory directory;
   directory.Write("w.0.et", "old");

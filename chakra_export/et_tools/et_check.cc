@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -197,12 +196,10 @@ class NodeChecker {
     const std::optional<int64_t> bytes = *tensor_size, operations = *num_ops;
     if (!bytes.has_value() || !operations.has_value()) return;
     const bool waits = node_.data_deps_size() > 0 || node_.ctrl_deps_size() > 0;
-    if (*bytes == 0) {
+    if (*bytes == 0 || *operations == 0) {
       Report("roofline",
-             "tensor_size is 0: with roofline-enabled ASTRA-sim skips it and never runs what waits "
-             "for it, unless something else ends on the rank; write 1");
-    } else if (*operations == 0) {
-      Report("roofline", "num_ops is 0: with roofline-enabled ASTRA-sim divides by it; write 1");
+             "tensor_size or num_ops is 0: with roofline-enabled ASTRA-sim skips the node and what "
+             "waits for it, or divides by 0; write 1");
     } else if (!waits && *bytes < kMinEarlyTensorBytes) {
       Report("roofline",
              absl::StrCat("moves ", *bytes,
@@ -318,14 +315,6 @@ class NodeChecker {
   EtProblems* problems_;
 };
 
-void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* rank) {
-  rank->set_rank(file.rank);
-  rank->set_path(file.path);
-  rank->set_file_bytes(static_cast<int64_t>(reader.file_size()));
-  rank->set_compressed(reader.was_compressed());
-  rank->set_version(reader.metadata().version());
-}
-
 // Checks one file in two passes: ids first, so that the second can look them up.
 class FileChecker {
  public:
@@ -408,20 +397,11 @@ class GraphChecker {
       : graph_(graph), problems_(problems) {}
 
   void Run() {
-    CheckLastAndFirstMessages();
+    CheckFirstMessages();
     const std::vector<NodeIndex> cycle = FindCycle(graph_);
     const CommunicationMatch match(graph_);
     for (const MatchProblem& problem : match.problems()) {
-      if (problem.kind == MatchProblem::Kind::kDisagreement &&
-          HaveSameMessages(match.members(match.instance_of(problem.node)))) {
-        Report("mixed_collective", problem.node,
-               absl::StrCat(problem.text,
-                            "; ASTRA-sim takes one for the other with direct implementations, "
-                            "and but for an all-to-all of more than two ranks with rings, since "
-                            "the messages are the same"));
-      } else {
-        Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
-      }
+      Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
     }
     if (!cycle.empty()) {
       Report("cycle", cycle[0], DescribeCycle(graph_, cycle));
@@ -431,93 +411,24 @@ class GraphChecker {
   }
 
  private:
-  // Returns whether the members of a collective send the same messages, whatever they mean by them:
-  // a reduce-scatter passes on the share of one rank as an all-gather does, and so does an all-to-all
-  // that sends them to all ranks at once.
-  bool HaveSameMessages(absl::Span<const NodeIndex> members) const {
-    const std::optional<int64_t> first = MessageBytes(members[0]);
-    return first.has_value() &&
-           absl::c_all_of(members, [&](NodeIndex member) { return MessageBytes(member) == first; });
-  }
-
-  std::optional<int64_t> MessageBytes(NodeIndex node) const {
-    if (graph_.type(node) != ChakraProtoMsg::COMM_COLL_NODE) return std::nullopt;
-    const Communication& communication = *graph_.communication(node);
-    if (communication.type == ChakraProtoMsg::ALL_GATHER) return communication.bytes;
-    const auto ranks = static_cast<int64_t>(graph_.groups()[communication.group].ranks.size());
-    const bool passes_shares = communication.type == ChakraProtoMsg::REDUCE_SCATTER ||
-                               communication.type == ChakraProtoMsg::ALL_TO_ALL;
-    if (!passes_shares || communication.bytes % ranks != 0) return std::nullopt;
-    return communication.bytes / ranks;
-  }
-
-  // ASTRA-sim's statistics throw on these.
-  bool BreaksStatistics(NodeIndex node) const {
-    const ChakraProtoMsg::NodeType type = graph_.type(node);
-    return type == ChakraProtoMsg::INVALID_NODE || type == ChakraProtoMsg::MEM_LOAD_NODE ||
-           type == ChakraProtoMsg::MEM_STORE_NODE ||
-           (type == ChakraProtoMsg::COMP_NODE &&
-            graph_.resource(node).kind == ResourceKind::kHostThread);
-  }
-
-  void CheckLastAndFirstMessages() {
-    const SuccessorIndex successors(graph_);
-    std::map<int64_t, NodeIndex> last_messages;
-    std::set<int64_t> broken_ranks;
+  void CheckFirstMessages() {
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      if (BreaksStatistics(node)) broken_ranks.insert(graph_.rank(node));
-      if (!IsMessage(graph_.type(node))) continue;
-      if (successors.Of(node).empty()) last_messages.emplace(graph_.rank(node), node);
       const bool early = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE &&
                          graph_.dependencies(node).empty() &&
                          graph_.communication(node)->bytes < kMinEarlyMessageBytes;
-      if (early) {
-        Report("early_message", node,
-               absl::StrCat(graph_.Describe(node), " sends ", graph_.communication(node)->bytes,
-                            " bytes at time 0, which aborts ASTRA-sim on fast links; let it wait "
-                            "for a COMP_NODE"));
-      }
-    }
-    for (const auto& [rank, node] : last_messages) {
-      if (broken_ranks.count(rank) == 0) continue;
-      Report("host_node_with_messages", node,
-             absl::StrCat(graph_.Describe(node),
-                          " may be the last event of a rank with host, "
-                          "memory or invalid nodes, which aborts ASTRA-sim"));
+      if (!early) continue;
+      Report("early_message", node,
+             absl::StrCat(graph_.Describe(node), " sends ", graph_.communication(node)->bytes,
+                          " bytes at time 0, which aborts ASTRA-sim on fast links; let it wait for "
+                          "a COMP_NODE"));
     }
   }
 
   void CheckSimulation(const CommunicationMatch& match) {
-    const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph_, match);
-    if (absl::IsFailedPrecondition(replay.status())) {
-      Report("deadlock", kNoNodeIndex, replay.status().message());
-    } else if (!replay.ok()) {
-      Report("bad_value", kNoNodeIndex, replay.status().message());
-    } else {
-      CheckIssueOrder(*replay);
-    }
-  }
-
-  // ASTRA-sim joins the collectives of a group in the order in which each rank issues them, we in
-  // the order of ids.
-  void CheckIssueOrder(const GraphReplay& replay) {
-    std::map<std::pair<int64_t, GroupIndex>, std::vector<NodeIndex>> sequences;
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      if (graph_.type(node) != ChakraProtoMsg::COMM_COLL_NODE) continue;
-      sequences[{graph_.rank(node), graph_.communication(node)->group}].push_back(node);
-    }
-    for (auto& [key, nodes] : sequences) {
-      std::sort(nodes.begin(), nodes.end(),
-                [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
-      for (size_t i = 1; i < nodes.size(); ++i) {
-        if (replay.starts_ns[nodes[i - 1]] <= replay.starts_ns[nodes[i]]) continue;
-        Report("issue_order", nodes[i],
-               absl::StrCat(graph_.Describe(nodes[i]), " is issued before ",
-                            graph_.Describe(nodes[i - 1]),
-                            " of the same group; ASTRA-sim would "
-                            "join it with another rank's first"));
-      }
-    }
+    const absl::Status status = ReplayAsSimulator(graph_, match).status();
+    if (status.ok()) return;
+    Report(absl::IsFailedPrecondition(status) ? "deadlock" : "bad_value", kNoNodeIndex,
+           status.message());
   }
 
   void Report(absl::string_view rule, NodeIndex node, absl::string_view message) {
@@ -560,7 +471,9 @@ absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
   }
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
-    DescribeFile(file, reader, problems->report().add_ranks());
+    ChakraRankReport* rank = problems->report().add_ranks();
+    rank->set_rank(file.rank);
+    rank->set_path(file.path);
     RETURN_IF_ERROR(FileChecker(file, files, options, problems).Run(&reader));
   }
   return absl::OkStatus();

@@ -43,16 +43,13 @@ inline constexpr EtRule kEtRules[] = {
     // What ranks do together.
     {"unmatched", "error"},
     {"disagreement", "error"},
-    {"mixed_collective", "warning"},
     {"not_a_member", "error"},
     {"deadlock", "error"},
-    {"issue_order", "warning"},
     // What ASTRA-sim aborts or hangs on.
     {"gzip", "error"},
     {"node_type", "error"},
     {"memory_node", "error"},
     {"host_node", "warning"},
-    {"host_node_with_messages", "error"},
     {"host_communication", "error"},
     {"missing_attribute", "error"},
     {"attribute_kind", "error"},

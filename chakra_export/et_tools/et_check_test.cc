@@ -149,24 +149,6 @@ TEST(EtCheckTest, CommunicationThatDoesNotMatch) {
       ElementsAre(Breaks("disagreement", "ALL_REDUCE of 9 bytes")));
 }
 
-TEST(EtCheckTest, AReduceScatterMayMeetAnAllGatherOfTheSameMessages) {
-  const auto reduce_scatter_meets = [](int64_t bytes) {
-    return CheckGraphOf({{CollectiveNode(1, ChakraProtoMsg::REDUCE_SCATTER, 128)},
-                         {CollectiveNode(1, ChakraProtoMsg::ALL_GATHER, bytes)}});
-  };
-  EXPECT_THAT(reduce_scatter_meets(64),
-              ElementsAre(Breaks("mixed_collective", "the messages are the same")));
-  EXPECT_THAT(reduce_scatter_meets(128),
-              ElementsAre(Breaks("disagreement", "ALL_GATHER of 128 bytes")));
-}
-
-TEST(EtCheckTest, AnAllToAllMayMeetAReduceScatterOfAsManyBytes) {
-  EXPECT_THAT(CheckGraphOf({{CollectiveNode(1, ChakraProtoMsg::REDUCE_SCATTER, 96)},
-                            {CollectiveNode(1, ChakraProtoMsg::ALL_TO_ALL, 96)},
-                            {CollectiveNode(1, ChakraProtoMsg::REDUCE_SCATTER, 96)}}),
-              ElementsAre(Breaks("mixed_collective", "with direct implementations")));
-}
-
 TEST(EtCheckTest, DeadlocksOfOneCommunicationAtATime) {
   // Rank 0 runs group 1 first, rank 1 group 2.
   EXPECT_THAT(
@@ -176,22 +158,8 @@ TEST(EtCheckTest, DeadlocksOfOneCommunicationAtATime) {
       ElementsAre(Breaks("deadlock", "deadlock at 0 ns: rank 0 node 1")));
 }
 
-TEST(EtCheckTest, CollectivesOfAGroupThatAreIssuedInAnotherOrder) {
-  // Node 3 is ready before node 2 on both ranks.
-  const std::vector<Node> rank = {CompNode(1, 10), CollectiveNode(2, kAllReduce, 8, {1}),
-                                  CollectiveNode(3, kAllReduce, 8)};
-  EXPECT_THAT(CheckGraphOf({rank, rank}),
-              ElementsAre(Breaks("issue_order",
-                                 "rank 0 node 3 (n3) is issued before rank 0 "
-                                 "node 2 (n2)"),
-                          Breaks("issue_order", "rank 1 node 3")));
-}
-
-TEST(EtCheckTest, MessagesAtBothEnds) {
-  Node host = CompNode(1, 1);
-  host.mutable_attr(0)->set_bool_val(true);
-  EXPECT_THAT(CheckGraphOf({{host, SendNode(2, 0, 1, 4096, 0, {1})}, {RecvNode(1, 0, 1, 4096)}}),
-              ElementsAre(Breaks("host_node_with_messages", "rank 0 node 2")));
+TEST(EtCheckTest, SmallMessagesAtTheBegin) {
+  EXPECT_THAT(CheckGraphOf({{SendNode(2, 0, 1, 1024)}, {RecvNode(1, 0, 1, 1024)}}), IsEmpty());
   EXPECT_THAT(CheckGraphOf({{SendNode(2, 0, 1, 1023)}, {RecvNode(1, 0, 1, 1023)}}),
               ElementsAre(Breaks("early_message", "sends 1023 bytes at time 0")));
 }
@@ -292,7 +260,7 @@ TEST(NodeCheckTest, AttributeKinds) {
   EXPECT_THAT(RulesBrokenBy(With(node, "is_cpu_op", [](auto* a) { a->set_int32_val(0); })),
               ElementsAre("attribute_width"));
   EXPECT_THAT(RulesBrokenBy(With(node, "comm_size", [](auto* a) { a->set_double_val(64); })),
-              ElementsAre("attribute_kind"));
+              ElementsAre("attribute_kind", "bad_value"));
   EXPECT_THAT(RulesBrokenBy(With(node, "comm_size", [](auto* a) { a->set_string_val("64"); })),
               ElementsAre("attribute_kind"));
   EXPECT_THAT(RulesBrokenBy(With(node, "pg_name", [](auto* a) { a->set_int64_val(1); })),

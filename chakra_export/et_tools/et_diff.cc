@@ -1,20 +1,18 @@
 #include "chakra_export/et_tools/et_diff.h"
 
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <set>
-#include <utility>
+#include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/node_id_index.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
-#include "chakra_export/et_tools/et_json.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -23,12 +21,11 @@ namespace meridian {
 namespace {
 
 using ::ChakraProtoMsg::AttributeProto;
-using ::ChakraProtoMsg::IOInfo;
 using ::ChakraProtoMsg::Node;
 
 constexpr int kMaxDifferences = 100;
-constexpr size_t kMaxTextLength = 60;
-constexpr size_t kMaxIds = 8;
+constexpr size_t kMaxChanges = 16;
+constexpr size_t kMaxTextLength = 120;
 
 // Where each node of a file is.
 struct NodeOffsets {
@@ -47,145 +44,77 @@ absl::StatusOr<NodeOffsets> IndexNodes(EtReader* reader) {
   return index;
 }
 
-// Collects what changed between two nodes, in words.
-class Changes {
- public:
-  void Number(absl::string_view name, uint64_t first, uint64_t second) {
-    if (first != second) list_.push_back(absl::StrCat(name, " ", first, " -> ", second));
-  }
-
-  void Text(absl::string_view name, absl::string_view first, absl::string_view second) {
-    if (first == second) return;
-    list_.push_back(absl::StrCat(name, " '", FirstCharacters(first, kMaxTextLength), "' -> '",
-                                 FirstCharacters(second, kMaxTextLength), "'"));
-  }
-
-  template <typename Ids>
-  void IdSets(absl::string_view name, const Ids& first, const Ids& second) {
-    const std::multiset<uint64_t> a(first.begin(), first.end());
-    const std::multiset<uint64_t> b(second.begin(), second.end());
-    if (a == b) return;
-    std::vector<std::string> moves;
-    const auto add_missing = [&](const auto& from, const auto& in, absl::string_view sign) {
-      std::vector<uint64_t> missing;
-      absl::c_set_difference(from, in, std::back_inserter(missing));
-      for (const uint64_t id : missing) moves.push_back(absl::StrCat(sign, id));
-    };
-    add_missing(a, b, "-");
-    add_missing(b, a, "+");
-    if (moves.size() > kMaxIds) {
-      const size_t more = moves.size() - kMaxIds;
-      moves.resize(kMaxIds);
-      moves.push_back(absl::StrCat("and ", more, " more"));
-    }
-    list_.push_back(absl::StrCat(name, " ", absl::StrJoin(moves, " ")));
-  }
-
-  void Io(absl::string_view name, const IOInfo& first, const IOInfo& second) {
-    Text(absl::StrCat(name, ".values"), first.values(), second.values());
-    Text(absl::StrCat(name, ".shapes"), first.shapes(), second.shapes());
-    Text(absl::StrCat(name, ".types"), first.types(), second.types());
-  }
-
-  void Attributes(const Node& first, const Node& second) {
-    // Values in the first and in the second node, by name.
-    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> values;
-    for (const AttributeProto& attribute : first.attr()) {
-      values[attribute.name()].first.push_back(AttributeValueJson(attribute));
-    }
-    for (const AttributeProto& attribute : second.attr()) {
-      values[attribute.name()].second.push_back(AttributeValueJson(attribute));
-    }
-    for (const auto& [name, both] : values) {
-      Text(absl::StrCat("attribute ", name), absl::StrJoin(both.first, "; "),
-           absl::StrJoin(both.second, "; "));
-    }
-  }
-
-  std::vector<std::string> Take() && { return std::move(list_); }
-
- private:
-  std::vector<std::string> list_;
-};
-
 // Returns what changed from one node to the other; empty when nothing did.
 std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
-  Changes changes;
-  changes.Number("id", first.id(), second.id());
-  changes.Text("name", first.name(), second.name());
-  changes.Text("type", ChakraProtoMsg::NodeType_Name(first.type()),
-               ChakraProtoMsg::NodeType_Name(second.type()));
-  changes.IdSets("ctrl_deps", first.ctrl_deps(), second.ctrl_deps());
-  changes.IdSets("data_deps", first.data_deps(), second.data_deps());
-  changes.Number("start_time_micros", first.start_time_micros(), second.start_time_micros());
-  changes.Number("duration_micros", first.duration_micros(), second.duration_micros());
-  changes.Io("inputs", first.inputs(), second.inputs());
-  changes.Io("outputs", first.outputs(), second.outputs());
-  changes.Attributes(first, second);
-  return std::move(changes).Take();
+  const auto* node = Node::descriptor();
+  std::string text;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.TreatAsSet(node->FindFieldByNumber(Node::kCtrlDepsFieldNumber));
+  differencer.TreatAsSet(node->FindFieldByNumber(Node::kDataDepsFieldNumber));
+  differencer.TreatAsMap(
+      node->FindFieldByNumber(Node::kAttrFieldNumber),
+      AttributeProto::descriptor()->FindFieldByNumber(AttributeProto::kNameFieldNumber));
+  differencer.ReportDifferencesToString(&text);
+  if (differencer.Compare(first, second)) return {};
+  std::vector<std::string> changes = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  if (changes.size() > kMaxChanges) changes.resize(kMaxChanges);
+  for (std::string& change : changes) change = FirstCharacters(change, kMaxTextLength);
+  return changes;
 }
 
 // Compares the traces of one rank.
 class FileDiffer {
  public:
-  FileDiffer(int64_t rank, EtReader* first, EtReader* second, ChakraDiffReport* report)
-      : rank_(rank), first_(first), second_(second), report_(report) {}
+  FileDiffer(int64_t rank, ChakraDiffReport* report) : rank_(rank), report_(report) {}
 
-  absl::Status Run() {
-    if (first_->metadata().SerializeAsString() != second_->metadata().SerializeAsString()) {
-      report_->add_changed_metadata(rank_);
+  absl::Status Run(EtReader* first, EtReader* second) {
+    if (first->metadata().SerializeAsString() != second->metadata().SerializeAsString()) {
+      Add(nullptr, {"the metadata differ"});
     }
-    ASSIGN_OR_RETURN(NodeOffsets first, IndexNodes(first_));
-    ASSIGN_OR_RETURN(NodeOffsets second, IndexNodes(second_));
-    first_->Rewind();
-    RETURN_IF_ERROR(first_->ForEachNode([&](const Node& node) {
-      const std::optional<size_t> position = second.ids.Find(node.id());
-      if (position.has_value()) return Compare(node, second.offsets[*position]);
-      report_->set_nodes_only_in_first(report_->nodes_only_in_first() + 1);
-      Add(node, {"only in the first"});
+    ASSIGN_OR_RETURN(const NodeOffsets in_first, IndexNodes(first));
+    ASSIGN_OR_RETURN(const NodeOffsets in_second, IndexNodes(second));
+    first->Rewind();
+    Node other;
+    RETURN_IF_ERROR(first->ForEachNode([&](const Node& node) -> absl::Status {
+      const std::optional<size_t> position = in_second.ids.Find(node.id());
+      if (!position.has_value()) {
+        Add(&node, {"only in the first"});
+        return absl::OkStatus();
+      }
+      second->SeekTo(in_second.offsets[*position]);
+      RETURN_IF_ERROR(second->Next(&other).status());
+      std::vector<std::string> changes;
+      if (node.SerializeAsString() != other.SerializeAsString()) changes = NodeChanges(node, other);
+      if (changes.empty()) {
+        report_->set_equal_nodes(report_->equal_nodes() + 1);
+      } else {
+        Add(&node, changes);
+      }
       return absl::OkStatus();
     }));
-    second_->Rewind();
-    return second_->ForEachNode([&](const Node& node) {
-      if (first.ids.Find(node.id()).has_value()) return absl::OkStatus();
-      report_->set_nodes_only_in_second(report_->nodes_only_in_second() + 1);
-      Add(node, {"only in the second"});
+    second->Rewind();
+    return second->ForEachNode([&](const Node& node) {
+      if (!in_first.ids.Find(node.id()).has_value()) Add(&node, {"only in the second"});
       return absl::OkStatus();
     });
   }
 
- private:
-  // Compares the node with that at an offset of the second file.
-  absl::Status Compare(const Node& node, uint64_t offset) {
-    second_->SeekTo(offset);
-    RETURN_IF_ERROR(second_->Next(&other_).status());
-    std::vector<std::string> changes;
-    if (node.SerializeAsString() != other_.SerializeAsString()) {
-      changes = NodeChanges(node, other_);
-    }
-    if (changes.empty()) {
-      report_->set_equal_nodes(report_->equal_nodes() + 1);
-    } else {
-      report_->set_changed_nodes(report_->changed_nodes() + 1);
-      Add(node, std::move(changes));
-    }
-    return absl::OkStatus();
-  }
-
-  void Add(const Node& node, std::vector<std::string> changes) {
+  // Adds what differs of a node, or of the whole rank when it is null.
+  void Add(const Node* node, const std::vector<std::string>& changes) {
+    report_->set_different(report_->different() + 1);
     if (report_->differences_size() == kMaxDifferences) return;
-    ChakraNodeDifference* difference = report_->add_differences();
+    ChakraDifference* difference = report_->add_differences();
     difference->set_rank(rank_);
-    difference->set_node(node.id());
-    difference->set_name(node.name());
-    for (std::string& change : changes) difference->add_changes(std::move(change));
+    if (node != nullptr) {
+      difference->set_node(node->id());
+      difference->set_name(node->name());
+    }
+    difference->mutable_changes()->Add(changes.begin(), changes.end());
   }
 
+ private:
   const int64_t rank_;
-  EtReader* first_;
-  EtReader* second_;
   ChakraDiffReport* report_;
-  Node other_;
 };
 
 }  // namespace
@@ -201,43 +130,37 @@ absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFi
     // Two single files are meant to be compared, whatever their ranks.
     const bool only_pair = !first.is_prefix && !second.is_prefix;
     const auto other = only_pair ? others.begin() : others.find(file.rank);
+    FileDiffer differ(file.rank, &report);
     if (other == others.end()) {
-      report.add_ranks_only_in_first(file.rank);
+      differ.Add(nullptr, {"only in the first"});
       continue;
     }
     ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, options));
     ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, options));
-    RETURN_IF_ERROR(FileDiffer(file.rank, &a, &b, &report).Run());
+    RETURN_IF_ERROR(differ.Run(&a, &b));
     others.erase(other);
   }
-  for (const auto& [rank, path] : others) report.add_ranks_only_in_second(rank);
+  for (const auto& [rank, path] : others) {
+    FileDiffer(rank, &report).Add(nullptr, {"only in the second"});
+  }
   return report;
 }
 
-bool AreEqual(const ChakraDiffReport& report) {
-  return report.changed_nodes() == 0 && report.nodes_only_in_first() == 0 &&
-         report.nodes_only_in_second() == 0 && report.ranks_only_in_first().empty() &&
-         report.ranks_only_in_second().empty() && report.changed_metadata().empty();
-}
-
 std::string FormatDiff(const ChakraDiffReport& report) {
-  if (AreEqual(report)) return absl::StrCat("no difference in ", report.equal_nodes(), " nodes\n");
-  std::string text;
-  for (const ChakraNodeDifference& difference : report.differences()) {
-    absl::StrAppend(&text, "rank ", difference.rank(), " node ", difference.node(), " (",
-                    Printable(FirstCharacters(difference.name(), kMaxTextLength)),
-                    "): ", Printable(absl::StrJoin(difference.changes(), ", ")), "\n");
+  if (report.different() == 0) {
+    return absl::StrCat("no difference in ", report.equal_nodes(), " nodes\n");
   }
-  const auto add_ranks = [&](const auto& ranks, absl::string_view what) {
-    for (const int64_t rank : ranks) absl::StrAppend(&text, "rank ", rank, ": ", what, "\n");
-  };
-  add_ranks(report.changed_metadata(), "the metadata differ");
-  add_ranks(report.ranks_only_in_first(), "only in the first");
-  add_ranks(report.ranks_only_in_second(), "only in the second");
+  std::string text;
+  for (const ChakraDifference& difference : report.differences()) {
+    absl::StrAppend(&text, "rank ", difference.rank());
+    if (difference.has_node()) {
+      absl::StrAppend(&text, " node ", difference.node(), " (",
+                      Printable(FirstCharacters(difference.name(), kMaxTextLength)), ")");
+    }
+    absl::StrAppend(&text, ": ", Printable(absl::StrJoin(difference.changes(), ", ")), "\n");
+  }
   absl::StrAppend(&text, WithThousands(report.equal_nodes()), " nodes equal, ",
-                  WithThousands(report.changed_nodes()), " changed, ",
-                  WithThousands(report.nodes_only_in_first()), " only in the first, ",
-                  WithThousands(report.nodes_only_in_second()), " only in the second\n");
+                  WithThousands(report.different()), " differences\n");
   return text;
 }
 

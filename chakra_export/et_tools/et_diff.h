@@ -20,9 +20,6 @@ absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFi
                                              const EtFiles& second,
                                              const EtReaderOptions& options = {});
 
-// True when the report has no difference.
-bool AreEqual(const ChakraDiffReport& report);
-
 // Returns the report as text for people.
 std::string FormatDiff(const ChakraDiffReport& report);
 

@@ -6,19 +6,18 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_workload_writer.h"
-#include "chakra_export/et_tools/chakra_report.pb.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -39,45 +38,13 @@ bool IsGroupNumber(absl::string_view name) {
   return name.empty() || (absl::SimpleAtoi(name, &number) && absl::StrCat(number) == name);
 }
 
-// Replaces texts by others, the same ones by the same ones. Replacements count up in the order of
-// first use and leave out what occurs in the originals, so every text must be announced before the
-// first is replaced.
-class TextDisguise {
- public:
-  // Announces a text that Replace will be given.
-  void Announce(absl::string_view text) { originals_.emplace(text); }
-
-  // Returns the replacement of a text: "op1", "op2", ... An empty text stays empty.
-  std::string Replace(absl::string_view text) {
-    if (text.empty()) return "";
-    std::string& replacement = replacements_[std::string(text)];
-    while (replacement.empty() || originals_.contains(replacement)) {
-      replacement = absl::StrCat("op", ++count_);
-    }
-    return replacement;
-  }
-
- private:
-  absl::flat_hash_set<std::string> originals_;
-  absl::flat_hash_map<std::string, std::string> replacements_;
-  uint64_t count_ = 0;
-};
-
 class Obfuscator {
  public:
-  // Takes down the texts and the start of a node; for all nodes before the first Disguise.
+  // Takes down the start of a node; for all nodes before the first Disguise.
   absl::Status Announce(const Node& node) {
-    disguise_.Announce(node.name());
-    ASSIGN_OR_RETURN(const std::optional<std::string> group,
-                     GetStringAttribute(node.attr(), kPgNameAttribute));
-    if (group.has_value()) disguise_.Announce(*group);
     ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
     if (start_ns != kNoTimeNs && start_ns < first_start_ns_) first_start_ns_ = start_ns;
     return absl::OkStatus();
-  }
-
-  void Announce(const CommGroups& groups) {
-    for (const auto& [name, ranks] : groups) disguise_.Announce(name);
   }
 
   absl::StatusOr<Node> Disguise(const Node& node, int64_t rank) {
@@ -85,7 +52,7 @@ class Obfuscator {
     disguised.set_id(node.id());
     // What gaps are called gives nothing away, and says that they are none of the computation.
     const bool is_gap = node.name() == kHostGapOpKind;
-    disguised.set_name(is_gap ? node.name() : disguise_.Replace(node.name()));
+    disguised.set_name(is_gap ? node.name() : Replace(node.name()));
     disguised.set_type(node.type());
     *disguised.mutable_ctrl_deps() = node.ctrl_deps();
     *disguised.mutable_data_deps() = node.data_deps();
@@ -169,9 +136,17 @@ class Obfuscator {
     return absl::OkStatus();
   }
 
+  // Returns the replacement of a text: "op1", "op2", ... in the order of first use. An empty text
+  // stays empty.
+  std::string Replace(const std::string& text) {
+    if (text.empty()) return "";
+    const size_t next = replacements_.size() + 1;
+    return absl::StrCat("op", replacements_.try_emplace(text, next).first->second);
+  }
+
   std::string GroupName(const std::string& name) {
     const std::string plain = PlainGroupName(name);
-    return IsGroupNumber(plain) ? plain : disguise_.Replace(name);
+    return IsGroupNumber(plain) ? plain : Replace(name);
   }
 
   int64_t ThreadNumber(int64_t rank, int64_t thread) {
@@ -180,7 +155,7 @@ class Obfuscator {
     return numbers.emplace(thread, next).first->second;
   }
 
-  TextDisguise disguise_;
+  absl::flat_hash_map<std::string, size_t> replacements_;
   int64_t first_start_ns_ = kMax64;
   // Replacements of each rank's threads, by the thread's number.
   std::map<int64_t, std::map<int64_t, int64_t>> threads_;
@@ -188,49 +163,38 @@ class Obfuscator {
 
 }  // namespace
 
-absl::StatusOr<ChakraObfuscationReport> ObfuscateEtFiles(FileSystem& file_system,
-                                                         const EtFiles& files,
-                                                         const EtObfuscatorOptions& options,
-                                                         const std::string& output_prefix) {
+absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                      const EtObfuscatorOptions& options,
+                                                      const std::string& output_prefix) {
   Obfuscator obfuscator;
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     RETURN_IF_ERROR(
         reader.ForEachNode([&](const Node& node) { return obfuscator.Announce(node); }));
   }
-  obfuscator.Announce(options.groups);
-  ChakraObfuscationReport report;
+  ChakraWorkloadReport report;
   EtWorkloadWriter writer(file_system, output_prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     RETURN_IF_ERROR(writer.BeginTrace(file.rank, metadata));
+    ChakraWorkloadRank* rank = report.add_ranks();
+    rank->set_rank(file.rank);
+    rank->set_path(EtPath(output_prefix, file.rank));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
+      rank->set_nodes(rank->nodes() + 1);
       report.set_nodes(report.nodes() + 1);
-      report.set_removed_attributes(report.removed_attributes() + node.attr_size() -
-                                    disguised.attr_size());
+      if (IsCommunication(node.type())) rank->set_comm_nodes(rank->comm_nodes() + 1);
       return writer.Add(disguised);
     }));
   }
   writer.AddGroups(obfuscator.Disguise(options.groups));
   ASSIGN_OR_RETURN(const WrittenWorkload written,
                    writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
-  report.set_comm_groups(written.comm_groups);
-  report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
+  DescribeFiles(written, &report);
   return report;
-}
-
-std::string FormatObfuscationReport(const ChakraObfuscationReport& report) {
-  std::string text =
-      absl::StrCat(WithThousands(report.nodes()), " nodes written, ",
-                   WithThousands(report.removed_attributes()), " attributes left out\n");
-  if (!report.comm_groups().empty()) absl::StrAppend(&text, "groups: ", report.comm_groups(), "\n");
-  for (const std::string& path : report.removed()) {
-    absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
-  }
-  return text;
 }
 
 }  // namespace meridian

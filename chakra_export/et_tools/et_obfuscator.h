@@ -14,7 +14,7 @@
 
 namespace meridian {
 
-class ChakraObfuscationReport;
+class ChakraWorkloadReport;
 
 // A second after the epoch: 0 would be no start time.
 inline constexpr int64_t kFirstStartNs = 1000000000;
@@ -36,14 +36,9 @@ struct EtObfuscatorOptions : EtReaderOptions {
 //
 // Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
 // files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is bad.
-// The report lacks the name of the output.
-absl::StatusOr<ChakraObfuscationReport> ObfuscateEtFiles(FileSystem& file_system,
-                                                         const EtFiles& files,
-                                                         const EtObfuscatorOptions& options,
-                                                         const std::string& output_prefix);
-
-// Returns the report as text for people.
-std::string FormatObfuscationReport(const ChakraObfuscationReport& report);
+absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                      const EtObfuscatorOptions& options,
+                                                      const std::string& output_prefix);
 
 }  // namespace meridian
 

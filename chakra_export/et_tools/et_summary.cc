@@ -13,10 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
 #include "chakra_export/et_tools/graph_view.h"
-#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/graph/rank_activity.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -26,8 +24,6 @@
 namespace meridian {
 namespace {
 
-constexpr int kMaxCriticalNames = 10;
-constexpr size_t kNameWidth = 60;
 constexpr int kMaxShownPerRule = 5;
 
 // Reports by rank.
@@ -88,73 +84,22 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
                       [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
 }
 
-// Adds how long something communicates, something computes, and both, and how long there are gaps.
+// Adds how long something communicates, something computes, and both; gaps are neither.
 void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
-  std::map<int64_t, std::vector<ActivityInterval>> work, gaps;
+  std::map<int64_t, std::vector<ActivityInterval>> work;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     const bool communicates = IsCommunication(graph.type(node));
-    const bool is_work = communicates || graph.type(node) == ChakraProtoMsg::COMP_NODE;
-    if (!is_work || graph.resource(node).kind == ResourceKind::kHostThread) continue;
-    if (times.starts_ns[node] == kNoTimeNs) continue;
-    auto& intervals = !communicates && graph.is_host_gap(node) ? gaps : work;
-    intervals[graph.rank(node)].push_back(
-        {times.starts_ns[node], times.ends_ns[node], communicates});
+    const bool computes = graph.type(node) == ChakraProtoMsg::COMP_NODE && !graph.is_host_gap(node);
+    const bool on_host = graph.resource(node).kind == ResourceKind::kHostThread;
+    if (on_host || !(communicates || computes) || times.starts_ns[node] == kNoTimeNs) continue;
+    work[graph.rank(node)].push_back({times.starts_ns[node], times.ends_ns[node], communicates});
   }
   for (const auto& [number, rank] : ranks) {
     const RankActivity activity = SumActivity(std::move(work[number]), 0);
     rank->set_compute_ns(activity.computing_ns);
     rank->set_communication_ns(activity.communicating_ns);
     rank->set_overlap_ns(activity.communicating_ns - activity.exposed_ns);
-    rank->set_host_gap_ns(SumActivity(std::move(gaps[number]), 0).computing_ns);
   }
-}
-
-void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<CriticalStep>& steps,
-                          ChakraRunReport* run) {
-  std::map<absl::string_view, ChakraCriticalName> names;
-  for (const CriticalStep& step : steps) {
-    const int64_t duration_ns = step.end_ns - step.start_ns;
-    if (IsCommunication(graph.type(step.node))) {
-      run->set_critical_communication_ns(run->critical_communication_ns() + duration_ns);
-    } else if (graph.is_host_gap(step.node)) {
-      run->set_critical_host_gap_ns(run->critical_host_gap_ns() + duration_ns);
-    } else {
-      run->set_critical_compute_ns(run->critical_compute_ns() + duration_ns);
-    }
-    ChakraCriticalName& name = names[graph.name(step.node)];
-    name.set_name(std::string(graph.name(step.node)));
-    name.set_nodes(name.nodes() + 1);
-    name.set_duration_ns(name.duration_ns() + duration_ns);
-  }
-  for (auto& [text, name] : names) *run->add_critical_names() = std::move(name);
-  absl::c_stable_sort(*run->mutable_critical_names(), [](const auto& a, const auto& b) {
-    return a.duration_ns() > b.duration_ns();
-  });
-  while (run->critical_names_size() > kMaxCriticalNames) {
-    run->mutable_critical_names()->RemoveLast();
-  }
-}
-
-// Fills in `run` and the ranks' busy times, as far as they are known.
-void DescribeRun(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
-  const CommunicationMatch match(graph);
-  const absl::StatusOr<GraphReplay> simulated =
-      ReplayAsSimulator(graph, match, SendMode::kRendezvousIfPossible);
-  std::optional<NodeTimes> times = MeasuredTimes(graph);
-  if (!times.has_value() && simulated.ok()) {
-    times = NodeTimes{false, simulated->starts_ns, simulated->ends_ns};
-  }
-  if (times.has_value()) MeasureOverlap(graph, *times, ranks);
-  ReplayOptions options;
-  options.resources = ReplayResources::kUnlimited;
-  options.send_mode = SendMode::kRendezvousIfPossible;
-  const absl::StatusOr<GraphReplay> unlimited = ReplayGraph(graph, match, options);
-  if (!unlimited.ok()) return;
-  ChakraRunReport* run = report->mutable_run();
-  run->set_critical_ns(unlimited->makespan_ns);
-  DescribeCriticalPath(graph, ReplayCriticalPath(graph, match, *unlimited), run);
-  if (simulated.ok()) run->set_simulator_ns(simulated->makespan_ns);
-  run->set_times(times.has_value() && times->measured ? "measured" : "replayed");
 }
 
 void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
@@ -162,14 +107,11 @@ void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
   for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
   CountNodes(graph, ranks, report);
   CountCommunication(graph, report);
-  DescribeRun(graph, ranks, report);
+  const std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (times.has_value()) MeasureOverlap(graph, *times, ranks);
 }
 
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }
-
-std::string Share(int64_t part, int64_t whole) {
-  return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100.0 * part / whole);
-}
 
 std::string FormatRanks(const ChakraReport& report) {
   using Align = TextTable::Align;
@@ -180,9 +122,7 @@ std::string FormatRanks(const ChakraReport& report) {
                    {"span ms", Align::kRight},
                    {"compute ms", Align::kRight},
                    {"comm ms", Align::kRight},
-                   {"overlap ms", Align::kRight},
-                   {"of comm", Align::kRight},
-                   {"host gaps ms", Align::kRight}});
+                   {"overlap ms", Align::kRight}});
   for (const ChakraRankReport& rank : report.ranks()) {
     const bool timed = rank.has_first_start_ns();
     const bool busy = rank.has_compute_ns();
@@ -191,28 +131,16 @@ std::string FormatRanks(const ChakraReport& report) {
                   timed ? Millis(rank.last_end_ns() - rank.first_start_ns()) : "-",
                   busy ? Millis(rank.compute_ns()) : "-",
                   busy ? Millis(rank.communication_ns()) : "-",
-                  busy ? Millis(rank.overlap_ns()) : "-",
-                  busy ? Share(rank.overlap_ns(), rank.communication_ns()) : "-",
-                  busy ? Millis(rank.host_gap_ns()) : "-"});
+                  busy ? Millis(rank.overlap_ns()) : "-"});
   }
   return table.ToString();
 }
 
-std::string FormatTypes(const ChakraReport& report) {
-  TextTable table({{"type"}, {"nodes", TextTable::Align::kRight}});
-  for (const auto& [type, count] : std::map<std::string, int64_t>(report.nodes_by_type().begin(),
-                                                                  report.nodes_by_type().end())) {
-    table.AddRow({type, WithThousands(count)});
-  }
-  return table.ToString();
-}
-
-std::string FormatKinds(const ChakraReport& report) {
-  TextTable table({{"edge"}, {"edges", TextTable::Align::kRight}});
-  for (const EdgeKind kind : kEdgeKinds) {
-    const std::string name(EdgeKindName(kind));
-    const auto it = report.edges_by_kind().find(name);
-    if (it != report.edges_by_kind().end()) table.AddRow({name, WithThousands(it->second)});
+std::string FormatCounts(const std::string& what, const std::string& plural,
+                         const google::protobuf::Map<std::string, int64_t>& counts) {
+  TextTable table({{what}, {plural, TextTable::Align::kRight}});
+  for (const auto& [name, count] : std::map<std::string, int64_t>(counts.begin(), counts.end())) {
+    table.AddRow({name, WithThousands(count)});
   }
   return table.ToString();
 }
@@ -236,26 +164,6 @@ std::string FormatCommunication(const ChakraReport& report) {
                   Millis(entry.duration_ns())});
   }
   return table.ToString();
-}
-
-std::string FormatRun(const ChakraRunReport& run) {
-  std::string text = absl::StrCat("critical length  ", Millis(run.critical_ns()), " ms (",
-                                  Millis(run.critical_compute_ns()), " compute, ",
-                                  Millis(run.critical_communication_ns()), " communication, ",
-                                  Millis(run.critical_host_gap_ns()), " host gaps)\n");
-  absl::StrAppend(&text, "simulator's      ",
-                  run.has_simulator_ns() ? absl::StrCat(Millis(run.simulator_ns()), " ms")
-                                         : std::string("deadlock"),
-                  " (one computation and one communication at a time)\n", "busy times are   ",
-                  run.times(), "\n\n");
-  TextTable table({{"on the critical path"},
-                   {"nodes", TextTable::Align::kRight},
-                   {"ms", TextTable::Align::kRight}});
-  for (const ChakraCriticalName& name : run.critical_names()) {
-    table.AddRow({FirstCharacters(name.name(), kNameWidth), WithThousands(name.nodes()),
-                  Millis(name.duration_ns())});
-  }
-  return absl::StrCat(text, table.ToString());
 }
 
 // Appends a rule with how often it is broken, and the first few cases.
@@ -304,9 +212,9 @@ absl::StatusOr<ChakraReport> SummarizeEtFiles(FileSystem& file_system, const EtF
 
 std::string FormatChakraStats(const ChakraReport& report) {
   std::string text =
-      absl::StrCat(FormatRanks(report), "\n", FormatTypes(report), "\n", FormatKinds(report));
+      absl::StrCat(FormatRanks(report), "\n", FormatCounts("type", "nodes", report.nodes_by_type()),
+                   "\n", FormatCounts("edge", "edges", report.edges_by_kind()));
   if (report.communication_size() > 0) absl::StrAppend(&text, "\n", FormatCommunication(report));
-  if (report.has_run()) absl::StrAppend(&text, "\n", FormatRun(report.run()));
   return text;
 }
 

@@ -193,23 +193,24 @@ absl::StatusOr<std::string> GraphDot(const ExecutionGraph& graph) {
 
 std::optional<NodeTimes> MeasuredTimes(const ExecutionGraph& graph) {
   NodeTimes times;
+  bool any_is_known = false;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     const int64_t start_ns = graph.start_ns(node);
     const int64_t duration_ns = graph.duration_ns(node);
     const bool is_known = start_ns != kNoTimeNs;
     if (!is_known && duration_ns > 0) return std::nullopt;
-    times.measured |= is_known;
+    any_is_known |= is_known;
     times.starts_ns.push_back(start_ns);
     times.ends_ns.push_back(is_known ? start_ns + duration_ns : kNoTimeNs);
   }
-  return times.measured ? std::make_optional(std::move(times)) : std::nullopt;
+  return any_is_known ? std::make_optional(std::move(times)) : std::nullopt;
 }
 
 absl::StatusOr<NodeTimes> MeasuredOrReplayedTimes(const ExecutionGraph& graph) {
   if (std::optional<NodeTimes> measured = MeasuredTimes(graph)) return *std::move(measured);
   absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
   if (!replay.ok()) return Annotate(replay.status(), "without start times it must be replayed");
-  return NodeTimes{false, std::move(replay->starts_ns), std::move(replay->ends_ns)};
+  return NodeTimes{std::move(replay->starts_ns), std::move(replay->ends_ns)};
 }
 
 absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,

@@ -25,9 +25,7 @@ absl::StatusOr<std::string> GraphDot(const ExecutionGraph& graph);
 
 // When nodes ran, in nanoseconds.
 struct NodeTimes {
-  // True for Unix times as the trace has them, false for times from the begin of a replay.
-  bool measured = false;
-  // By node; kNoTimeNs for a measured node that took no time and has no start.
+  // Unix times as the trace has them, or times from the begin of a replay, by node; kNoTimeNs for a measured node that took no time and has no start.
   std::vector<int64_t> starts_ns;
   std::vector<int64_t> ends_ns;
 };

@@ -6,7 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/graph_order.h"
+#include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -31,8 +36,6 @@ ExecutionNode NewNode(absl::string_view name, ChakraProtoMsg::NodeType type,
   node.resource = resource;
   return node;
 }
-
-std::string Number(absl::int128 value) { return WithThousands(SaturateToInt64(value)); }
 
 }  // namespace
 
@@ -88,8 +91,8 @@ NodeIndex RankProgram::AddInOrder(const ExecutionNode& node, const WorkCost& cos
 
 NodeIndex RankProgram::Add(ExecutionNode node, const WorkCost& cost,
                            absl::Span<const NodeIndex> after) {
-  notes_.push_back({cost, microbatch_});
-  node.id = notes_.size();
+  costs_.push_back(cost);
+  node.id = costs_.size();
   const NodeIndex index = builder_->AddNode(node);
   for (const NodeIndex source : after) builder_->AddDependency(index, source, EdgeKind::kData);
   return index;
@@ -104,6 +107,38 @@ absl::StatusOr<ExecutionGraph> BuildWorkloadGraph(const GeneratedWorkload& workl
   ExecutionGraph graph = std::move(builder).Build();
   RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
   return graph;
+}
+
+absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
+    FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix,
+    const std::function<void(int64_t rank)>& progress) {
+  ChakraWorkloadReport report;
+  EtWorkloadWriter traces(file_system, prefix);
+  for (int64_t rank = 0; rank < workload.rank_count(); ++rank) {
+    if (progress) progress(rank);
+    ExecutionGraphBuilder builder;
+    RankProgram program(rank, &builder);
+    workload.AddRank(rank, &program);
+    ExecutionGraph graph = std::move(builder).Build();
+    RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
+    ChakraWorkloadRank* described = report.add_ranks();
+    described->set_rank(rank);
+    described->set_path(EtPath(prefix, rank));
+    described->set_nodes(static_cast<int64_t>(graph.node_count()));
+    report.set_nodes(report.nodes() + described->nodes());
+    const auto add_cost = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+      const WorkCost& cost = program.costs()[node];
+      if (graph.communication(node) != nullptr) {
+        described->set_comm_nodes(described->comm_nodes() + 1);
+      } else {
+        SetRoofline(cost.operations, cost.bytes, message->mutable_attr());
+      }
+    };
+    RETURN_IF_ERROR(AddEtGraph(graph, add_cost, &traces));
+  }
+  ASSIGN_OR_RETURN(const WrittenWorkload written, traces.Commit(workload.rank_count()));
+  DescribeFiles(written, &report);
+  return report;
 }
 
 absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low, int64_t high) {
@@ -129,36 +164,18 @@ absl::Status CheckDivides(absl::string_view flag, int64_t value, absl::string_vi
       below > 0 ? absl::StrCat(below, " or ") : std::string(), below + divisor, " would"));
 }
 
-absl::Status CheckRankCount(absl::int128 ranks) {
-  if (ranks <= kMaxGeneratedRanks) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(ranks),
-                                                 " ranks; at most ", Number(kMaxGeneratedRanks)));
-}
-
-absl::Status CheckGroupCount(int64_t groups, absl::string_view remedy) {
-  if (groups <= kMaxGroupNumber) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(groups),
-                                                 " process groups; from ", kMaxGroupNumber + 1,
-                                                 " on ASTRA-sim mixes up messages: ", remedy));
-}
-
-absl::Status CheckNodeCount(absl::int128 nodes, absl::string_view remedy) {
-  if (nodes <= kMaxGeneratedNodes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(nodes),
-                                                 " nodes; at most ", Number(kMaxGeneratedNodes),
-                                                 ": ", remedy));
+absl::Status CheckCount(absl::int128 count, absl::string_view what, int64_t most,
+                        absl::string_view remedy) {
+  if (count <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the workload would have ",
+                                                 WithThousands(SaturateToInt64(count)), " ", what,
+                                                 "; at most ", WithThousands(most), ": ", remedy));
 }
 
 absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy) {
-  if (!NarrowToInt64(operations).has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the operations of a rank do not fit into 64 bits: ", remedy));
-  }
-  if (static_cast<double>(operations) / (tflops * 1000) > kMaxComputeNs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a rank would compute for more than three years: ", remedy));
-  }
-  return absl::OkStatus();
+  if (static_cast<double>(operations) / (tflops * 1000) <= kMaxComputeNs) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a rank would compute for more than three years: ", remedy));
 }
 
 absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy) {

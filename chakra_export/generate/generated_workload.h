@@ -5,6 +5,8 @@
 #define CHAKRA_EXPORT_GENERATE_GENERATED_WORKLOAD_H_
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/numeric/int128.h"
@@ -13,8 +15,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
+
+class ChakraWorkloadReport;
 
 // What a piece of computation costs, free of any machine: simulators with a roofline price it from
 // this, others take the duration that it has at a given speed.
@@ -50,14 +55,6 @@ struct PeerMessage {
 // other.
 class RankProgram {
  public:
-  // What the graph has no place for about one node.
-  struct Note {
-    WorkCost cost;
-    // kNoMicrobatch for work that belongs to no microbatch.
-    int64_t microbatch = kNoMicrobatch;
-  };
-  static constexpr int64_t kNoMicrobatch = -1;
-
   RankProgram(int64_t rank, ExecutionGraphBuilder* builder);
 
   // Returns the group's index for collectives.
@@ -73,12 +70,8 @@ class RankProgram {
   NodeIndex Receive(absl::string_view name, const PeerMessage& message,
                     absl::Span<const NodeIndex> after);
 
-  // The microbatch of the nodes to come.
-  int64_t microbatch() const { return microbatch_; }
-  void set_microbatch(int64_t microbatch) { microbatch_ = microbatch; }
-
-  // One note for each node, in the order of the nodes.
-  const std::vector<Note>& notes() const { return notes_; }
+  // What each node costs; nothing for communication.
+  const std::vector<WorkCost>& costs() const { return costs_; }
 
  private:
   // Ids count up from 1.
@@ -93,8 +86,7 @@ class RankProgram {
   const ResourceIndex communication_;
   NodeIndex last_compute_ = kNoNodeIndex;
   NodeIndex last_communication_ = kNoNodeIndex;
-  int64_t microbatch_ = kNoMicrobatch;
-  std::vector<Note> notes_;
+  std::vector<WorkCost> costs_;
 };
 
 class GeneratedWorkload {
@@ -102,9 +94,6 @@ class GeneratedWorkload {
   virtual ~GeneratedWorkload() = default;
 
   virtual int64_t rank_count() const = 0;
-
-  // How many nodes all ranks have, which is known without writing them down.
-  virtual int64_t node_count() const = 0;
 
   // Writes down what the rank does. Simulators that run one computation and one communication of a
   // rank at a time run all ranks to the end.
@@ -114,10 +103,19 @@ class GeneratedWorkload {
 // Returns the graph of all ranks, without edges that others imply.
 absl::StatusOr<ExecutionGraph> BuildWorkloadGraph(const GeneratedWorkload& workload);
 
+// Writes PREFIX.<rank>.et and PREFIX.comm_groups.json. Ranks are built and written one after the
+// other. No file is replaced before all are on the disk; what an earlier workload left under the
+// prefix is removed. Computations have num_ops and tensor_size, which rooflines need. The same
+// workload gives the same bytes. `progress` is called before each rank and may be null.
+absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
+    FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix,
+    const std::function<void(int64_t rank)>& progress = nullptr);
+
 // Which sizes a made-up workload may have. Each check returns InvalidArgument that names the flag
 // and what to do about it.
 inline constexpr int64_t kMaxGeneratedRanks = 16384;
-// All ranks together have at most this many nodes, some 8 GB of traces.
+// All ranks together have at most this many nodes, some 8 GB of traces. What a workload may have is
+// estimated before it is written down, from above.
 inline constexpr int64_t kMaxGeneratedNodes = 50000000;
 
 // Refuses a value that is out of range: "--hidden=0: expected 1 to 1048576".
@@ -128,10 +126,10 @@ absl::Status CheckTflops(double tflops);
 absl::Status CheckDivides(absl::string_view flag, int64_t value, absl::string_view divisor_text,
                           int64_t divisor);
 
-absl::Status CheckRankCount(absl::int128 ranks);
-absl::Status CheckGroupCount(int64_t groups, absl::string_view remedy);
-absl::Status CheckNodeCount(absl::int128 nodes, absl::string_view remedy);
-// Refuses operations of one rank that do not fit into 64 bits, or take more than three years.
+// Refuses too many: "the workload would have 16,385 ranks; at most 16,384: REMEDY".
+absl::Status CheckCount(absl::int128 count, absl::string_view what, int64_t most,
+                        absl::string_view remedy);
+// Refuses operations of one rank that take more than three years.
 absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy);
 // Refuses fewer than kMinAllGatherBytes.
 absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy);

@@ -74,17 +74,6 @@ std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_
   return exchanges;
 }
 
-// Returns how many messages a group exchanges in a round.
-int64_t MessagesOfRound(MicroPattern pattern, int64_t group_size) {
-  size_t messages = 0;
-  for (int64_t position = 0; position < group_size; ++position) {
-    for (const Exchange& exchange : ExchangesOf(pattern, position, group_size)) {
-      messages += exchange.targets.size();
-    }
-  }
-  return static_cast<int64_t>(messages);
-}
-
 class MicroBenchmark : public GeneratedWorkload {
  public:
   explicit MicroBenchmark(MicroBenchmarkOptions options)
@@ -92,7 +81,6 @@ class MicroBenchmark : public GeneratedWorkload {
         layout_(options_.group_size, options_.ranks / options_.group_size, 1) {}
 
   int64_t rank_count() const override { return options_.ranks; }
-  int64_t node_count() const override { return static_cast<int64_t>(NodeCount()); }
 
   void AddRank(int64_t rank, RankProgram* program) const override {
     const PatternInfo& info = InfoOf(options_.pattern);
@@ -129,14 +117,11 @@ class MicroBenchmark : public GeneratedWorkload {
 
   const RankLayout& layout() const { return layout_; }
 
-  absl::int128 NodeCount() const {
+  // A rank has a collective, or on average ends of at most two messages, in each round.
+  absl::int128 MostNodes() const {
     const absl::int128 rounds = absl::int128(options_.bytes.size()) * options_.repeats;
-    const int64_t groups = options_.ranks / options_.group_size;
-    const int64_t collectives = IsCollective() ? options_.ranks : 0;
-    const int64_t computations = options_.compute_us > 0 ? options_.ranks : 0;
-    const int64_t of_round = computations + collectives +
-                             2 * groups * MessagesOfRound(options_.pattern, options_.group_size);
-    return rounds * of_round + (NeedsStart() ? options_.ranks : 0);
+    const int64_t of_round = (IsCollective() ? 1 : 2) + (options_.compute_us > 0 ? 1 : 0);
+    return options_.ranks * (rounds * of_round + (NeedsStart() ? 1 : 0));
   }
 
   // As long as the computation lasts at the given speed, and bound by nothing else.
@@ -201,10 +186,11 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeMicroBenchmark(
   }
   RETURN_IF_ERROR(CheckOptions(options));
   auto workload = std::make_unique<MicroBenchmark>(options);
-  RETURN_IF_ERROR(CheckNodeCount(workload->NodeCount(), "choose fewer --ranks or --repeats"));
+  RETURN_IF_ERROR(CheckCount(workload->MostNodes(), "nodes", kMaxGeneratedNodes,
+                             "choose fewer --ranks or --repeats"));
   if (InfoOf(options.pattern).type.has_value()) {
-    RETURN_IF_ERROR(
-        CheckGroupCount(workload->layout().named_tensor_groups(), "choose a larger --group_size"));
+    RETURN_IF_ERROR(CheckCount(workload->layout().named_tensor_groups(), "process groups",
+                               kMaxGroupNumber, "choose a larger --group_size"));
   }
   RETURN_IF_ERROR(CheckComputation(
       absl::int128(workload->ComputeCost().operations) * options.bytes.size() * options.repeats,

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -50,8 +51,9 @@ absl::Status CheckOptions(const TransformerOptions& options) {
         "--cp divides the tokens of a sequence; --phase=decode has one of each");
   }
   RETURN_IF_ERROR(CheckTflops(options.tflops));
-  RETURN_IF_ERROR(CheckRankCount(absl::int128(options.tensor_parallel) * options.data_parallel *
-                                 options.context_parallel * options.pipeline_parallel));
+  RETURN_IF_ERROR(CheckCount(absl::int128(options.tensor_parallel) * options.data_parallel *
+                                 options.context_parallel * options.pipeline_parallel,
+                             "ranks", kMaxGeneratedRanks, "make --tp, --dp, --cp or --pp smaller"));
   RETURN_IF_ERROR(CheckDivides(
       "--experts", options.experts,
       options.context_parallel == 1
@@ -99,7 +101,6 @@ struct TransformerStep : public GeneratedWorkload {
                given.pipeline_parallel, given.context_parallel) {}
 
   int64_t rank_count() const override { return layout.rank_count(); }
-  int64_t node_count() const override { return static_cast<int64_t>(NodeCount()); }
   void AddRank(int64_t rank, RankProgram* program) const override;
 
   int64_t stages() const { return options.pipeline_parallel; }
@@ -122,31 +123,12 @@ struct TransformerStep : public GeneratedWorkload {
     return (parameters + copies() - 1) / copies();
   }
 
-  absl::int128 NodesOfStage(int64_t stage) const {
-    const bool embedding = HasEmbedding(stage);
-    const bool head = HasHead(stage);
-    // Attention and MLP forward, and backward.
-    const int64_t passes = is_training() ? 2 : 1;
-    absl::int128 of_microbatch =
-        passes * (2 * layers_per_stage() + embedding + head + (stage > 0) + (stage + 1 < stages()));
-    if (is_tensor_parallel()) {
-      of_microbatch += passes * (2 * layers_per_stage() + head) + embedding;
-    }
-    if (has_remote_experts()) of_microbatch += passes * 2 * layers_per_stage();
-    // Gathered in each pass, scattered in the backward one.
-    if (is_context_parallel()) of_microbatch += (is_training() ? 3 : 1) * layers_per_stage();
-    if (!is_training()) return options.microbatches * of_microbatch;
-    const int64_t parts = layers_per_stage() + embedding + head;
-    // Gathered forward and backward, and scattered.
-    if (is_sharded()) return options.microbatches * (of_microbatch + 3 * parts) + 1;
-    const int64_t sums = is_data_parallel() ? parts * (options.zero ? 2 : 1) : 0;
-    return options.microbatches * of_microbatch + sums + 1;
-  }
-
-  absl::int128 NodeCount() const {
-    absl::int128 nodes = 0;
-    for (int64_t stage = 0; stage < stages(); ++stage) nodes += NodesOfStage(stage);
-    return nodes * options.tensor_parallel * copies();
+  // Of each rank, microbatch and layer there are attention and MLP, forward and backward, each with a
+  // sum; the parameters gathered twice and gradients scattered; keys and values gathered twice and
+  // scattered; and tokens sent to experts and back, twice. Embedding, head and messages are no more
+  // than two layers, the optimizer and its sums no more than a microbatch.
+  absl::int128 MostNodes() const {
+    return absl::int128(rank_count()) * (options.microbatches + 1) * (layers_per_stage() + 2) * 18;
   }
 
   TransformerOptions options;
@@ -185,11 +167,12 @@ absl::Status CheckStageComputation(const TransformerStep& step) {
 }
 
 absl::Status CheckStep(const TransformerStep& step) {
-  RETURN_IF_ERROR(
-      CheckNodeCount(step.NodeCount(), "choose fewer --layers, --microbatches or ranks"));
-  RETURN_IF_ERROR(CheckGroupCount(
+  RETURN_IF_ERROR(CheckCount(step.MostNodes(), "nodes", kMaxGeneratedNodes,
+                             "choose fewer --layers, --microbatches or ranks"));
+  RETURN_IF_ERROR(CheckCount(
       step.layout.named_tensor_groups() + step.layout.named_data_groups() +
           (step.is_context_parallel() ? step.layout.named_context_groups() : 0),
+      "process groups", kMaxGroupNumber,
       "a larger --tp makes fewer tensor parallel groups, a larger --dp fewer data parallel ones"));
   RETURN_IF_ERROR(CheckStageComputation(step));
   if (step.is_context_parallel()) {
@@ -227,7 +210,6 @@ class StageWriter {
         PassesOfStage(step_.options.schedule, stage_, step_.stages(), step_.options.microbatches);
     forward_values_.assign(step_.options.microbatches, kNoNodeIndex);
     for (const PipelinePass& pass : passes) {
-      program_.set_microbatch(pass.microbatch);
       gradients_are_complete_ = pass == passes.back();
       if (pass.is_forward) {
         Forward(pass.microbatch);
@@ -235,7 +217,6 @@ class StageWriter {
         Backward(pass.microbatch);
       }
     }
-    program_.set_microbatch(RankProgram::kNoMicrobatch);
     if (!step_.is_training()) return;
     SumGradients();
     Optimize();
@@ -416,8 +397,6 @@ class StageWriter {
   void SumGradients() {
     if (!step_.is_data_parallel()) return;
     const bool zero = step_.options.zero;
-    const int64_t microbatch = program_.microbatch();
-    program_.set_microbatch(RankProgram::kNoMicrobatch);
     for (; summed_parts_ < parts_.size(); ++summed_parts_) {
       const Part& part = parts_[summed_parts_];
       sums_.push_back(zero ? ScatterGradients(part.name, part.parameters, part.source)
@@ -426,7 +405,6 @@ class StageWriter {
                                                  step_.options.element_bytes * part.parameters,
                                                  data_group_, AsSources(part.source)));
     }
-    program_.set_microbatch(microbatch);
   }
 
   NodeIndex ScatterGradients(absl::string_view name, int64_t parameters, NodeIndex source) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -23,29 +22,6 @@ std::vector<NodeIndex> ByRankAndId(const ExecutionGraph& graph) {
   std::sort(nodes.begin(), nodes.end(),
             [&](NodeIndex a, NodeIndex b) { return place(a) < place(b); });
   return nodes;
-}
-
-absl::Status CheckIdsAreUnique(const ExecutionGraph& graph, absl::Span<const NodeIndex> sorted) {
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    const NodeIndex a = sorted[i - 1];
-    const NodeIndex b = sorted[i];
-    if (graph.rank(a) != graph.rank(b) || graph.id(a) != graph.id(b)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(graph.Describe(a), " and ", graph.Describe(b), " have the same id"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckEdgesStayWithinRanks(const ExecutionGraph& graph) {
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    for (const NodeIndex source : graph.dependencies(node)) {
-      if (graph.rank(source) == graph.rank(node)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(graph.Describe(node), " waits for ", graph.Describe(source),
-                       ", but a Chakra trace holds one rank; make it a message"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 // Makes messages of nodes, one after the other.
@@ -114,6 +90,7 @@ class NodeEncoder {
 
   void SetDependencies(NodeIndex node, Node* message) const {
     for (const NodeIndex source : graph_.dependencies(node)) {
+      MERIDIAN_CHECK(graph_.rank(source) == graph_.rank(node));
       message->add_data_deps(graph_.id(source));
     }
     const absl::Span<const EdgeKinds> kinds = graph_.dependency_kinds(node);
@@ -133,8 +110,6 @@ class NodeEncoder {
 absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& decorate,
                         EtWorkloadWriter* writer) {
   const std::vector<NodeIndex> nodes = ByRankAndId(graph);
-  RETURN_IF_ERROR(CheckIdsAreUnique(graph, nodes));
-  RETURN_IF_ERROR(CheckEdgesStayWithinRanks(graph));
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
 

@@ -28,8 +28,7 @@ using EtNodeDecorator = std::function<void(NodeIndex node, ChakraProtoMsg::Node*
 // control dependencies; the attribute dep_kinds says which they are. Durations are rounded to
 // microseconds so that their sum along a resource is never off by more than half of one; the exact
 // times are attributes.
-// InvalidArgument for an id that occurs twice on a rank and an edge between ranks, before anything
-// is written.
+// Ids must be unique on a rank, and edges stay within one.
 absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& decorate,
                         EtWorkloadWriter* writer);
 

@@ -94,29 +94,6 @@ TEST(EtGraphWriterTest, DecoratesNodes) {
   EXPECT_EQ(FindAttribute(ReadNodes(path)[1].attr(), "num_ops")->int64_val(), 41);
 }
 
-TEST(EtGraphWriterTest, RefusesWhatATraceCannotHold) {
-  const TemporaryDirectory directory;
-  ExecutionGraphBuilder across;
-  ExecutionNode node;
-  for (const int64_t rank : {0, 1}) {
-    node.resource = across.AddResource({rank, ResourceKind::kCompute, 0});
-    across.AddNode(node);
-  }
-  across.AddDependency(1, 0, EdgeKind::kData);
-  EXPECT_THAT(
-      WriteEtWorkload(FileSystem::Posix(), std::move(across).Build(), directory.PathOf("w"), 2),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a Chakra trace holds one rank")));
-
-  ExecutionGraphBuilder twice;
-  node.resource = twice.AddResource({});
-  twice.AddNode(node);
-  twice.AddNode(node);
-  EXPECT_THAT(
-      WriteEtWorkload(FileSystem::Posix(), std::move(twice).Build(), directory.PathOf("w"), 1),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have the same id")));
-  EXPECT_THAT(directory.List(), IsEmpty());
-}
-
 // Everything about the nodes by rank and id, free of indices.
 std::vector<std::string> Summary(const ExecutionGraph& graph) {
   std::vector<std::string> lines;

@@ -22,24 +22,6 @@ constexpr size_t kMaxNameLength = 60;
 
 char Letter(EdgeKind kind) { return kind == EdgeKind::kSync ? 'w' : EdgeKindName(kind)[0]; }
 
-// Returns how long each rank took, from its first start to its last end; only ranks whose nodes
-// have times.
-std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph) {
-  // First start and last end.
-  std::map<int64_t, std::pair<int64_t, int64_t>> spans;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const int64_t start_ns = graph.start_ns(node);
-    if (start_ns == kNoTimeNs) continue;
-    const int64_t end_ns = start_ns + graph.duration_ns(node);
-    auto& [first_ns, last_ns] = spans.try_emplace(graph.rank(node), start_ns, end_ns).first->second;
-    first_ns = std::min(first_ns, start_ns);
-    last_ns = std::max(last_ns, end_ns);
-  }
-  std::map<int64_t, int64_t> times_ns;
-  for (const auto& [rank, span] : spans) times_ns[rank] = span.second - span.first;
-  return times_ns;
-}
-
 }  // namespace
 
 absl::string_view EdgeKindName(EdgeKind kind) {
@@ -181,17 +163,6 @@ std::optional<int64_t> MeasuredSpanNs(const ExecutionGraph& graph) {
   }
   if (last_ns < first_ns) return std::nullopt;
   return last_ns - first_ns;
-}
-
-double HostGapShare(const ExecutionGraph& graph) {
-  double gaps_ns = 0, all_ns = 0;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.start_ns(node) == kNoTimeNs || !graph.is_host_gap(node)) continue;
-    if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
-    gaps_ns += static_cast<double>(graph.duration_ns(node));
-  }
-  for (const auto& [rank, time_ns] : RankTimesNs(graph)) all_ns += static_cast<double>(time_ns);
-  return all_ns == 0 ? 0 : std::min(1.0, gaps_ns / all_ns);
 }
 
 ResourceIndex ExecutionGraphBuilder::AddResource(const Resource& resource) {

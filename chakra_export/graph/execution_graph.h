@@ -273,10 +273,6 @@ class ExecutionGraph {
 // has no start, or one before 1970, host gaps aside.
 std::optional<int64_t> MeasuredSpanNs(const ExecutionGraph& graph);
 
-// Returns how much of the ranks' time, from their first start to their last end, is host gaps of
-// their devices: 0 to 1.
-double HostGapShare(const ExecutionGraph& graph);
-
 // Takes nodes and edges in any order.
 class ExecutionGraphBuilder {
  public:

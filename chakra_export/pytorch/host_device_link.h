@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operator of a host trace is which event of the profile (Kineto) of the same run, and which
-// operator launched each piece of device work.
-//
-//   by Record function id   both number the calls alike (PyTorch 2.1 and later)
-//   by External id          older profiles give the same number under this name
-//   by op names             neither: the names that a thread called, in order and without a gap, are
-//                           searched in what the profile's threads called (PyTorch 2.0)
-//
-// A pair is linked only when the names are equal, too. The first way by ids that links at least
-// half of what it could is taken, else the way that links most.
+// Which operator of a host trace is which event of the profile (Kineto) of the same run. Both number
+// the calls alike: the profile's "Record function id" is the host trace's rf_id.
 #ifndef CHAKRA_EXPORT_PYTORCH_HOST_DEVICE_LINK_H_
 #define CHAKRA_EXPORT_PYTORCH_HOST_DEVICE_LINK_H_
 
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -27,23 +17,17 @@ namespace meridian {
 // Row of what is no event.
 inline constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
 
-enum class LinkMethod : uint8_t { kRecordFunctionId, kExternalId, kOpNames };
-
-// Returns "rf_id", "external_id" or "op_names".
-absl::string_view LinkMethodName(LinkMethod method);
-
 struct HostDeviceLink {
-  LinkMethod method = LinkMethod::kRecordFunctionId;
   // The operator of each row of the table; kNoHostOp where there is none.
   std::vector<HostOpIndex> op_of_row;
   // The row of each operator; kNoRow where there is none.
   std::vector<EventRow> row_of_op;
-  // How many operators have a row, and how many operators and rows have no counterpart, by reason.
+  // How many events of the profile may be operators, and how many are.
+  int64_t host_events = 0;
   int64_t linked = 0;
-  std::map<std::string, int64_t> unlinked_ops;
-  std::map<std::string, int64_t> unlinked_rows;
 };
 
+// A pair is linked only when the names are equal, too; of several events with one id the first is.
 // The table must have been loaded from the text.
 HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,
                              absl::string_view text);

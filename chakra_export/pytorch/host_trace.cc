@@ -17,7 +17,7 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kSchemas[] = {"1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1"};
+constexpr absl::string_view kSchemas[] = {"1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1"};
 // Once "execution_graph|thread]", today "execution_trace|thread]".
 constexpr absl::string_view kStructuralPrefix = "[pytorch|profiler|execution_";
 constexpr absl::string_view kProcessGroups = "## process_group:init ##";
@@ -33,22 +33,6 @@ std::optional<uint64_t> IdOf(JsonValue value) {
   const std::optional<std::vector<int64_t>> ids = value.AsInt64Array();
   if (!ids.has_value() || ids->size() != 1 || ids->front() < 0) return std::nullopt;
   return static_cast<uint64_t>(ids->front());
-}
-
-// True when the text ends with a bracket or a string still open. Only for texts that are refused
-// anyway.
-bool IsCutShort(absl::string_view text) {
-  int64_t open_brackets = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string && c == '\\') ++i;
-    if (c == '"') in_string = !in_string;
-    if (in_string) continue;
-    if (c == '{' || c == '[') ++open_brackets;
-    if (c == '}' || c == ']') --open_brackets;
-  }
-  return in_string || open_brackets > 0;
 }
 
 // Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
@@ -80,24 +64,14 @@ void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensor
   }
 }
 
-}  // namespace
-
-JsonValue HostOpDetails::Attribute(absl::string_view name) const {
-  JsonValue found;
-  ForEachAttribute([&](absl::string_view other, JsonValue value) {
-    if (other == name) found = value;
-  });
-  return found;
+HostOpTensors TensorsOf(JsonValue json) {
+  return {json.Find("values"), json.Find("shapes"), json.Find("types")};
 }
+
+}  // namespace
 
 void HostOpDetails::ForEachAttribute(
     absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const {
-  if (!attributes_are_a_list) {
-    JsonCutter cutter(attributes.text());
-    cutter.Enter('{');
-    for (absl::string_view key; cutter.NextMember(&key);) fn(key, JsonValue(cutter.CutValue()));
-    return;
-  }
   for (const JsonValue attribute : attributes.Elements()) {
     absl::string_view name = attribute.Find("name").text();
     if (!absl::ConsumePrefix(&name, "\"") || !absl::ConsumeSuffix(&name, "\"")) continue;
@@ -114,26 +88,14 @@ JsonValue HostTrace::Json(HostOpIndex op) const {
 }
 
 HostOpDetails HostTrace::Details(HostOpIndex op) const {
-  const JsonValue json = Json(op);
   HostOpDetails details;
-  JsonCutter cutter(json.text());
+  JsonCutter cutter(Json(op).text());
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const JsonValue value(cutter.CutValue());
-    if (key == "inputs") details.inputs.values = value;
-    if (key == "outputs") details.outputs.values = value;
-    if (key == "input_shapes") details.inputs.shapes = value;
-    if (key == "input_types") details.inputs.types = value;
-    if (key == "output_shapes") details.outputs.shapes = value;
-    if (key == "output_types") details.outputs.types = value;
+    if (key == "inputs") details.inputs = TensorsOf(value);
+    if (key == "outputs") details.outputs = TensorsOf(value);
     if (key == "attrs") details.attributes = value;
-  }
-  details.attributes_are_a_list = details.attributes.exists();
-  if (!details.attributes_are_a_list) details.attributes = json;
-  for (HostOpTensors* tensors : {&details.inputs, &details.outputs}) {
-    const JsonValue all = tensors->values;
-    if (!absl::StartsWith(all.text(), "{")) continue;
-    *tensors = {all.Find("values"), all.Find("shapes"), all.Find("types")};
   }
   return details;
 }
@@ -143,11 +105,10 @@ class HostTraceReader {
   explicit HostTraceReader(absl::string_view text) : text_(text) { trace_.text_ = text; }
 
   absl::StatusOr<HostTrace> Read() {
-    RETURN_IF_ERROR(WithCause(ReadDocument()));
+    RETURN_IF_ERROR(ReadDocument());
     RETURN_IF_ERROR(CheckSchema());
     RETURN_IF_ERROR(SortById());
     RETURN_IF_ERROR(FindParents());
-    ReadProcessGroups();
     return std::move(trace_);
   }
 
@@ -181,14 +142,6 @@ class HostTraceReader {
         "torch.profiler.ExecutionTraceObserver wrote");
   }
 
-  // Adds to an error of the document that it is not all there, which is the usual reason.
-  absl::Status WithCause(const absl::Status& status) const {
-    if (status.ok() || !IsCutShort(text_)) return status;
-    return absl::InvalidArgumentError(
-        absl::StrCat(status.message(), "; the text ends at byte ", text_.size(),
-                     ", before its end: the file is cut short, copy or record it again"));
-  }
-
   absl::Status ErrorAt(absl::string_view slice, absl::string_view reason) const {
     return absl::InvalidArgumentError(
         absl::StrCat("offset ", slice.data() - text_.data(), ": ", reason));
@@ -209,12 +162,8 @@ class HostTraceReader {
         id = value.AsUint64();
       } else if (key == "name") {
         name = value.text();
-      } else if (key == "ctrl_deps" || key == "parent") {
+      } else if (key == "ctrl_deps") {
         parent = value;
-      } else if (key == "rf_id") {
-        op.record_function_id = value.AsUint64().value_or(0);
-      } else if (key == "tid") {
-        op.thread = value.AsInt64().value_or(0);
       } else if (key == "attrs") {
         ReadAttributes(value, &op);
       }
@@ -246,8 +195,6 @@ class HostTraceReader {
       const absl::string_view name = attribute.Find("name").text();
       if (name == "\"rf_id\"") {
         op->record_function_id = attribute.Find("value").AsUint64().value_or(0);
-      } else if (name == "\"tid\"") {
-        op->thread = attribute.Find("value").AsInt64().value_or(0);
       }
     }
   }
@@ -303,16 +250,6 @@ class HostTraceReader {
                                                      ops[at].id, " is its own ancestor"));
     }
     return absl::OkStatus();
-  }
-
-  void ReadProcessGroups() {
-    for (HostOpIndex op = 0; op < trace_.ops_.size(); ++op) {
-      if (trace_.name(op) != kProcessGroups) continue;
-      const std::vector<JsonValue> tables = trace_.Details(op).inputs.values.Elements(1);
-      if (tables.empty()) continue;
-      trace_.process_groups_ = tables[0].AsString().value_or("");
-      return;
-    }
   }
 
   const absl::string_view text_;

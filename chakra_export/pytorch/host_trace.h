@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // PyTorch's execution trace: which operators the host ran, nested as they were called, on which
-// tensors, without times. Two layouts exist:
+// tensors, without times. Schemas 1.0.2 to 1.1.1:
 //
-//   1.0.1            {"id", "parent", "rf_id", "tid", "inputs": [..], "input_types": [..], ...}
-//   1.0.2 to 1.1.1   {"id", "ctrl_deps", "inputs": {"values", "shapes", "types"}, "attrs": [..]}
+//   {"id", "name", "ctrl_deps", "inputs": {"values", "shapes", "types"}, "outputs", "attrs": [..]}
 //
-// An operator takes 48 bytes here; its tensors and attributes stay in the text until they are asked
+// An operator takes 40 bytes here; its tensors and attributes stay in the text until they are asked
 // for.
 #ifndef CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
 #define CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
@@ -33,8 +32,6 @@ struct HostOp {
   uint64_t id = 0;
   // The number that joins it to the profiler's event; 0 for none.
   uint64_t record_function_id = 0;
-  // PyTorch's own number of the thread.
-  int64_t thread = 0;
   // Where its object begins in the text.
   uint64_t source_offset = 0;
   // Index into the trace's names; see HostTrace::name.
@@ -60,15 +57,10 @@ struct HostOpTensors {
 // What the text says about one operator beyond HostOp.
 struct HostOpDetails {
   HostOpTensors inputs, outputs;
-  // In the layout with attributes their list; in the other the operator itself, whose members the
-  // attributes are.
+  // A list of objects with a name and a value each.
   JsonValue attributes;
-  bool attributes_are_a_list = false;
 
-  // Returns the value of the attribute of that name, or one that does not exist.
-  JsonValue Attribute(absl::string_view name) const;
-
-  // Calls fn with each attribute, its name as written; cheaper than asking for several.
+  // Calls fn with each attribute, its name as written.
   void ForEachAttribute(absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const;
 };
 
@@ -91,9 +83,6 @@ class HostTrace {
   JsonValue Json(HostOpIndex op) const;
   HostOpDetails Details(HostOpIndex op) const;
 
-  // The list of process groups, a JSON array of objects; empty when the trace has none.
-  const std::string& process_groups() const { return process_groups_; }
-
  private:
   friend class HostTraceReader;
 
@@ -103,7 +92,6 @@ class HostTrace {
   std::vector<std::pair<absl::string_view, JsonValue>> header_;
   std::vector<HostOp> ops_;
   StringPool names_;
-  std::string process_groups_;
 };
 
 // The text must outlive the trace; `name` is the file's and begins every error. InvalidArgument

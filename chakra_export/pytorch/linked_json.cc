@@ -32,8 +32,7 @@ class Writer {
         link_(link),
         timeline_(timeline),
         communication_(communication),
-        sink_(*sink),
-        is_flat_(host.schema() == "1.0.1") {}
+        sink_(*sink) {}
 
   absl::Status Write() {
     NumberDeviceWork();
@@ -156,11 +155,10 @@ class Writer {
     json_.Member("name", table_.name(work.row));
     const bool has_op = work.launching_op != kNoHostOp;
     const bool has_parent = has_op || !host_.ops().empty();
-    json_.Member(is_flat_ ? "parent" : "ctrl_deps",
-                 has_parent ? host_.ops()[has_op ? work.launching_op : 0].id : 0);
+    json_.Member("ctrl_deps", has_parent ? host_.ops()[has_op ? work.launching_op : 0].id : 0);
     if (has_op) {
       CopyMembers(host_.Json(work.launching_op));
-    } else if (!is_flat_) {
+    } else {
       AppendNoTensorsAndAttributes();
     }
     json_.Member("cat", CategoryText(table_.category(work.row)));
@@ -204,8 +202,7 @@ class Writer {
   }
 
   void CopyMembers(JsonValue op) {
-    for (const absl::string_view key : {"inputs", "input_shapes", "input_types", "outputs",
-                                        "output_shapes", "output_types", "attrs"}) {
+    for (const absl::string_view key : {"inputs", "outputs", "attrs"}) {
       const JsonValue value = op.Find(key);
       if (!value.exists()) continue;
       json_.Key(key);
@@ -219,8 +216,6 @@ class Writer {
   const RankTimeline& timeline_;
   const RankCommunication& communication_;
   ByteSink& sink_;
-  // The oldest layout: members of inputs, outputs and attrs stand in the node itself.
-  const bool is_flat_;
   std::vector<uint64_t> device_ids_;
   // What the thread of a host node waited for, by host node.
   absl::flat_hash_map<TimelineIndex, std::vector<TimelineIndex>> waits_;

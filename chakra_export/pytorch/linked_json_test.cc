@@ -85,20 +85,6 @@ TEST(LinkedJsonTest, OperatorsThatTheProfileDoesNotShowStayAsTheyAre) {
   EXPECT_THAT(document.Text(3), Not(HasSubstr("exclusive_dur")));
 }
 
-// The oldest layout calls the caller "parent".
-TEST(LinkedJsonTest, TheOldestLayoutIsKept) {
-  const TorchRank rank(HostTraceText("1.0.1").Op(2, 1, "op"),
-                       KinetoText()
-                           .Op("op", 1, 0, 100, 2)
-                           .Call("cudaLaunchKernel", 1, 20, 5, 9)
-                           .Kernel("k", 7, 50, 30, 9));
-  const std::string json = Linked(rank);
-  EXPECT_THAT(json, HasSubstr(R"("schema": "1.0.1")"));
-  const Document document(json);
-  EXPECT_EQ(uint64_t(document.Node(3)["parent"]), 2u);
-  EXPECT_THAT(document.Text(3), Not(HasSubstr("ctrl_deps")));
-}
-
 TEST(LinkedJsonTest, NamesAreQuotedAndGroupsNamed) {
   const TorchRank rank(HostTraceText().Op(2, 1, "op"),
                        KinetoText()

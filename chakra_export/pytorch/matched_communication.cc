@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
-#include "chakra_export/pytorch/op_tensors.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
@@ -25,167 +22,6 @@
 
 namespace meridian {
 namespace {
-
-constexpr absl::string_view kRecordParamComms = "record_param_comms";
-
-// What PyTorch records with a collective: [tensors, sequence, process group, root, name, ...].
-struct CommArguments {
-  std::string group;
-  std::string name;
-};
-
-CommArguments ArgumentsOf(const HostOpDetails& details) {
-  const std::vector<JsonValue> values = details.inputs.values.Elements(5);
-  CommArguments arguments;
-  if (values.size() == 5) {
-    // The name of a group may stand in a list with its description.
-    const std::vector<JsonValue> parts = values[2].Elements(1);
-    const JsonValue group = parts.empty() ? values[2] : parts[0];
-    arguments.group = group.AsString().value_or("");
-    arguments.name = values[4].AsString().value_or("");
-  }
-  arguments.group = details.Attribute("pg_name").AsString().value_or(arguments.group);
-  arguments.name = details.Attribute("collective_name").AsString().value_or(arguments.name);
-  return arguments;
-}
-
-class CollectiveReader {
- public:
-  CollectiveReader(const TraceJsonTable& trace, const HostTrace& host, const RankTimeline& timeline,
-                   int64_t world_size, RankCollectives* out)
-      : table_(trace.table), host_(host), timeline_(timeline), out_(*out) {
-    ReadGroups();
-    world_size_ =
-        trace.header.Find("distributedInfo").Find("world_size").AsInt64().value_or(world_size);
-  }
-
-  void Run() {
-    std::vector<TimelineIndex> kernels;
-    for (TimelineIndex node = 0; node < timeline_.nodes.size(); ++node) {
-      const TimelineNode& work = timeline_.nodes[node];
-      if (!work.on_host && IsCommunicationKernel(table_.name(work.row))) kernels.push_back(node);
-    }
-    FindNodes(kernels);
-    const absl::flat_hash_set<TimelineIndex> described(out_.nodes.begin(), out_.nodes.end());
-    for (const TimelineIndex node : kernels) {
-      if (!described.contains(node) && !AddFromHost(node)) out_.undescribed.push_back(node);
-    }
-    SortEvents();
-  }
-
- private:
-  void ReadGroups() {
-    for (const JsonValue group : JsonValue(host_.process_groups()).Elements()) {
-      const std::optional<std::string> name = group.Find("pg_name").AsString();
-      const std::optional<std::vector<int64_t>> ranks = group.Find("ranks").AsInt64Array();
-      if (name.has_value() && ranks.has_value()) ranks_of_group_[*name] = *ranks;
-    }
-  }
-
-  // Events tell the start and the correlation of their first kernel.
-  void FindNodes(const std::vector<TimelineIndex>& kernels) {
-    absl::flat_hash_map<std::pair<int64_t, uint64_t>, TimelineIndex> nodes;
-    for (const TimelineIndex node : kernels) {
-      const TimelineNode& work = timeline_.nodes[node];
-      nodes[{work.start_ps, table_.correlation(work.row).value_or(0)}] = node;
-    }
-    for (const CollectiveEvent& event : out_.profile.events) {
-      const auto it = nodes.find({event.start_ps, event.correlation_id});
-      out_.nodes.push_back(it == nodes.end() ? kNoTimelineNode : it->second);
-    }
-  }
-
-  // Returns false when the host trace does not describe it either.
-  bool AddFromHost(TimelineIndex node) {
-    const TimelineNode& work = timeline_.nodes[node];
-    if (work.launching_op == kNoHostOp) return false;
-    const absl::string_view kernel = table_.name(work.row);
-    HostOpIndex op = work.launching_op;
-    for (HostOpIndex at = op; at != kNoHostOp; at = host_.ops()[at].parent) {
-      if (host_.name(at) != kRecordParamComms) continue;
-      op = at;
-      break;
-    }
-    const HostOpIndex with_tensors = NearestOpWithTensors(host_, op);
-    const CommArguments arguments = ArgumentsOf(host_.Details(op));
-    const std::optional<CollectiveKind> kind = KindOf(kernel, op, arguments);
-    if (!kind.has_value() || with_tensors == kNoHostOp) return false;
-    CollectiveOp collective;
-    collective.kind = *kind;
-    collective.module = arguments.group;
-    for (const HostTensor& tensor : TensorsIn(host_.Details(with_tensors).inputs.values)) {
-      if (tensor.on_device) collective.operand_bytes += tensor.bytes;
-    }
-    collective.output_bytes = collective.operand_bytes;
-    SetParticipants(arguments, &collective);
-    AddEvent(node, std::move(collective));
-    return true;
-  }
-
-  std::optional<CollectiveKind> KindOf(absl::string_view kernel, HostOpIndex op,
-                                       const CommArguments& arguments) const {
-    std::string name = arguments.name;
-    for (HostOpIndex at = op; name.empty() && at != kNoHostOp; at = host_.ops()[at].parent) {
-      if (absl::StartsWith(host_.name(at), "nccl:")) name = std::string(host_.name(at).substr(5));
-    }
-    const absl::string_view first_word = absl::string_view(name).substr(0, name.find(' '));
-    // Messages run as the same kernels as an all-to-all; the profile names their peers from PyTorch
-    // 2.2 on.
-    if (first_word == "send" || first_word == "recv") return std::nullopt;
-    return KindOfKernel(kernel, /*has_groups=*/true);
-  }
-
-  void SetParticipants(const CommArguments& arguments, CollectiveOp* op) {
-    std::vector<int64_t> ranks;
-    const auto group = ranks_of_group_.find(arguments.group);
-    if (group != ranks_of_group_.end()) ranks = group->second;
-    if (ranks.empty()) {
-      for (int64_t rank = 0; rank < std::min(world_size_, kMaxGroupIds); ++rank) {
-        ranks.push_back(rank);
-      }
-    }
-    op->instruction = absl::StrCat(CollectiveKindName(op->kind), " ", op->operand_bytes, " bytes");
-    if (!ranks.empty()) op->groups.Add(ranks);
-  }
-
-  void AddEvent(TimelineIndex node, CollectiveOp op) {
-    const TimelineNode& work = timeline_.nodes[node];
-    const auto [it, is_new] = ops_.try_emplace(std::make_tuple(op.kind, op.module, op.instruction),
-                                               static_cast<uint32_t>(out_.profile.ops.size()));
-    CollectiveEvent event;
-    event.op = it->second;
-    event.device = out_.profile.devices[0].global_id;
-    if (is_new) out_.profile.ops.push_back(std::move(op));
-    if (!out_.profile.ops[event.op].groups.empty()) event.group = 0;
-    event.start_ps = work.start_ps;
-    event.end_ps = work.end_ps();
-    event.correlation_id = table_.correlation(work.row).value_or(0);
-    event.kernels = 1;
-    out_.profile.events.push_back(event);
-    out_.nodes.push_back(node);
-  }
-
-  void SortEvents() {
-    std::vector<std::pair<CollectiveEvent, TimelineIndex>> sorted;
-    for (size_t i = 0; i < out_.nodes.size(); ++i) {
-      sorted.emplace_back(out_.profile.events[i], out_.nodes[i]);
-    }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return a.first.start_ps < b.first.start_ps;
-    });
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      std::tie(out_.profile.events[i], out_.nodes[i]) = sorted[i];
-    }
-  }
-
-  const EventTable& table_;
-  const HostTrace& host_;
-  const RankTimeline& timeline_;
-  RankCollectives& out_;
-  std::map<std::string, std::vector<int64_t>> ranks_of_group_;
-  int64_t world_size_ = 0;
-  std::map<std::tuple<CollectiveKind, std::string, std::string>, uint32_t> ops_;
-};
 
 // Two groups of one name that share a rank must be the same.
 absl::Status CheckGroupsAgree(absl::Span<const ProfileCollectives> profiles) {
@@ -213,21 +49,6 @@ absl::Status CheckGroupsAgree(absl::Span<const ProfileCollectives> profiles) {
   return absl::OkStatus();
 }
 
-absl::Status CheckClocks(const CollectiveRun& run) {
-  const HappensBefore happens_before = CheckHappensBefore(run.table);
-  if (happens_before.violations.empty()) return absl::OkStatus();
-  const Violation& first = happens_before.violations[0];
-  const auto trace = [&run](uint32_t member) {
-    return run.profiles[run.table.NodeOf(run.table.members()[member])].trace;
-  };
-  return absl::FailedPreconditionError(absl::StrCat(
-      trace(first.ended), " and ", trace(first.started),
-      ": the clocks of the ranks contradict each other in ", happens_before.violations.size(),
-      " of ", happens_before.checked, " collectives: ", DescribeViolation(run.table, first),
-      "; put them on one clock with combine --output_dir first, or insist with "
-      "--allow_violations"));
-}
-
 class Matcher {
  public:
   // Of the collectives only the nodes are looked at: the run has the profiles.
@@ -243,7 +64,7 @@ class Matcher {
           rank.unmatched[node] = "no counterpart on other ranks is known";
       }
       for (const TimelineIndex node : collectives_[p].undescribed) {
-        rank.unmatched[node] = "neither trace says what it communicates";
+        rank.unmatched[node] = "its profile does not say what it communicates";
       }
     }
     result_.world_size = static_cast<int64_t>(run_.ranks.device_of_rank.size());
@@ -369,11 +190,27 @@ class Matcher {
 }  // namespace
 
 RankCollectives ReadRankCollectives(const TraceJsonTable& trace, absl::string_view text,
-                                    absl::string_view name, const HostTrace& host,
-                                    const RankTimeline& timeline, int64_t world_size) {
+                                    absl::string_view name, const RankTimeline& timeline) {
   RankCollectives result;
   result.profile = ReadKinetoCollectives(trace, text, name);
-  CollectiveReader(trace, host, timeline, world_size, &result).Run();
+  std::vector<TimelineIndex> kernels;
+  // Events tell the start and the correlation of their first kernel.
+  absl::flat_hash_map<std::pair<int64_t, uint64_t>, TimelineIndex> nodes;
+  for (TimelineIndex node = 0; node < timeline.nodes.size(); ++node) {
+    const TimelineNode& work = timeline.nodes[node];
+    if (work.on_host || !IsCommunicationKernel(trace.table.name(work.row))) continue;
+    nodes[{work.start_ps, trace.table.correlation(work.row).value_or(0)}] = node;
+    kernels.push_back(node);
+  }
+  absl::flat_hash_set<TimelineIndex> described;
+  for (const CollectiveEvent& event : result.profile.events) {
+    const auto it = nodes.find({event.start_ps, event.correlation_id});
+    result.nodes.push_back(it == nodes.end() ? kNoTimelineNode : it->second);
+    described.insert(result.nodes.back());
+  }
+  for (const TimelineIndex node : kernels) {
+    if (!described.contains(node)) result.undescribed.push_back(node);
+  }
   return result;
 }
 
@@ -383,7 +220,7 @@ absl::StatusOr<MatchedCommunication> MatchCommunication(std::vector<RankCollecti
   for (RankCollectives& rank : collectives) profiles.push_back(std::move(rank.profile));
   RETURN_IF_ERROR(CheckGroupsAgree(profiles));
   ASSIGN_OR_RETURN(const CollectiveRun run, MatchCollectives(std::move(profiles)));
-  const absl::Status clocks = CheckClocks(run);
+  const absl::Status clocks = RefuseViolations(run, CheckHappensBefore(run.table));
   if (!clocks.ok() && !allow_violations) return clocks;
   MatchedCommunication result = Matcher(run, collectives).Match();
   result.clocks_agree = clocks.ok();

@@ -15,15 +15,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 
-// The collectives of one rank: those that its profile describes, and those that only the host trace
-// knows about, since the profile is older than the descriptions.
+// The collectives of one rank that its profile describes.
 struct RankCollectives {
   ProfileCollectives profile;
   // The node of the first kernel of each event of the profile; kNoTimelineNode for none.
@@ -32,12 +30,9 @@ struct RankCollectives {
   std::vector<TimelineIndex> undescribed;
 };
 
-// A communication kernel without a description takes its kind from the function in its symbol; its
-// bytes, group and peer from what the operator that launched it, or a caller of that, was given.
-// `world_size` is the number of ranks for profiles that do not say it.
+// Profiles describe their communication kernels from PyTorch 2.2 on.
 RankCollectives ReadRankCollectives(const TraceJsonTable& trace, absl::string_view text,
-                                    absl::string_view name, const HostTrace& host,
-                                    const RankTimeline& timeline, int64_t world_size);
+                                    absl::string_view name, const RankTimeline& timeline);
 
 // What one communication kernel moves.
 struct NodeCommunication {

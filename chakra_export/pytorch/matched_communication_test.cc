@@ -46,9 +46,9 @@ class MatchedCommunicationTest : public ::testing::Test {
   absl::StatusOr<MatchedCommunication> Match(bool allow_violations = false) {
     std::vector<RankCollectives> collectives;
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      collectives.push_back(ReadRankCollectives(
-          ranks_[i].device, ranks_[i].device_text, absl::StrCat("kineto_", i, ".json"),
-          ranks_[i].host, ranks_[i].timeline, static_cast<int64_t>(ranks_.size())));
+      collectives.push_back(ReadRankCollectives(ranks_[i].device, ranks_[i].device_text,
+                                                absl::StrCat("kineto_", i, ".json"),
+                                                ranks_[i].timeline));
     }
     return MatchCommunication(std::move(collectives), allow_violations);
   }
@@ -172,7 +172,7 @@ TEST_F(MatchedCommunicationTest, UndescribedKernelsSaySo) {
   ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match());
   EXPECT_THAT(matched.ranks[0].unmatched,
               ElementsAre(Pair(ranks_[0].DeviceNode(kAllReduce),
-                               "neither trace says what it communicates")));
+                               "its profile does not say what it communicates")));
 }
 
 TEST_F(MatchedCommunicationTest, GroupsThatDisagreeNameTheFilesAndRanks) {
@@ -215,9 +215,9 @@ TEST_F(MatchedCommunicationTest, TwoTracesOfOneRankAreRefused) {
 TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn) {
   AddRank(KinetoText(0, 2).Kernel(kAllReduce, 16, 10, 30, 1, Described("allreduce", "0", {0, 1})));
   AddRank(KinetoText(1, 2).Kernel(kAllReduce, 16, 90, 20, 1, Described("allreduce", "0", {0, 1})));
-  EXPECT_THAT(Match(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                AllOf(HasSubstr("in 1 of 1 collectives"),
-                                      HasSubstr("on one clock with combine"))));
+  EXPECT_THAT(Match(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("1 of 1 collectives"), HasSubstr("run combine first"))));
   ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match(/*allow_violations=*/true));
   EXPECT_FALSE(matched.clocks_agree);
   // Nobody knows who waited: the kernels' own times.
@@ -225,120 +225,20 @@ TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn)
   EXPECT_EQ(Find(matched, ranks_[1], 1, kAllReduce)->transfer_ps, 20 * kPsPerUs);
 }
 
-constexpr char kOldAllReduce[] = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)";
-constexpr char kSendRecv[] = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)";
-
-// The call, and its kernel from 20 us on.
-KinetoText Launch(int64_t rank, const std::string& op, const std::string& kernel,
-                  const std::string& arguments = "") {
-  KinetoText device(rank, 4);
-  device.Op(op, 1, 0, 10, 2).Call("cudaLaunchKernel", 1, 5, 2, 1);
-  device.Kernel(kernel, 16, 20, 10, 1, arguments);
-  return device;
-}
-
-// record_param_comms as PyTorch writes it before the profile describes kernels.
-std::string Arguments(const std::string& tensors, const std::string& group, int64_t peer,
-                      const std::string& name) {
-  return absl::StrCat("[[", tensors, "], 17, ", group, ", ", peer, ", \"", name, "\"]");
-}
-
-RankCollectives Read(const TorchRank& rank, int64_t world_size = 4) {
-  return ReadRankCollectives(rank.device, rank.device_text, "kineto.json", rank.host, rank.timeline,
-                             world_size);
-}
-
-TEST(RankCollectivesTest, TheProfilesDescriptionComesFirst) {
+TEST(RankCollectivesTest, DescribedKernelsHaveTheirNodesAndOthersAreUndescribed) {
+  constexpr char kOldAllReduce[] = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)";
   KinetoText device(1, 4);
-  device.Op("record_param_comms", 1, 0, 10, 2).Call("cudaLaunchKernel", 1, 5, 2, 1);
   device.Collective("allreduce", kAllReduce, 16, 20, 10, 1, 256);
-  // What the host trace says about the same call is something else.
-  const TorchRank rank(HostTraceText().Op(2, 1, "record_param_comms", 1,
-                                          Arguments(TensorJson(5, 8), "\"3\"", 0, "broadcast")),
-                       device);
-  const RankCollectives read = Read(rank);
+  device.Kernel(kOldAllReduce, 16, 40, 10, 2).Kernel("mul", 7, 40, 10, 3);
+  const TorchRank rank(HostTraceText(), device);
+  const RankCollectives read =
+      ReadRankCollectives(rank.device, rank.device_text, "kineto.json", rank.timeline);
   ASSERT_THAT(read.profile.ops, SizeIs(1));
   EXPECT_EQ(read.profile.ops[0].kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(read.profile.ops[0].operand_bytes, 1024);
   ASSERT_THAT(read.profile.events, SizeIs(1));
   EXPECT_THAT(read.nodes, ElementsAre(rank.DeviceNode(kAllReduce)));
-  EXPECT_THAT(read.undescribed, IsEmpty());
-}
-
-TEST(RankCollectivesTest, OlderKernelsTakeBytesAndGroupFromTheirOperator) {
-  HostTraceText host;
-  host.Op(2, 1, "record_param_comms", 1,
-          Arguments(absl::StrCat(TensorJson(5, 256), ", ", TensorJson(6, 64), ", ",
-                                 TensorJson(7, 9, "cpu")),
-                    R"(["3", "dp"])", 0, "allreduce"));
-  // The list of groups is JSON in a string.
-  host.Op(9, 1, "## process_group:init ##", 1,
-          R"(["[{\"pg_name\": \"0\", \"ranks\": []}, {\"pg_name\": \"3\", \"ranks\": [3, 1]}]"])");
-  const TorchRank rank(host, Launch(1, "record_param_comms", kOldAllReduce));
-  const RankCollectives read = Read(rank);
-  ASSERT_THAT(read.profile.ops, SizeIs(1));
-  const CollectiveOp& op = read.profile.ops[0];
-  EXPECT_EQ(op.kind, CollectiveKind::kAllReduce);
-  EXPECT_EQ(op.module, "3");
-  // (256 + 64) floats; the tensor of the host does not count.
-  EXPECT_EQ(op.operand_bytes, 1280);
-  ASSERT_EQ(op.groups.size(), 1u);
-  EXPECT_THAT(op.groups[0], ElementsAre(3, 1));
-  ASSERT_THAT(read.profile.events, SizeIs(1));
-  EXPECT_EQ(read.profile.events[0].start_ps, 20'000'000);
-  EXPECT_EQ(read.profile.events[0].end_ps, 30'000'000);
-  EXPECT_EQ(read.profile.events[0].correlation_id, 1u);
-  EXPECT_EQ(read.profile.events[0].group, 0);
-}
-
-TEST(RankCollectivesTest, AGroupThatNobodyListsIsThatOfAllRanks) {
-  const TorchRank rank(HostTraceText().Op(2, 1, "record_param_comms", 1,
-                                          Arguments(TensorJson(5, 256), "\"0\"", 0, "allreduce")),
-                       Launch(1, "record_param_comms", kOldAllReduce));
-  const RankCollectives read = Read(rank);
-  ASSERT_THAT(read.profile.ops, SizeIs(1));
-  ASSERT_EQ(read.profile.ops[0].groups.size(), 1u);
-  EXPECT_THAT(read.profile.ops[0].groups[0], ElementsAre(0, 1, 2, 3));
-}
-
-// The kernel is that of an all-to-all, too.
-TEST(RankCollectivesTest, MessagesThatTheProfileDoesNotDescribeAreUndescribed) {
-  const TorchRank rank(HostTraceText().Op(2, 1, "record_param_comms", 1,
-                                          Arguments(TensorJson(5, 256), "\"0\"", 0, "send")),
-                       Launch(1, "record_param_comms", kSendRecv));
-  const RankCollectives read = Read(rank);
-  EXPECT_THAT(read.profile.events, IsEmpty());
-  EXPECT_THAT(read.undescribed, ElementsAre(rank.DeviceNode(kSendRecv)));
-}
-
-TEST(RankCollectivesTest, KernelsOfUnknownOperatorsAreUndescribed) {
-  KinetoText device(0, 4);
-  device.Op("aten::mul", 1, 0, 10, 2).Kernel(kOldAllReduce, 16, 20, 10, 1);
-  const TorchRank rank(HostTraceText().Op(2, 1, "aten::mul"), device);
-  const RankCollectives read = Read(rank);
-  EXPECT_THAT(read.profile.events, IsEmpty());
   EXPECT_THAT(read.undescribed, ElementsAre(rank.DeviceNode(kOldAllReduce)));
-}
-
-// Those of the profile and those of the host trace together, by start; calls alike are one op.
-TEST(RankCollectivesTest, EventsComeByStart) {
-  const std::string arguments = Arguments(TensorJson(5, 256), "\"0\"", 0, "allreduce");
-  HostTraceText host;
-  host.Op(2, 1, "record_param_comms", 1, arguments).Op(3, 1, "record_param_comms", 1, arguments);
-  KinetoText device(0, 4);
-  device.Op("record_param_comms", 1, 0, 10, 2).Call("cudaLaunchKernel", 1, 5, 2, 1);
-  device.Op("record_param_comms", 1, 10, 10, 3).Call("cudaLaunchKernel", 1, 15, 2, 2);
-  device.Kernel(kOldAllReduce, 16, 60, 10, 2);
-  device.Kernel(kOldAllReduce, 16, 20, 10, 1);
-  device.Collective("allreduce", kAllReduce, 16, 40, 10, 3, 8);
-  const TorchRank rank(host, device);
-  const RankCollectives read = Read(rank);
-  ASSERT_THAT(read.profile.events, SizeIs(3));
-  EXPECT_EQ(read.profile.events[0].start_ps, 20'000'000);
-  EXPECT_EQ(read.profile.events[1].start_ps, 40'000'000);
-  EXPECT_EQ(read.profile.events[2].start_ps, 60'000'000);
-  EXPECT_EQ(read.profile.events[0].op, read.profile.events[2].op);
-  EXPECT_EQ(read.nodes[1], rank.DeviceNode(kAllReduce));
 }
 
 }  // namespace

@@ -136,11 +136,6 @@ class Finder {
 
 }  // namespace
 
-HostOpIndex NearestOpWithTensors(const HostTrace& host, HostOpIndex op) {
-  Accesses accesses;
-  return FindAccesses(host, op, &accesses);
-}
-
 void AddTensorDependencies(const HostTrace& host, RankTimeline* timeline) {
   Finder(host, timeline).Run();
 }

@@ -27,10 +27,6 @@ namespace meridian {
 // measured times are left out, since then the work did not touch the same bytes.
 void AddTensorDependencies(const HostTrace& host, RankTimeline* timeline);
 
-// Returns the nearest of the operator and its callers that has tensors on the device; kNoHostOp
-// when none has.
-HostOpIndex NearestOpWithTensors(const HostTrace& host, HostOpIndex op);
-
 // What an operator of PyTorch moves and computes.
 struct OpCost {
   // Bytes of its tensors on the device, both those it reads and those it writes.

@@ -35,11 +35,10 @@ class RankBuilder {
         kernels_(*kernels),
         result_(*result),
         steps_(table_) {
-    result_.communication_nodes.push_back(0);
     result_.lowered.push_back(communication_.lost_parts);
   }
 
-  void Build() {
+  absl::Status Build() {
     FindNeeded();
     first_node_.reserve(timeline_.nodes.size() + 1);
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
@@ -47,7 +46,8 @@ class RankBuilder {
       if (is_needed_[i]) AddNodes(i);
     }
     first_node_.push_back(static_cast<NodeIndex>(nodes().size()));
-    for (const DependencyEdge& edge : timeline_.edges) AddEdges(edge);
+    for (const DependencyEdge& edge : timeline_.edges) RETURN_IF_ERROR(AddEdges(edge));
+    return absl::OkStatus();
   }
 
  private:
@@ -125,7 +125,6 @@ class RankBuilder {
       RunNode communicating = node;
       SetCommunication(one, &communicating);
       if (one.type != ChakraProtoMsg::COMM_RECV_NODE) communicating.duration_ns /= shares;
-      ++result_.communication_nodes.back();
       Push(communicating, index);
     }
   }
@@ -163,7 +162,7 @@ class RankBuilder {
   void SetCommunication(const NodeCommunication& from, RunNode* node) {
     node->instance = from.instance;
     node->instance_start_ns = node->start_ns + from.waited_ps / kPsPerNs;
-    node->duration_ns = node->transfer_ns = from.transfer_ps / kPsPerNs;
+    node->duration_ns = from.transfer_ps / kPsPerNs;
     if (from.type != ChakraProtoMsg::COMM_COLL_NODE) {
       node->SetMessage(from.type == ChakraProtoMsg::COMM_SEND_NODE, from.bytes, from.source,
                        from.target, static_cast<int32_t>(from.instance % kCommTagLimit));
@@ -176,9 +175,16 @@ class RankBuilder {
                         groups_.Add(from.ranks));
   }
 
-  // Lets all nodes of the one wait for all nodes of the other.
-  void AddEdges(const DependencyEdge& edge) {
-    if (edge.kinds == EdgeKind::kProgram) return;
+  // Lets all nodes of the one wait for all nodes of the other, which traces that were made up could
+  // let grow without bounds.
+  absl::Status AddEdges(const DependencyEdge& edge) {
+    if (edge.kinds == EdgeKind::kProgram) return absl::OkStatus();
+    const size_t nodes_of_one = first_node_[edge.node + 1] - first_node_[edge.node];
+    const size_t nodes_of_other = first_node_[edge.source + 1] - first_node_[edge.source];
+    if (result_.graph.edges.size() + nodes_of_one * nodes_of_other >
+        ExecutionGraph::kMaxDependencies) {
+      return absl::OutOfRangeError("the traces hold more than 2^32 edges; convert fewer ranks");
+    }
     for (NodeIndex node = first_node_[edge.node]; node < first_node_[edge.node + 1]; ++node) {
       nodes()[node].is_launched |= edge.kinds.Contains(EdgeKind::kLaunch);
       for (NodeIndex source = first_node_[edge.source]; source < first_node_[edge.source + 1];
@@ -186,6 +192,7 @@ class RankBuilder {
         result_.graph.edges.push_back({node, source, edge.kinds});
       }
     }
+    return absl::OkStatus();
   }
 
   const EventTable& table_;
@@ -208,45 +215,16 @@ class RankBuilder {
   absl::flat_hash_map<TrackId, NodeIndex> last_of_thread_;
 };
 
-// An edge of a timeline leads from all nodes of one kernel to all of the other, which traces that
-// were made up could let grow without bounds.
-absl::Status CheckSize(absl::Span<const RankInput> inputs) {
-  double nodes = 0, edges = 0;
-  for (const RankInput& input : inputs) {
-    const auto count = [&](TimelineIndex node) {
-      const auto it = input.communication->nodes.find(node);
-      return it == input.communication->nodes.end() ? 1.0 : static_cast<double>(it->second.size());
-    };
-    nodes += static_cast<double>(input.timeline->nodes.size());
-    edges += static_cast<double>(input.timeline->edges.size());
-    bool has_batches = false;
-    for (const auto& [node, all] : input.communication->nodes) {
-      has_batches |= all.size() > 1;
-      nodes += static_cast<double>(all.size());
-    }
-    if (!has_batches) continue;
-    for (const DependencyEdge& edge : input.timeline->edges) {
-      edges += count(edge.node) * count(edge.source) - 1;
-    }
-  }
-  if (nodes < ExecutionGraph::kMaxNodes && edges < ExecutionGraph::kMaxDependencies) {
-    return absl::OkStatus();
-  }
-  return absl::OutOfRangeError(
-      "the traces hold more than 2^32 nodes or edges; convert fewer ranks");
-}
-
 }  // namespace
 
 absl::StatusOr<PytorchNodes> MakePytorchNodes(absl::Span<const RankInput> inputs, EtFlavor flavor,
                                               const MatchedCommunication& communication) {
-  RETURN_IF_ERROR(CheckSize(inputs));
   PytorchNodes result;
   result.graph.rank_count = communication.world_size;
   ProcessGroupList groups(communication.world_size);
   uint32_t kernels = 0;
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    RankBuilder(inputs[i], i, flavor, &groups, &kernels, &result).Build();
+    RETURN_IF_ERROR(RankBuilder(inputs[i], i, flavor, &groups, &kernels, &result).Build());
   }
   result.graph.groups = groups.groups();
   // Where nothing is communicated, nobody knows how the ranks' clocks relate.

@@ -42,9 +42,7 @@ struct PytorchNodes {
   RunGraph graph;
   // Where each node of the graph came from.
   std::vector<NodeOrigin> origins;
-  // For each input: how many nodes communicate; how much communication was made computation, by
-  // reason.
-  std::vector<int64_t> communication_nodes;
+  // For each input: how much communication was made computation, by reason.
   std::vector<std::map<std::string, int64_t>> lowered;
   // How many nodes communicate by the nearest collective that ASTRA-sim has.
   int64_t approximated = 0;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -12,15 +13,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/pytorch/host_device_link.h"
 #include "chakra_export/pytorch/host_trace.h"
-#include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/linked_json.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/op_tensors.h"
@@ -28,11 +26,11 @@
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/run/run_workload.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/json/json_value.h"
-#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/utf8.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
@@ -50,39 +48,16 @@ constexpr absl::string_view kNumberAttributes[] = {"fw_parent", "seq_id", "scope
 // Times of this and 106 days more still fit into 64 bits of nanoseconds.
 constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
 
-// Appends a text as Python's repr() shows it: in single quotes unless only those are in it.
-void AppendPythonString(absl::string_view text, std::string* out) {
-  const bool has_single = absl::StrContains(text, '\'');
-  const char quote = has_single && !absl::StrContains(text, '"') ? '"' : '\'';
-  out->push_back(quote);
-  for (const char c : text) {
-    if (c == quote || c == '\\') {
-      absl::StrAppend(out, "\\", absl::string_view(&c, 1));
-    } else if (absl::ascii_iscntrl(c)) {
-      const absl::string_view usual = c == '\n'   ? "\\n"
-                                      : c == '\r' ? "\\r"
-                                      : c == '\t' ? "\\t"
-                                                  : "";
-      absl::StrAppend(out, usual);
-      if (usual.empty()) absl::StrAppend(out, "\\x", absl::Hex(c, absl::kZeroPad2));
-    } else {
-      out->push_back(c);
-    }
-  }
-  out->push_back(quote);
-}
-
-// Returns JSON as Python's str() shows what it holds, ['a', None, True] of ["a",null,true], which is
-// what IOInfo's fields are.
+// Returns JSON as a Python literal of what it holds, ["a", None, True] of ["a",null,true]: IOInfo's
+// fields are such. Texts stay as JSON writes them, which Python reads, too.
 std::string PythonLiteral(absl::string_view json) {
   std::string literal;
   while (!json.empty()) {
     size_t length = 1;
     if (json[0] == '"') {
       while (length < json.size() && json[length] != '"') length += json[length] == '\\' ? 2 : 1;
-      const absl::string_view quoted = json.substr(0, length + 1);
-      AppendPythonString(ParseJsonString(quoted).value_or(std::string(quoted)), &literal);
-      length = quoted.size();
+      length = std::min(length + 1, json.size());
+      absl::StrAppend(&literal, json.substr(0, length));
     } else if (absl::ascii_isalpha(json[0])) {
       while (length < json.size() && absl::ascii_isalpha(json[length])) ++length;
       const absl::string_view word = json.substr(0, length);
@@ -135,14 +110,14 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
         absl::StrCat(device_path, ": its times lie beyond the year 2255"));
   }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
-  if (rank.link.linked == 0 && !rank.link.unlinked_rows.empty()) {
+  if (rank.link.linked == 0 && rank.link.host_events > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         host_path, ": no operator of it is in ", device_path,
         "; are they of one run? PyTorch 2.1 and later record the ids that both have in common"));
   }
   rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
   AddTensorDependencies(rank.host, &rank.timeline);
-  if (rank.timeline.device_nodes == 0) {
+  if (absl::c_all_of(rank.timeline.nodes, [](const TimelineNode& node) { return node.on_host; })) {
     return absl::InvalidArgumentError(absl::StrCat(
         device_path,
         ": no kernel, copy or set in it; expected what torch.profiler's export_chrome_trace wrote "
@@ -281,68 +256,36 @@ class Decorator {
   std::vector<absl::flat_hash_map<TimelineIndex, HostOpIndex>> cost_bearers_;
 };
 
-void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
-  report->set_host_trace(rank.host_file->path());
-  report->set_device_trace(rank.device_file->path());
-  report->set_schema(rank.host.schema());
-  report->set_link_method(std::string(LinkMethodName(rank.link.method)));
-  report->set_host_ops(static_cast<int64_t>(rank.host.ops().size()));
-  report->set_linked_host_ops(rank.link.linked);
-  report->mutable_unlinked_host_ops()->insert(rank.link.unlinked_ops.begin(),
-                                              rank.link.unlinked_ops.end());
-  report->mutable_unlinked_host_events()->insert(rank.link.unlinked_rows.begin(),
-                                                 rank.link.unlinked_rows.end());
-  int64_t unlinked = 0;
-  for (const auto& [reason, count] : rank.timeline.unlinked_device_nodes) {
-    (*report->mutable_unlinked_device_ops())[reason] = count;
-    unlinked += count;
-  }
-  report->set_device_ops(rank.timeline.device_nodes);
-  report->set_linked_device_ops(rank.timeline.device_nodes - unlinked);
-  report->set_edges_against_time(rank.timeline.edges_against_time);
-  report->set_unreadable_events(static_cast<int64_t>(rank.device.problems.total()));
-}
-
-// Describes the ranks in the order of their numbers.
-void ReportRanks(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
-                 const PytorchNodes& nodes, const RunWorkload& workload,
-                 const WrittenWorkload& written, ChakraLinkReport* report) {
-  std::map<int64_t, int64_t> node_counts;
-  for (NodeIndex node = 0; node < workload.graph.node_count(); ++node) {
-    ++node_counts[workload.graph.rank(node)];
-  }
-  std::map<int64_t, size_t> by_rank;
-  for (size_t i = 0; i < ranks.size(); ++i) by_rank[communication.ranks[i].rank] = i;
-  for (const auto& [rank, i] : by_rank) {
-    ChakraLinkRankReport* rank_report = report->add_ranks();
-    rank_report->set_rank(rank);
-    rank_report->set_nodes(node_counts[rank]);
-    rank_report->set_comm_nodes(nodes.communication_nodes[i]);
-    for (const EtFile& file : written.files) {
-      if (file.rank == rank) rank_report->set_path(file.path);
-    }
-    rank_report->mutable_lowered_communication()->insert(nodes.lowered[i].begin(),
-                                                         nodes.lowered[i].end());
-    ReportRank(ranks[i], rank_report);
+// Says what of a rank's traces is not in its nodes as it was.
+void DescribeLeftOut(const RankTraces& rank, const std::map<std::string, int64_t>& lowered,
+                     google::protobuf::Map<std::string, int64_t>* left_out) {
+  const auto add = [&](const std::string& reason, int64_t count) {
+    if (count > 0) (*left_out)[reason] = count;
+  };
+  add("operators without an event", absl::c_count(rank.link.row_of_op, kNoRow));
+  add("host events without an operator", rank.link.host_events - rank.link.linked);
+  add("device work without an operator",
+      absl::c_count_if(rank.timeline.nodes, [](const TimelineNode& node) {
+        return !node.on_host && node.launching_op == kNoHostOp;
+      }));
+  add("edges against the measured times", rank.timeline.edges_against_time);
+  for (const auto& [reason, count] : lowered) {
+    add(absl::StrCat("communication made computation: ", reason), count);
   }
 }
 
 // True unless the profile shows the threads of other processes only.
 bool IsOfProcess(const EventTable& table, std::optional<int64_t> process_id) {
-  if (!process_id.has_value()) return true;
-  const std::string process = absl::StrCat(*process_id);
-  bool any = false;
+  std::set<std::string> processes;
   for (const Track& track : table.tracks()) {
-    if (track.kind != TrackKind::kHost) continue;
-    if (track.process == process) return true;
-    any = true;
+    if (track.kind == TrackKind::kHost) processes.insert(track.process);
   }
-  return !any;
+  return !process_id.has_value() || processes.empty() ||
+         processes.count(absl::StrCat(*process_id)) > 0;
 }
 
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
-                 const PytorchNodes& nodes, const RunWorkload& workload, ChakraLinkReport* report) {
-  for (const std::string& note : workload.notes) report->add_warnings(note);
+                 const PytorchNodes& nodes, ChakraWorkloadReport* report) {
   if (nodes.approximated > 0) {
     report->add_warnings(
         absl::StrCat(nodes.approximated,
@@ -388,17 +331,9 @@ absl::Status AddLinkedJsons(FileSystem& file_system, const std::vector<RankTrace
   return absl::OkStatus();
 }
 
-void AppendReasons(absl::string_view what,
-                   const google::protobuf::Map<std::string, int64_t>& counts, std::string* text) {
-  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
-  for (const auto& [reason, count] : sorted) {
-    absl::StrAppend(text, "  ", WithThousands(count), " ", what, ": ", reason, "\n");
-  }
-}
-
 }  // namespace
 
-absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
+absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
     FileSystem& file_system, const std::vector<std::string>& host_traces,
     const std::vector<std::string>& device_traces, const std::string& output_prefix,
     const PytorchWorkloadOptions& options) {
@@ -414,8 +349,7 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     ASSIGN_OR_RETURN(RankTraces rank,
                      ReadRank(file_system, host_traces[i], device_traces[i], options.input));
     collectives.push_back(ReadRankCollectives(rank.device, rank.device_file->bytes(),
-                                              device_traces[i], rank.host, rank.timeline,
-                                              static_cast<int64_t>(host_traces.size())));
+                                              device_traces[i], rank.timeline));
     ranks.push_back(std::move(rank));
   }
   ASSIGN_OR_RETURN(const MatchedCommunication communication,
@@ -427,69 +361,26 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     inputs.push_back({&ranks[i].device.table, &ranks[i].timeline, &communication.ranks[i]});
   }
   ASSIGN_OR_RETURN(PytorchNodes nodes, MakePytorchNodes(inputs, options.flavor, communication));
-  ASSIGN_OR_RETURN(const RunWorkload workload,
+  ASSIGN_OR_RETURN(RunWorkload workload,
                    MakeRunWorkload(options.flavor, /*has_times=*/true, &nodes.graph));
   const Decorator decorator(ranks, communication, nodes, options.flavor);
   AtomicFileBatch linked_jsons(file_system);
   RETURN_IF_ERROR(
       AddLinkedJsons(file_system, ranks, communication, options.linked_json_prefix, &linked_jsons));
-  ASSIGN_OR_RETURN(const WrittenWorkload written,
-                   WriteRunWorkload(file_system, nodes.graph, workload, output_prefix,
-                                    [&](NodeIndex node, ChakraProtoMsg::Node* message) {
-                                      decorator.Decorate(node, message);
-                                    }));
+  const auto decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+    decorator.Decorate(node, message);
+  };
+  RETURN_IF_ERROR(WriteRunWorkload(file_system, nodes.graph, output_prefix, decorate, &workload));
   RETURN_IF_ERROR(linked_jsons.Commit());
 
-  ChakraLinkReport report;
-  DescribeWorkload(workload, written, &report);
-  report.set_flavor(std::string(EtFlavorName(options.flavor)));
-  report.set_removed_edges(static_cast<int64_t>(workload.removed_edges));
-  AddWarnings(ranks, communication, nodes, workload, &report);
-  ReportRanks(ranks, communication, nodes, workload, written, &report);
-  return report;
-}
-
-std::string FormatLinkReport(const ChakraLinkReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"rank", Align::kRight},
-                   {"nodes", Align::kRight},
-                   {"comm", Align::kRight},
-                   {"host ops", Align::kRight},
-                   {"linked", Align::kRight},
-                   {"by"},
-                   {"device ops", Align::kRight},
-                   {"linked", Align::kRight},
-                   {"trace"}});
-  for (const ChakraLinkRankReport& rank : report.ranks()) {
-    table.AddRow(
-        {WithThousands(rank.rank()), WithThousands(rank.nodes()), WithThousands(rank.comm_nodes()),
-         WithThousands(rank.host_ops()), WithThousands(rank.linked_host_ops()), rank.link_method(),
-         WithThousands(rank.device_ops()), WithThousands(rank.linked_device_ops()), rank.path()});
+  AddWarnings(ranks, communication, nodes, &workload.report);
+  for (ChakraWorkloadRank& rank : *workload.report.mutable_ranks()) {
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (communication.ranks[i].rank != rank.rank()) continue;
+      DescribeLeftOut(ranks[i], nodes.lowered[i], rank.mutable_left_out());
+    }
   }
-  std::string text = table.ToString();
-  for (const ChakraLinkRankReport& rank : report.ranks()) {
-    std::string reasons;
-    AppendReasons("host operators without event", rank.unlinked_host_ops(), &reasons);
-    AppendReasons("host events without operator", rank.unlinked_host_events(), &reasons);
-    AppendReasons("device operations without operator", rank.unlinked_device_ops(), &reasons);
-    AppendReasons("communication kernels made computation", rank.lowered_communication(), &reasons);
-    if (!reasons.empty()) absl::StrAppend(&text, "\nrank ", rank.rank(), "\n", reasons);
-  }
-  absl::StrAppend(&text, "\nedges");
-  for (const EdgeKind kind : kEdgeKinds) {
-    const std::string name(EdgeKindName(kind));
-    absl::StrAppend(&text, "  ", name, " ", WithThousands(report.edges().at(name)));
-  }
-  absl::StrAppend(&text, "\n",
-                  FormatRunTimes(report.measured_ns(), report.replayed_ns(), report.simulator_ns(),
-                                 report.host_gap_share()));
-  for (const std::string& path : report.removed()) {
-    absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
-  }
-  for (const std::string& warning : report.warnings()) {
-    absl::StrAppend(&text, "warning: ", Printable(warning), "\n");
-  }
-  return text;
+  return std::move(workload.report);
 }
 
 }  // namespace meridian

@@ -19,7 +19,7 @@
 
 namespace meridian {
 
-class ChakraLinkReport;
+class ChakraWorkloadReport;
 
 struct PytorchWorkloadOptions {
   InputFileOptions input;
@@ -37,13 +37,10 @@ struct PytorchWorkloadOptions {
 //
 // Nothing is written unless every input is sound and the graph is free of cycles and deadlocks.
 // Errors name the file, the place and what to do.
-absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
+absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
     FileSystem& file_system, const std::vector<std::string>& host_traces,
     const std::vector<std::string>& device_traces, const std::string& output_prefix,
     const PytorchWorkloadOptions& options = {});
-
-// Returns the report as text for people.
-std::string FormatLinkReport(const ChakraLinkReport& report);
 
 }  // namespace meridian
 

@@ -19,8 +19,8 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/pytorch/host_trace.h"
-#include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -82,7 +82,7 @@ class PytorchWorkloadTest : public ::testing::Test {
     }
   }
 
-  absl::StatusOr<ChakraLinkReport> Convert(const PytorchWorkloadOptions& options = {}) {
+  absl::StatusOr<ChakraWorkloadReport> Convert(const PytorchWorkloadOptions& options = {}) {
     return ConvertPytorchWorkload(FileSystem::Posix(), host_, device_, directory_.PathOf("w"),
                                   options);
   }
@@ -131,7 +131,7 @@ std::vector<std::string> NodesOf(const ExecutionGraph& graph, int64_t rank) {
 
 TEST_F(PytorchWorkloadTest, MakesDeviceWorkAndGapsForSimulation) {
   WriteRanks();
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   EXPECT_THAT(Written(), ElementsAre("w.0.et", "w.1.et"));
   const ExecutionGraph graph = ReadGraph();
   // The all-reduce moves data from 60, when both are there, to 90. The last kernel came 5 us after.
@@ -153,10 +153,7 @@ TEST_F(PytorchWorkloadTest, MakesDeviceWorkAndGapsForSimulation) {
   EXPECT_EQ(report.ranks(1).rank(), 1);
   EXPECT_EQ(report.ranks(1).nodes(), 5);
   EXPECT_EQ(report.ranks(1).comm_nodes(), 1);
-  EXPECT_EQ(report.ranks(1).host_ops(), 3);
-  EXPECT_EQ(report.ranks(1).linked_host_ops(), 3);
-  EXPECT_EQ(report.ranks(1).device_ops(), 3);
-  EXPECT_EQ(report.ranks(1).linked_device_ops(), 3);
+  EXPECT_THAT(report.ranks(1).left_out(), IsEmpty());
   EXPECT_GT(report.edges().at("data"), 0);
   EXPECT_GT(report.edges().at("launch"), 0);
 }
@@ -176,20 +173,20 @@ TEST_F(PytorchWorkloadTest, KeepsTheHostInTheFullFlavor) {
   WriteRanks();
   PytorchWorkloadOptions options;
   options.flavor = EtFlavor::kFull;
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert(options));
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert(options));
   const std::vector<ChakraProtoMsg::Node> nodes = ReadNodes(directory_.PathOf("w.0.et"));
   ASSERT_THAT(nodes, SizeIs(7));
   EXPECT_EQ(nodes[0].type(), ChakraProtoMsg::METADATA_NODE);
   EXPECT_EQ(nodes[1].name(), "aten::mul");
   EXPECT_THAT(GetIntAttribute(nodes[1].attr(), kRecordFunctionIdAttribute),
               IsOkAndHolds(::testing::Optional(2)));
-  EXPECT_THAT(nodes[1].outputs().values(), HasSubstr("[1005, 5, 0, 256, 4, 'cuda:0']"));
+  EXPECT_THAT(nodes[1].outputs().values(), HasSubstr(R"([1005, 5, 0, 256, 4, "cuda:0"])"));
   EXPECT_GT(nodes[1].start_time_micros(), 1'000'000'000'000'000u);
   EXPECT_EQ(report.edges().at("launch"), 6);
 }
 
-// The schema has str() of Python's lists in these fields, not JSON.
-TEST_F(PytorchWorkloadTest, TensorsAndOtherValuesAreWrittenAsPythonShowsThem) {
+// The schema has lists of Python in these fields, not JSON.
+TEST_F(PytorchWorkloadTest, TensorsAndOtherValuesAreWrittenAsPythonReadsThem) {
   host_.push_back(directory_.Write(
       "et_0.json",
       HostTraceText()
@@ -209,9 +206,9 @@ TEST_F(PytorchWorkloadTest, TensorsAndOtherValuesAreWrittenAsPythonShowsThem) {
     return node.name() == "op";
   });
   ASSERT_NE(op, nodes.end());
-  EXPECT_EQ(
-      op->inputs().values(),
-      R"([[1, 2, 'cuda:0'], True, False, None, -1.5e-05, nan, "it's", 'a"\'', 'é\n\x01\\', []])");
+  EXPECT_EQ(op->inputs().values(),
+            R"([[1, 2, "cuda:0"], True, False, None, -1.5e-05, nan, "it's", "a\"'", )"
+            R"("\u00e9\n\u0001\\", []])");
 }
 
 TEST_F(PytorchWorkloadTest, ReadsGzip) {
@@ -232,7 +229,7 @@ TEST_F(PytorchWorkloadTest, ConvertsOneRankAlone) {
   WriteRanks();
   host_.erase(host_.begin());
   device_.erase(device_.begin());
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   EXPECT_THAT(Written(), ElementsAre("w.1.et"));
   EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
   EXPECT_THAT(report.warnings(), ::testing::Contains(HasSubstr("one of 2 ranks")));
@@ -240,11 +237,11 @@ TEST_F(PytorchWorkloadTest, ConvertsOneRankAlone) {
 
 TEST_F(PytorchWorkloadTest, WarnsOfTracesOfDifferentProcesses) {
   WriteRanks();
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport alike, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport alike, Convert());
   EXPECT_THAT(alike.warnings(), IsEmpty());
   directory_.Write("et_1.json", absl::StrReplaceAll(directory_.Read("et_1.json"),
                                                     {{"\"pid\": 7", "\"pid\": 8"}}));
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("et_1.json: is of process 8, but ")));
 }
 
@@ -274,10 +271,11 @@ TEST_F(PytorchWorkloadTest, MakesCollectivesWithoutCounterpartComputation) {
   KinetoText device = DeviceOf(0);
   device.Collective("allreduce", kAllReduce, 16, 110, 10, 9, 77);
   directory_.Write("kineto_0.json", device.Text());
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
-  EXPECT_THAT(report.ranks(0).lowered_communication(), SizeIs(1));
-  EXPECT_EQ(report.ranks(0).lowered_communication().begin()->second, 1);
+  EXPECT_EQ(report.ranks(0).left_out().at(
+                "communication made computation: not all ranks of its group show it"),
+            1);
 }
 
 // Each stage of a pipeline sends four activations on and four gradients back in each of three
@@ -287,7 +285,7 @@ TEST_F(PytorchWorkloadTest, BatchesBecomeMessagesToTheirPeers) {
     host_.push_back(absl::StrCat("examples/torch_pipeline4/et_", rank, ".json.gz"));
     device_.push_back(absl::StrCat("examples/torch_pipeline4/kineto_", rank, ".json.gz"));
   }
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   EXPECT_NEAR(report.replayed_ns(), report.measured_ns(), 0.01 * report.measured_ns());
   EXPECT_GT(report.host_gap_share(), 0.1);
   EXPECT_LT(report.host_gap_share(), 1);
@@ -307,27 +305,6 @@ TEST_F(PytorchWorkloadTest, BatchesBecomeMessagesToTheirPeers) {
   EXPECT_EQ(receives, expected);
 }
 
-TEST_F(PytorchWorkloadTest, TakesWhatOnlyTheHostTraceSays) {
-  for (int64_t rank = 0; rank < 2; ++rank) {
-    HostTraceText host("1.0.1");
-    const std::string grad = absl::StrCat("[", TensorJson(5, 256), "]");
-    host.Op(2, 1, "record_param_comms", 1,
-            absl::StrCat("[", grad, ", 1, \"0\", 0, \"allreduce\"]"));
-    host_.push_back(directory_.Write(absl::StrCat("et_", rank, ".json"), host.Text()));
-    KinetoText device(rank, 2);
-    device.Op("record_param_comms", 1, 0, 10)
-        .Call("cudaLaunchKernel", 1, 5, 2, 1)
-        .Kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWork)", 16, 20, 10, 1);
-    device_.push_back(directory_.Write(absl::StrCat("kineto_", rank, ".json"), device.Text()));
-  }
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
-  EXPECT_EQ(report.ranks(0).link_method(), "op_names");
-  EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
-  const ExecutionGraph graph = ReadGraph();
-  ASSERT_NE(graph.communication(1), nullptr);
-  EXPECT_EQ(graph.communication(1)->bytes, 1024);
-}
-
 TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     host_.push_back(directory_.Write(absl::StrCat("et_", rank, ".json"),
@@ -342,7 +319,7 @@ TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
                      rank == 0 ? R"("Dst Rank": 1)" : R"("Src Rank": 0)"));
     device_.push_back(directory_.Write(absl::StrCat("kineto_", rank, ".json"), device.Text()));
   }
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   const ExecutionGraph graph = ReadGraph();
   // A simulator must have begun before it communicates.
   ASSERT_EQ(graph.node_count(), 4u);
@@ -475,8 +452,8 @@ TEST_F(PytorchWorkloadTest, RefusesClocksThatContradictUnlessToldOtherwise) {
   directory_.Write("kineto_1.json",
                    absl::StrReplaceAll(directory_.Read("kineto_1.json"),
                                        {{"1790857026000000000", "1790857016000000000"}}));
-  EXPECT_THAT(Convert(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                  HasSubstr("on one clock with combine")));
+  EXPECT_THAT(Convert(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("run combine first")));
   EXPECT_THAT(Written(), IsEmpty());
   PytorchWorkloadOptions options;
   options.allow_violations = true;
@@ -551,31 +528,18 @@ TEST_F(SharedRunTest, ConvertsFourRanksOfTraining) {
   for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
     PytorchWorkloadOptions options;
     options.flavor = flavor;
-    ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert(options));
+    ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert(options));
     EXPECT_NEAR(report.replayed_ns(), report.measured_ns(), 0.05 * report.measured_ns());
     for (const char* kind : {"data", "stream", "launch"}) EXPECT_GT(report.edges().at(kind), 0);
     const int64_t device_ops[] = {337, 303, 330, 260};
     for (int rank = 0; rank < 4; ++rank) {
-      const ChakraLinkRankReport& rank_report = report.ranks(rank);
-      EXPECT_EQ(rank_report.link_method(), "rf_id");
-      EXPECT_EQ(rank_report.host_ops(), 1340);
-      EXPECT_EQ(rank_report.linked_host_ops(), 1336);
-      EXPECT_EQ(rank_report.device_ops(), device_ops[rank]);
+      const ChakraWorkloadRank& rank_report = report.ranks(rank);
+      // The process, its threads and the list of process groups.
+      EXPECT_EQ(rank_report.left_out().at("operators without an event"), 4);
       EXPECT_EQ(rank_report.comm_nodes(), 8);
     }
     ExpectWhatTheKernelsSay(ReadGraph(), device_ops);
   }
-}
-
-TEST_F(SharedRunTest, LinksTheOldestSchemaByExternalId) {
-  const std::string folder = shared_ + "/samples/kineto/execution_trace/benchmark_simple_add_";
-  host_ = {folder + "et.json.gz"};
-  device_ = {folder + "trace.json.gz"};
-  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
-  EXPECT_EQ(report.ranks(0).schema(), "1.0.1");
-  EXPECT_EQ(report.ranks(0).link_method(), "external_id");
-  EXPECT_EQ(report.ranks(0).linked_host_ops(), 36);
-  EXPECT_EQ(report.ranks(0).linked_device_ops(), 4);
 }
 
 }  // namespace

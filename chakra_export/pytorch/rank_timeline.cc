@@ -315,7 +315,6 @@ class Builder {
       node.launching_op = link_.op_of_row[row];
       if (node.launching_op != kNoHostOp) break;
     }
-    launcher_of_work_[work] = it->second;
     const auto works = works_before_call_.find(call);
     if (works == works_before_call_.end()) return;
     for (const EventRow waited : works->second) {
@@ -373,25 +372,12 @@ class Builder {
       place[i] = static_cast<TimelineIndex>(timeline.nodes.size());
       timeline.nodes.push_back(drafts_[i].node);
       if (drafts_[i].node.row != kNoRow) timeline.node_of_row[drafts_[i].node.row] = place[i];
-      if (!drafts_[i].node.on_host) CountDeviceNode(i, &timeline);
     }
     timeline.edges.reserve(edges_.size());
     for (const DependencyEdge& edge : edges_) {
       timeline.AddEdge(place[edge.node], place[edge.source], edge.kinds);
     }
     return timeline;
-  }
-
-  void CountDeviceNode(TimelineIndex index, RankTimeline* timeline) const {
-    ++timeline->device_nodes;
-    const auto launcher = launcher_of_work_.find(index);
-    if (launcher == launcher_of_work_.end()) {
-      ++timeline->unlinked_device_nodes["its launch is not in the profile"];
-    } else if (drafts_[launcher->second].node.row == kNoRow) {
-      ++timeline->unlinked_device_nodes["launched outside any operator"];
-    } else if (drafts_[index].node.launching_op == kNoHostOp) {
-      ++timeline->unlinked_device_nodes["the operator that launched it is not in the host trace"];
-    }
   }
 
   const EventTable& table_;
@@ -414,7 +400,6 @@ class Builder {
   absl::flat_hash_map<EventRow, TimelineIndex> owner_of_call_;
   absl::flat_hash_map<EventRow, std::vector<EventRow>> works_before_call_;
   absl::flat_hash_map<EventRow, TimelineIndex> node_of_work_;
-  absl::flat_hash_map<TimelineIndex, TimelineIndex> launcher_of_work_;
 
   // State of the sweep over one thread: its track, open calls, how far its time has been given to
   // nodes, and the gap that is open.

@@ -22,8 +22,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -65,9 +63,6 @@ struct RankTimeline {
   std::vector<DependencyEdge> edges;
   // The node of each row of the table; kNoTimelineNode for events that are no node.
   std::vector<TimelineIndex> node_of_row;
-  // How many nodes are device work, and how many of those no linked operator launched, by reason.
-  int64_t device_nodes = 0;
-  std::map<std::string, int64_t> unlinked_device_nodes;
   // How many edges were left out since they would run backwards in time.
   int64_t edges_against_time = 0;
 

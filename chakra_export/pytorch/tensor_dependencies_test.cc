@@ -152,23 +152,5 @@ TEST_F(TensorDependenciesTest, KernelsOfOneOperatorFollowEachOther) {
   EXPECT_THAT(Edges(), ElementsAre("0>1", "0>1"));
 }
 
-TEST_F(TensorDependenciesTest, TensorsAreThoseOfTheNearestCallerThatHasAny) {
-  const std::string x = TensorJson(7, 256);
-  Read(HostTraceText()
-           .Op(2, 1, "outer", 1, List({x}))
-           .Op(3, 2, "on the host alone", 1, List({TensorJson(9, 4, "cpu")}))
-           .Op(4, 3, "inner")
-           .Op(5, 4, "a", 1)
-           .Op(6, 5, "b", 1)
-           .Op(7, 1, "alone"));
-  EXPECT_EQ(NearestOpWithTensors(host_, OpOf(2)), OpOf(2));
-  EXPECT_EQ(NearestOpWithTensors(host_, OpOf(4)), OpOf(2));
-  EXPECT_EQ(NearestOpWithTensors(host_, OpOf(5)), OpOf(2));
-  // Four calls up is too far.
-  EXPECT_EQ(NearestOpWithTensors(host_, OpOf(6)), kNoHostOp);
-  EXPECT_EQ(NearestOpWithTensors(host_, OpOf(7)), kNoHostOp);
-  EXPECT_EQ(NearestOpWithTensors(host_, kNoHostOp), kNoHostOp);
-}
-
 }  // namespace
 }  // namespace meridian

@@ -43,10 +43,8 @@ struct RunNode {
   std::optional<Communication> communication;
   // Collectives of one execution have one number on all ranks; a send and its receive, too.
   uint32_t instance = kNoInstance;
-  // When the last member of the instance had started, and how long the instance took from then (of
-  // PyTorch's: this member).
+  // When the last member of the instance had started.
   int64_t instance_start_ns = 0;
-  int64_t transfer_ns = 0;
   // What a COMP node is when it is no kernel; empty for kernels.
   absl::string_view op_kind;
   // Number of the device work that it stands for, or of the first piece of that; the nodes that one
@@ -58,9 +56,8 @@ struct RunNode {
   // The step in which the host ran or launched it; absent when there is none.
   std::optional<int64_t> step;
 
-  // Of profiles of XLA. The first of the pieces that the node stands for, and how many they are.
+  // Of profiles of XLA. The first of the pieces that the node stands for.
   const DeviceWork* work = nullptr;
-  uint32_t pieces = 0;
   // What it ran; null when that is not known, or several.
   const HloInstruction* instruction = nullptr;
   // Of the nodes that one instruction ran as, the one that has its shapes and its cost.

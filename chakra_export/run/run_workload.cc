@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/communication_match.h"
@@ -18,6 +19,7 @@
 #include "chakra_export/run/run_passes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -79,6 +81,19 @@ int64_t MeasuredNs(const RunGraph& run, const std::vector<NodeIndex>& order) {
   return longest_ns;
 }
 
+// Returns how much of the ranks' time is host gaps of their devices.
+double HostGapShare(const ExecutionGraph& graph, int64_t measured_ns) {
+  double gaps_ns = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const bool on_host = graph.resource(node).kind == ResourceKind::kHostThread;
+    if (graph.is_host_gap(node) && !on_host)
+      gaps_ns += static_cast<double>(graph.duration_ns(node));
+  }
+  const double all_ns =
+      static_cast<double>(measured_ns) * static_cast<double>(graph.Ranks().size());
+  return all_ns == 0 ? 0 : std::min(1.0, gaps_ns / all_ns);
+}
+
 bool HasMessages(const ExecutionGraph& graph) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (IsMessage(graph.type(node))) return true;
@@ -98,7 +113,7 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   if (!simulated.ok()) {
     // Traces for analysis may keep apart what overlapped.
     if (flavor == EtFlavor::kSimulation) return simulated.status();
-    workload->notes.push_back(absl::StrCat(
+    workload->report.add_warnings(absl::StrCat(
         "with one communication of a rank at a time these traces would not run to the end (",
         std::string(simulated.status().message()), "); those of --flavor=simulation do"));
   }
@@ -110,15 +125,16 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   ReplayOptions options;
   options.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, options));
-  workload->measured_ns = MeasuredNs(run, workload->run_nodes);
-  workload->replayed_ns = replay.makespan_ns;
-  if (simulated.ok()) workload->simulator_ns = simulated->makespan_ns;
-  workload->host_gap_share = HostGapShare(graph);
-  const double off = std::abs(static_cast<double>(workload->replayed_ns) /
-                                  static_cast<double>(std::max<int64_t>(1, workload->measured_ns)) -
+  ChakraWorkloadReport& report = workload->report;
+  report.set_measured_ns(MeasuredNs(run, workload->run_nodes));
+  report.set_replayed_ns(replay.makespan_ns);
+  if (simulated.ok()) report.set_simulator_ns(simulated->makespan_ns);
+  report.set_host_gap_share(HostGapShare(graph, report.measured_ns()));
+  const double off = std::abs(static_cast<double>(report.replayed_ns()) /
+                                  static_cast<double>(std::max<int64_t>(1, report.measured_ns())) -
                               1);
   if (off > kNotableError) {
-    workload->notes.push_back(absl::StrFormat(
+    report.add_warnings(absl::StrFormat(
         "replayed is %.1f %% off measured: work of one stream overlaps, or events are there twice; "
         "do not trust simulations of these traces",
         100 * off));
@@ -141,39 +157,87 @@ absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, Run
   RunWorkload workload;
   workload.graph = ToExecutionGraph(*run, order);
   workload.run_nodes = std::move(order);
-  ASSIGN_OR_RETURN(workload.removed_edges, RemoveTransitiveEdges(&workload.graph));
+  RETURN_IF_ERROR(RemoveTransitiveEdges(&workload.graph).status());
+  const std::map<std::string, int64_t> edges = workload.graph.CountEdgeKinds();
+  workload.report.mutable_edges()->insert(edges.begin(), edges.end());
   RETURN_IF_ERROR(Check(flavor, has_times, *run, &workload));
   return workload;
 }
 
-absl::StatusOr<WrittenWorkload> WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
-                                                 const RunWorkload& workload,
-                                                 const std::string& prefix,
-                                                 const EtNodeDecorator& decorate) {
-  const std::string group_table = ProcessGroupTable(GroupsOf(workload.graph));
-  return WriteEtWorkload(file_system, workload.graph, prefix, run.rank_count,
-                         [&](NodeIndex index, ChakraProtoMsg::Node* message) {
-                           const RunNode& node = run.nodes[workload.run_nodes[index]];
-                           EtAttributes* attributes = message->mutable_attr();
-                           if (!node.op_kind.empty())
-                             SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
-                           if (node.step.has_value())
-                             SetIntAttribute(kStepAttribute, *node.step, attributes);
-                           if (node.type == ChakraProtoMsg::METADATA_NODE) {
-                             message->mutable_inputs()->set_values(group_table);
-                           }
-                           decorate(workload.run_nodes[index], message);
-                         });
+absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
+                              const std::string& prefix, const EtNodeDecorator& decorate,
+                              RunWorkload* workload) {
+  const ExecutionGraph& graph = workload->graph;
+  const std::string group_table = ProcessGroupTable(GroupsOf(graph));
+  const auto decorate_node = [&](NodeIndex index, ChakraProtoMsg::Node* message) {
+    const RunNode& node = run.nodes[workload->run_nodes[index]];
+    EtAttributes* attributes = message->mutable_attr();
+    if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
+    if (node.step.has_value()) SetIntAttribute(kStepAttribute, *node.step, attributes);
+    if (node.type == ChakraProtoMsg::METADATA_NODE) {
+      message->mutable_inputs()->set_values(group_table);
+    }
+    decorate(workload->run_nodes[index], message);
+  };
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
+                   WriteEtWorkload(file_system, graph, prefix, run.rank_count, decorate_node));
+  std::map<int64_t, ChakraWorkloadRank*> ranks;
+  for (const EtFile& file : written.files) {
+    ranks[file.rank] = workload->report.add_ranks();
+    ranks[file.rank]->set_rank(file.rank);
+    ranks[file.rank]->set_path(file.path);
+  }
+  workload->report.set_nodes(static_cast<int64_t>(graph.node_count()));
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    ChakraWorkloadRank* rank = ranks.at(graph.rank(node));
+    rank->set_nodes(rank->nodes() + 1);
+    if (graph.communication(node) != nullptr) rank->set_comm_nodes(rank->comm_nodes() + 1);
+  }
+  DescribeFiles(written, &workload->report);
+  return absl::OkStatus();
 }
 
-std::string FormatRunTimes(int64_t measured_ns, int64_t replayed_ns, int64_t simulator_ns,
-                           double host_gap_share) {
-  const std::string one_at_a_time =
-      absl::StrFormat(" (%.3f ms with one computation and one communication of a rank at a time)",
-                      simulator_ns * 1e-6);
-  return absl::StrFormat("measured %.3f ms, replayed %.3f ms%s; host gaps %.1f %%\n",
-                         measured_ns * 1e-6, replayed_ns * 1e-6,
-                         simulator_ns > 0 ? one_at_a_time : "", 100 * host_gap_share);
+void DescribeFiles(const WrittenWorkload& written, ChakraWorkloadReport* report) {
+  report->set_comm_groups(written.comm_groups);
+  report->mutable_removed()->Add(written.removed.begin(), written.removed.end());
+}
+
+std::string FormatWorkloadReport(const ChakraWorkloadReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable table({{"rank", kRight}, {"nodes", kRight}, {"comm", kRight}, {"file"}});
+  std::map<std::string, int64_t> left_out;
+  for (const ChakraWorkloadRank& rank : report.ranks()) {
+    table.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),
+                  WithThousands(rank.comm_nodes()), rank.path()});
+    for (const auto& [reason, count] : rank.left_out()) left_out[reason] += count;
+  }
+  std::string text = table.ToString();
+  if (!report.comm_groups().empty()) {
+    absl::StrAppend(&text, "groups: ", report.comm_groups(), "\n");
+  }
+  if (!report.edges().empty()) {
+    const auto append_kind = [&](std::string* out, EdgeKind kind) {
+      const std::string name(EdgeKindName(kind));
+      absl::StrAppend(out, WithThousands(report.edges().at(name)), " ", name);
+    };
+    absl::StrAppend(&text, "edges: ", absl::StrJoin(kEdgeKinds, ", ", append_kind), "\n");
+  }
+  if (report.measured_ns() > 0) {
+    const std::string one_at_a_time =
+        absl::StrFormat(" (%.3f ms with one computation and one communication of a rank at a time)",
+                        report.simulator_ns() * 1e-6);
+    absl::StrAppendFormat(&text, "measured %.3f ms, replayed %.3f ms%s; host gaps %.1f %%\n",
+                          report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6,
+                          report.simulator_ns() > 0 ? one_at_a_time : "",
+                          100 * report.host_gap_share());
+  }
+  for (const auto& [reason, count] : left_out) {
+    absl::StrAppend(&text, "left out: ", WithThousands(count), " x ", reason, "\n");
+  }
+  for (const std::string& path : report.removed()) {
+    absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
+  }
+  return text;
 }
 
 }  // namespace meridian

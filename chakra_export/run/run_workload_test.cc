@@ -55,8 +55,8 @@ TEST(RunWorkloadTest, TheSimulationHasNoHostsAndTakesAsLong) {
                        MakeRunWorkload(EtFlavor::kSimulation, /*has_times=*/true, &run));
   EXPECT_EQ(workload.graph.node_count(), 4u);
   EXPECT_THAT(workload.run_nodes, ElementsAre(1, 4, 2, 5));
-  EXPECT_EQ(workload.measured_ns, 15000);
-  EXPECT_EQ(workload.replayed_ns, 15000);
+  EXPECT_EQ(workload.report.measured_ns(), 15000);
+  EXPECT_EQ(workload.report.replayed_ns(), 15000);
 }
 
 TEST(RunWorkloadTest, TheFullFlavourHasHostsAndTablesOfGroups) {
@@ -67,7 +67,7 @@ TEST(RunWorkloadTest, TheFullFlavourHasHostsAndTablesOfGroups) {
   EXPECT_EQ(workload.graph.type(0), ChakraProtoMsg::METADATA_NODE);
   EXPECT_EQ(workload.graph.type(1), ChakraProtoMsg::METADATA_NODE);
   EXPECT_EQ(workload.graph.resource(2).kind, ResourceKind::kHostThread);
-  EXPECT_EQ(workload.measured_ns, 17000);
+  EXPECT_EQ(workload.report.measured_ns(), 17000);
 }
 
 // Rank 1 begins 4 us later, on a clock of its own.
@@ -80,8 +80,8 @@ TEST(RunWorkloadTest, ClocksThatCannotBeComparedAreNot) {
   run.has_one_clock = false;
   ASSERT_OK_AND_ASSIGN(const RunWorkload workload,
                        MakeRunWorkload(EtFlavor::kSimulation, /*has_times=*/true, &run));
-  EXPECT_EQ(workload.measured_ns, 15000);
-  EXPECT_EQ(workload.replayed_ns, 15000);
+  EXPECT_EQ(workload.report.measured_ns(), 15000);
+  EXPECT_EQ(workload.report.replayed_ns(), 15000);
 }
 
 TEST(RunWorkloadTest, MoreGroupsThanAstraSimTellsApartAreRefused) {
@@ -99,12 +99,27 @@ TEST(RunWorkloadTest, RanksThatCommunicateDifferentlyAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("alike")));
 }
 
-TEST(RunWorkloadTest, TimesAreALineOfAReport) {
-  EXPECT_EQ(FormatRunTimes(2000000, 1900000, 1950000, 0.25),
-            "measured 2.000 ms, replayed 1.900 ms (1.950 ms with one computation and one "
-            "communication of a rank at a time); host gaps 25.0 %\n");
-  EXPECT_EQ(FormatRunTimes(2000000, 1900000, 0, 0.25),
-            "measured 2.000 ms, replayed 1.900 ms; host gaps 25.0 %\n");
+TEST(RunWorkloadTest, AReportAsText) {
+  ChakraWorkloadReport report;
+  ChakraWorkloadRank* rank = report.add_ranks();
+  rank->set_nodes(1200);
+  rank->set_path("w.0.et");
+  (*rank->mutable_left_out())["thunk that surrounds others"] = 2;
+  report.set_measured_ns(2000000);
+  report.set_replayed_ns(1900000);
+  report.set_host_gap_share(0.25);
+  report.add_removed("w.1.et");
+  EXPECT_EQ(FormatWorkloadReport(report),
+            "rank  nodes  comm  file\n"
+            "----  -----  ----  ------\n"
+            "   0  1,200     0  w.0.et\n"
+            "measured 2.000 ms, replayed 1.900 ms; host gaps 25.0 %\n"
+            "left out: 2 x thunk that surrounds others\n"
+            "removed: w.1.et of an earlier workload\n");
+  report.set_simulator_ns(1950000);
+  EXPECT_THAT(FormatWorkloadReport(report),
+              HasSubstr("replayed 1.900 ms (1.950 ms with one computation and one communication of "
+                        "a rank at a time); host"));
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ class WorkReader {
   // Steps that the host marks hold the launches; those of devices hold the work itself.
   absl::Status AssignSteps() {
     ASSIGN_OR_RETURN(out_->steps, FindXSpaceSteps(out_->reader));
-    const std::vector<StepEvent>& steps = out_->steps.steps;
+    const std::vector<StepEvent>& steps = out_->steps;
     if (steps.empty()) return absl::OkStatus();
     const StepSource source = steps[0].source;
     const bool on_host = source == StepSource::kAnnotation || source == StepSource::kHostModule;

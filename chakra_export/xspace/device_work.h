@@ -99,7 +99,7 @@ struct ProfileWork {
   // How many device events are no work, by reason.
   std::map<std::string, int64_t> dropped;
   // The steps that the work is in.
-  StepEvents steps;
+  std::vector<StepEvent> steps;
 };
 
 // Errors are those of a damaged file, and FailedPrecondition when the session's start is not known;

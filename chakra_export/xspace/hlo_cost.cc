@@ -8,27 +8,22 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/wire/wire_reader.h"
-#include "xla_profiler/hlo/hlo_wire.h"
+#include "xla_profiler/hlo/hlo_shape.h"
 
 namespace meridian {
 namespace {
-
-// HloInstructionProto.dot_dimension_numbers and DotDimensionNumbers.lhs_contracting_dimensions.
-constexpr uint32_t kDotDimensionNumbersField = 30;
-constexpr uint32_t kLhsContractingField = 1;
 
 // No computation of more operations, or bytes, is believed.
 constexpr int64_t kMaxOperations = int64_t{1} << 60;
 // How deep fusions may lie within fusions.
 constexpr int kMaxFusionDepth = 8;
 
-void AppendArrays(const HloShape& shape, std::vector<HloShape>* arrays) {
-  if (shape.tuple_shapes.empty()) {
+void AppendArrays(const xla::ShapeProto& shape, std::vector<xla::ShapeProto>* arrays) {
+  if (shape.tuple_shapes().empty()) {
     arrays->push_back(shape);
     return;
   }
-  for (const HloShape& element : shape.tuple_shapes) AppendArrays(element, arrays);
+  for (const xla::ShapeProto& element : shape.tuple_shapes()) AppendArrays(element, arrays);
 }
 
 std::optional<int64_t> Multiply(int64_t a, int64_t b) {
@@ -39,7 +34,8 @@ std::optional<int64_t> Multiply(int64_t a, int64_t b) {
   return product;
 }
 
-std::optional<int64_t> ProductOf(const std::vector<int64_t>& sizes) {
+template <typename Sizes>
+std::optional<int64_t> ProductOf(const Sizes& sizes) {
   std::optional<int64_t> product = 1;
   for (const int64_t size : sizes) {
     if (product.has_value()) product = Multiply(*product, size);
@@ -48,39 +44,21 @@ std::optional<int64_t> ProductOf(const std::vector<int64_t>& sizes) {
 }
 
 std::optional<int64_t> ElementsOf(const HloInstruction& instruction) {
-  const absl::StatusOr<HloShape> shape = instruction.Shape();
-  if (!shape.ok()) return std::nullopt;
-  std::vector<HloShape> arrays;
-  AppendArrays(*shape, &arrays);
-  return ProductOf(arrays[0].dimensions);
+  const xla::ShapeProto* shape = &instruction.shape();
+  while (!shape->tuple_shapes().empty()) shape = &shape->tuple_shapes(0);
+  return ProductOf(shape->dimensions());
 }
 
 // Returns how many products make one element of a dot.
 std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
   if (dot.operands().empty()) return std::nullopt;
-  const absl::StatusOr<HloShape> lhs = dot.operands()[0]->Shape();
-  if (!lhs.ok()) return std::nullopt;
-  std::vector<int64_t> contracting;
-  WireReader reader(dot.bytes(), dot.origin(), kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (!field.IsBytes(kDotDimensionNumbersField)) continue;
-    WireReader numbers(field.bytes, dot.origin(), kHloInstructionDepth - 1);
-    WireField number;
-    while (numbers.Next(&number)) {
-      if (number.number != kLhsContractingField) continue;
-      if (!AppendIntegers(number, dot.origin(), &contracting).ok()) return std::nullopt;
-    }
-    if (numbers.failed()) return std::nullopt;
+  const xla::ShapeProto& lhs = dot.operands()[0]->shape();
+  std::vector<int64_t> contracted;
+  for (const int64_t dimension : dot.proto().dot_dimension_numbers().lhs_contracting_dimensions()) {
+    if (dimension < 0 || dimension >= lhs.dimensions_size()) return std::nullopt;
+    contracted.push_back(lhs.dimensions(static_cast<int>(dimension)));
   }
-  if (reader.failed()) return std::nullopt;
-  for (int64_t& dimension : contracting) {
-    if (dimension < 0 || dimension >= static_cast<int64_t>(lhs->dimensions.size())) {
-      return std::nullopt;
-    }
-    dimension = lhs->dimensions[static_cast<size_t>(dimension)];
-  }
-  return ProductOf(contracting);
+  return ProductOf(contracted);
 }
 
 // True for opcodes that only move or arrange values.
@@ -132,8 +110,8 @@ std::optional<int64_t> OperationsOf(const HloInstruction& instruction, int depth
 std::optional<int64_t> BytesOf(const HloCost& cost) {
   int64_t sum = 0;
   for (const auto* shapes : {&cost.inputs, &cost.outputs}) {
-    for (const HloShape& shape : *shapes) {
-      const absl::StatusOr<int64_t> bytes = shape.ByteSize();
+    for (const xla::ShapeProto& shape : *shapes) {
+      const absl::StatusOr<int64_t> bytes = ShapeBytes(shape);
       if (!bytes.ok() || *bytes > kMaxOperations - sum) return std::nullopt;
       sum += *bytes;
     }
@@ -145,26 +123,21 @@ std::optional<int64_t> BytesOf(const HloCost& cost) {
 
 HloCost CostOf(const HloInstruction& instruction) {
   HloCost cost;
-  bool complete = !instruction.has_dangling_operands();
   for (const HloInstruction* operand : instruction.operands()) {
-    const absl::StatusOr<HloShape> shape = operand->Shape();
-    complete = complete && shape.ok();
-    if (shape.ok()) AppendArrays(*shape, &cost.inputs);
+    AppendArrays(operand->shape(), &cost.inputs);
   }
-  const absl::StatusOr<HloShape> shape = instruction.Shape();
-  complete = complete && shape.ok();
-  if (shape.ok()) AppendArrays(*shape, &cost.outputs);
-  if (complete) cost.bytes = BytesOf(cost);
+  AppendArrays(instruction.shape(), &cost.outputs);
+  if (!instruction.has_dangling_operands()) cost.bytes = BytesOf(cost);
   cost.operations = OperationsOf(instruction, kMaxFusionDepth);
   return cost;
 }
 
-void SetShapes(const std::vector<HloShape>& shapes, ChakraProtoMsg::IOInfo* info) {
+void SetShapes(const std::vector<xla::ShapeProto>& shapes, ChakraProtoMsg::IOInfo* info) {
   std::vector<std::string> dimensions;
   std::vector<std::string> types;
-  for (const HloShape& shape : shapes) {
-    dimensions.push_back(absl::StrCat("[", absl::StrJoin(shape.dimensions, ", "), "]"));
-    types.push_back(absl::StrCat("'", std::string(ElementTypeName(shape.element_type)), "'"));
+  for (const xla::ShapeProto& shape : shapes) {
+    dimensions.push_back(absl::StrCat("[", absl::StrJoin(shape.dimensions(), ", "), "]"));
+    types.push_back(absl::StrCat("'", std::string(ElementTypeName(shape.element_type())), "'"));
   }
   info->set_shapes(absl::StrCat("[", absl::StrJoin(dimensions, ", "), "]"));
   info->set_types(absl::StrCat("[", absl::StrJoin(types, ", "), "]"));

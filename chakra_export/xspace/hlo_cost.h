@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/hlo/hlo_module.h"
-#include "xla_profiler/hlo/hlo_shape.h"
 
 namespace ChakraProtoMsg {
 class IOInfo;
@@ -18,8 +18,8 @@ namespace meridian {
 
 struct HloCost {
   // The arrays that it reads and writes; tuples are taken apart.
-  std::vector<HloShape> inputs;
-  std::vector<HloShape> outputs;
+  std::vector<xla::ShapeProto> inputs;
+  std::vector<xla::ShapeProto> outputs;
   // Bytes of all of them; absent when a shape is not bounded.
   std::optional<int64_t> bytes;
   // Arithmetic operations: a dot counts two for each product, everything else one for each element
@@ -31,7 +31,7 @@ struct HloCost {
 HloCost CostOf(const HloInstruction& instruction);
 
 // Sets shapes and types as Chakra's converters write them: "[[4, 8], [8]]" and "['f32', 'bf16']".
-void SetShapes(const std::vector<HloShape>& shapes, ChakraProtoMsg::IOInfo* info);
+void SetShapes(const std::vector<xla::ShapeProto>& shapes, ChakraProtoMsg::IOInfo* info);
 
 }  // namespace meridian
 

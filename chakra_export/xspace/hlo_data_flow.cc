@@ -109,7 +109,7 @@ void HloDataFlow::Follow(const Value& value, std::vector<Value>* open) const {
   }
   if (opcode == "get-tuple-element" && !instruction.operands().empty()) {
     Value element{instruction.operands()[0], value.path};
-    element.path.push_back(instruction.tuple_index());
+    element.path.push_back(instruction.proto().tuple_index());
     open->push_back(std::move(element));
     return;
   }
@@ -134,7 +134,7 @@ void HloDataFlow::Follow(const Value& value, std::vector<Value>* open) const {
 
 void HloDataFlow::FollowParameter(const Value& value, std::vector<Value>* open) const {
   const HloComputation& computation = value.instruction->computation();
-  const int64_t number = value.instruction->parameter_number();
+  const int64_t number = value.instruction->proto().parameter_number();
   for (const HloInstruction* caller : CallersOf(computation)) {
     int64_t operand = number;
     if (caller->opcode() == "while") {

@@ -24,7 +24,6 @@ class WorkMergeTest : public ::testing::Test {
     node.end_ns = end_ns;
     node.duration_ns = end_ns - start_ns;
     node.work = &work;
-    node.pieces = 1;
     graph_.nodes.push_back(node);
   }
   void AddCommunication(int64_t stream, int64_t start_ns, int64_t end_ns) {
@@ -45,7 +44,6 @@ TEST_F(WorkMergeTest, KernelsOfOneInstructionBecomeOneFromFirstStartToLastEnd) {
   MergeWork(WorkGranularity::kHlo, &graph_);
   ASSERT_EQ(graph_.nodes.size(), 2);
   EXPECT_EQ(graph_.nodes[0].duration_ns, 20);
-  EXPECT_EQ(graph_.nodes[0].pieces, 2);
   ASSERT_EQ(graph_.edges.size(), 1);
   EXPECT_EQ(graph_.edges[0].node, 1);
   EXPECT_EQ(graph_.edges[0].source, 0);

@@ -27,49 +27,38 @@ constexpr absl::string_view kProgramOpKind = "program";
 // How deep computations may lie within computations.
 constexpr int kMaxDepth = 64;
 
-struct ProgramOf {
-  const HloProgram* program = nullptr;
-  int64_t first_start_ns = std::numeric_limits<int64_t>::max();
-};
-
 // Returns the programs that ran in the order of their first starts; all when none did. A program
 // that several profiles hold counts once.
 std::vector<const HloProgram*> ListPrograms(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
-  std::map<std::pair<std::string, absl::uint128>, ProgramOf> known;
-  const auto identity = [](const HloProgram& program) {
-    const absl::StatusOr<absl::uint128> fingerprint = program.Fingerprint();
-    return std::make_pair(std::string(program.name()),
-                          fingerprint.ok() ? *fingerprint : absl::uint128(program.program_id()));
-  };
-  absl::flat_hash_map<const HloProgram*, ProgramOf*> entries;
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  using StartedProgram = std::pair<int64_t, const HloProgram*>;
+  std::map<std::pair<std::string, absl::uint128>, StartedProgram> known;
   for (const auto& profile : profiles) {
-    for (const HloProgram& program : profile->programs.programs()) {
-      ProgramOf& entry = known[identity(program)];
-      if (entry.program == nullptr) entry.program = &program;
-      entries[&program] = &entry;
-    }
-  }
-  for (const auto& profile : profiles) {
+    absl::flat_hash_map<const HloProgram*, int64_t> starts_ns;
     for (const WorkingDevice& device : profile->devices) {
       for (const DeviceWork& work : device.work) {
-        const auto entry = entries.find(work.program);
-        if (entry == entries.end()) continue;
-        entry->second->first_start_ns =
-            std::min(entry->second->first_start_ns, profile->base_ns + work.start_ps / 1000);
+        int64_t& start_ns = starts_ns.try_emplace(work.program, kNever).first->second;
+        start_ns = std::min(start_ns, profile->base_ns + work.start_ps / 1000);
       }
     }
+    for (const HloProgram& program : profile->programs.programs()) {
+      const absl::StatusOr<absl::uint128> fingerprint = program.Fingerprint();
+      const absl::uint128 identity = fingerprint.ok() ? *fingerprint : program.program_id();
+      auto& [start_ns, first] =
+          known.try_emplace({std::string(program.name()), identity}, kNever, &program)
+              .first->second;
+      const auto start = starts_ns.find(&program);
+      if (start != starts_ns.end()) start_ns = std::min(start_ns, start->second);
+    }
   }
-  std::vector<ProgramOf> sorted;
-  for (const auto& [key, entry] : known) sorted.push_back(entry);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const ProgramOf& a, const ProgramOf& b) {
-    return a.first_start_ns < b.first_start_ns;
-  });
-  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  const bool any_ran = !sorted.empty() && sorted[0].first_start_ns != kNever;
+  std::vector<StartedProgram> sorted;
+  for (const auto& [identity, program] : known) sorted.push_back(program);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<const HloProgram*> programs;
-  for (const ProgramOf& entry : sorted) {
-    if (!any_ran || entry.first_start_ns != kNever) programs.push_back(entry.program);
+  for (const auto& [start_ns, program] : sorted) {
+    if (start_ns != kNever || sorted[0].first == kNever) programs.push_back(program);
   }
   return programs;
 }

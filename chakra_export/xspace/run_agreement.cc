@@ -277,6 +277,16 @@ class MiddleCheck {
   std::map<std::pair<uint32_t, int64_t>, Shared> shared_;
 };
 
+bool Agree(const CollectiveOp& a, const CollectiveOp& b) {
+  return a.kind == b.kind && a.operand_bytes == b.operand_bytes && a.groups == b.groups;
+}
+
+bool ShareDevices(const CollectiveOp& a, const CollectiveOp& b) {
+  const std::set<int64_t> devices(a.groups.ids().begin(), a.groups.ids().end());
+  return std::any_of(b.groups.ids().begin(), b.groups.ids().end(),
+                     [&](int64_t device) { return devices.count(device) > 0; });
+}
+
 }  // namespace
 
 absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
@@ -299,5 +309,35 @@ absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>&
 }
 
 absl::Status CheckNoneLacksTheMiddle(const CollectiveRun& run) { return MiddleCheck(run).Run(); }
+
+absl::Status CheckCollectivesAgree(const CollectiveRun& run) {
+  struct Said {
+    size_t profile = 0;
+    const CollectiveOp* op = nullptr;
+    bool is_ambiguous = false;
+  };
+  // By module and instruction.
+  using AllSaid = std::map<std::pair<std::string, std::string>, Said>;
+  AllSaid first;
+  for (size_t p = 0; p < run.profiles.size(); ++p) {
+    AllSaid here;
+    for (const CollectiveOp& op : run.profiles[p].ops) {
+      const auto [it, is_new] =
+          here.emplace(std::make_pair(op.module, op.instruction), Said{p, &op, false});
+      if (!is_new) it->second.is_ambiguous = true;
+    }
+    for (const auto& [name, said] : here) {
+      const auto [it, is_new] = first.emplace(name, said);
+      if (is_new || said.is_ambiguous || it->second.is_ambiguous) continue;
+      const CollectiveOp& other = *it->second.op;
+      if (Agree(other, *said.op) || !ShareDevices(other, *said.op)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(run.profiles[it->second.profile].trace, " and ", run.profiles[p].trace,
+                       " disagree about the kind, bytes or groups of ", name.second, " of ",
+                       name.first, "; they are not of one run"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace meridian

@@ -28,6 +28,10 @@ absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>&
 // not compared.
 absl::Status CheckNoneLacksTheMiddle(const CollectiveRun& run);
 
+// InvalidArgument when profiles that share devices, and have an instruction once, say something else
+// about its kind, bytes or groups: its executions would be taken for ones that lack members.
+absl::Status CheckCollectivesAgree(const CollectiveRun& run);
+
 }  // namespace meridian
 
 #endif  // CHAKRA_EXPORT_XSPACE_RUN_AGREEMENT_H_

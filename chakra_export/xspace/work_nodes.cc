@@ -16,6 +16,7 @@
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/device_work.h"
+#include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -76,7 +77,7 @@ class NodeMaker {
 
   absl::StatusOr<WorkNodes> Run() {
     RETURN_IF_ERROR(PlaceDevices());
-    RETURN_IF_ERROR(CheckProfilesAgree());
+    RETURN_IF_ERROR(CheckCollectivesAgree(run_));
     IndexMembers();
     ListGroups();
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
@@ -162,47 +163,6 @@ class NodeMaker {
     return absl::OkStatus();
   }
 
-  // Profiles that share devices, and have an instruction once, must say the same about it:
-  // otherwise
-  // its executions would be taken for ones that lack members.
-  absl::Status CheckProfilesAgree() const {
-    struct Said {
-      size_t profile = 0;
-      const CollectiveOp* op = nullptr;
-      bool is_ambiguous = false;
-    };
-    std::map<std::pair<std::string, std::string>, Said> first;
-    for (size_t p = 0; p < run_.profiles.size(); ++p) {
-      std::map<std::pair<std::string, std::string>, Said> here;
-      for (const CollectiveOp& op : run_.profiles[p].ops) {
-        const auto [it, is_new] =
-            here.emplace(std::make_pair(op.module, op.instruction), Said{p, &op, false});
-        if (!is_new) it->second.is_ambiguous = true;
-      }
-      for (const auto& [name, said] : here) {
-        const auto [it, is_new] = first.emplace(name, said);
-        if (is_new || said.is_ambiguous || it->second.is_ambiguous) continue;
-        const CollectiveOp& a = *it->second.op;
-        if (Agree(a, *said.op) || !ShareDevices(a, *said.op)) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat(run_.profiles[it->second.profile].trace, " and ", run_.profiles[p].trace,
-                         " disagree about the kind, bytes or groups of ", name.second, " of ",
-                         name.first, "; they are not of one run"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  static bool Agree(const CollectiveOp& a, const CollectiveOp& b) {
-    return a.kind == b.kind && a.operand_bytes == b.operand_bytes && a.groups == b.groups;
-  }
-
-  static bool ShareDevices(const CollectiveOp& a, const CollectiveOp& b) {
-    const std::set<int64_t> devices(a.groups.ids().begin(), a.groups.ids().end());
-    return std::any_of(b.groups.ids().begin(), b.groups.ids().end(),
-                       [&](int64_t device) { return devices.count(device) > 0; });
-  }
-
   void IndexMembers() {
     members_.resize(profiles_.size());
     for (size_t p = 0; p < profiles_.size(); ++p) {
@@ -211,13 +171,11 @@ class NodeMaker {
     }
     const std::vector<CollectiveInstance>& instances = table_.instances();
     last_starts_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
-    last_ends_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
     for (uint32_t i = 0; i < instances.size(); ++i) {
       for (uint32_t m = 0; m < instances[i].member_count; ++m) {
         const CollectiveMember& member = table_.members()[instances[i].first_member + m];
         members_[table_.NodeOf(member)][member.event] = MemberPlace{i, m};
         last_starts_ps_[i] = std::max(last_starts_ps_[i], member.start_ps);
-        last_ends_ps_[i] = std::max(last_ends_ps_[i], member.end_ps);
       }
       if (!HasPairs(table_.OpOf(instances[i]).kind)) continue;
       const absl::Span<const MemberPair> pairs = table_.PairsOf(instances[i]);
@@ -250,7 +208,6 @@ class NodeMaker {
   int64_t UnixNs(size_t profile, int64_t time_ps) const {
     return RunClock(profiles_[profile]->base_ns).ToUnixNs(time_ps);
   }
-  int64_t TableNs(int64_t time_ps) const { return RunClock(table_.base_ns()).ToUnixNs(time_ps); }
 
   bool IsSelected(const DeviceWork& work) const {
     if (!options_.steps.has_value()) return true;
@@ -260,38 +217,31 @@ class NodeMaker {
   void AddRank(int64_t rank) {
     const Place& place = places_[rank];
     if (place.device == nullptr) return;
-    WorkAccount& account = out_.accounts[rank];
-    account.events = static_cast<int64_t>(place.device->work.size());
-    for (const auto& [reason, count] : profiles_[place.profile]->dropped) {
-      // Counted once for a profile of several devices.
-      if (place.device != &profiles_[place.profile]->devices[0]) break;
-      account.events += count;
-      account.dropped[reason] += count;
+    std::map<std::string, int64_t>& dropped = out_.dropped[rank];
+    // Counted once for a profile of several devices.
+    if (place.device == &profiles_[place.profile]->devices[0]) {
+      dropped = profiles_[place.profile]->dropped;
     }
     std::optional<CollectiveEventIndex> index;
     if (place.local_device.has_value()) {
       index.emplace(run_.profiles[place.profile], *place.local_device);
     }
     const size_t first = out_.graph.nodes.size();
-    // The nodes of the executions seen so far.
-    absl::flat_hash_map<uint32_t, std::vector<size_t>> executions;
     for (const DeviceWork& work : place.device->work) {
       if (!IsSelected(work)) {
-        ++account.dropped["outside the chosen steps"];
+        ++dropped["outside the chosen steps"];
         continue;
       }
-      ++account.in_nodes;
       const uint32_t event = index.has_value() ? index->Find(work) : kNoEvent;
       if (event == kNoEvent) {
         AddComputation(rank, place, work);
         continue;
       }
-      const auto [it, is_new] = executions.try_emplace(event);
-      if (is_new) {
-        out_.node_of_event[place.profile][event] = static_cast<NodeIndex>(out_.graph.nodes.size());
-        it->second = AddCommunication(rank, place, work, event);
-      }
-      for (const size_t node : it->second) ++out_.graph.nodes[node].pieces;
+      // The first kernel of an execution stands for all of them.
+      NodeIndex& node = out_.node_of_event[place.profile][event];
+      if (node != kNoNodeIndex) continue;
+      node = static_cast<NodeIndex>(out_.graph.nodes.size());
+      AddCommunication(rank, place, work, event);
     }
     if (out_.graph.nodes.size() > first) {
       something_ran_ = true;
@@ -317,7 +267,6 @@ class NodeMaker {
 
   void AddComputation(int64_t rank, const Place& place, const DeviceWork& work) {
     RunNode node = NewNode(rank, place, work);
-    node.pieces = 1;
     if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
     if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
     out_.graph.nodes.push_back(node);
@@ -333,9 +282,9 @@ class NodeMaker {
     idle_ranks_.push_back(rank);
   }
 
-  // Adds the nodes of one execution on one rank and returns their positions.
-  std::vector<size_t> AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
-                                       uint32_t event_index) {
+  // Adds the nodes of one execution on one rank.
+  void AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
+                        uint32_t event_index) {
     const CollectiveEvent& event = run_.profiles[place.profile].events[event_index];
     RunNode node = NewNode(rank, place, work);
     node.end_ns = UnixNs(place.profile, event.end_ps);
@@ -352,12 +301,7 @@ class NodeMaker {
       node.op_kind = reason;
       nodes.push_back(node);
     }
-    std::vector<size_t> added;
-    for (const RunNode& made : nodes) {
-      added.push_back(out_.graph.nodes.size());
-      out_.graph.nodes.push_back(made);
-    }
-    return added;
+    out_.graph.nodes.insert(out_.graph.nodes.end(), nodes.begin(), nodes.end());
   }
 
   // Returns the nodes of an execution on one rank; none when the rank does not communicate in it.
@@ -373,17 +317,15 @@ class NodeMaker {
     RunNode node = base;
     node.SetCollective(op.operand_bytes, *type, group_of_[instance.group]);
     node.instance = place.instance;
-    SetTransfer(last_starts_ps_[place.instance], last_ends_ps_[place.instance], &node);
+    SetTransfer(last_starts_ps_[place.instance], &node);
     return {node};
   }
 
   // All that the members of an instance have in common begins when the last of them has started.
-  void SetTransfer(int64_t last_start_ps, int64_t last_end_ps, RunNode* node) const {
-    const int64_t last_start_ns = TableNs(last_start_ps);
-    node->instance_start_ns = last_start_ns;
-    node->transfer_ns = std::max<int64_t>(0, TableNs(last_end_ps) - last_start_ns);
+  void SetTransfer(int64_t last_start_ps, RunNode* node) const {
+    node->instance_start_ns = RunClock(table_.base_ns()).ToUnixNs(last_start_ps);
     node->duration_ns =
-        std::max<int64_t>(0, node->end_ns - std::max(node->start_ns, last_start_ns));
+        std::max<int64_t>(0, node->end_ns - std::max(node->start_ns, node->instance_start_ns));
   }
 
   std::vector<RunNode> MessageNodes(const RunNode& base, const MemberPlace& place,
@@ -403,7 +345,7 @@ class NodeMaker {
                       static_cast<int32_t>(place.instance % kCommTagLimit));
       // Pairs are numbered after the instances.
       node.instance = static_cast<uint32_t>(table_.instances().size()) + instance.first_pair + i;
-      SetTransfer(std::max(source.start_ps, target.start_ps), target.end_ps, &node);
+      SetTransfer(std::max(source.start_ps, target.start_ps), &node);
       nodes.push_back(node);
     }
     return nodes;
@@ -457,9 +399,8 @@ class NodeMaker {
   std::vector<Place> places_;
   // Where each event of each profile stands in the table.
   std::vector<std::vector<std::optional<MemberPlace>>> members_;
-  // Last start and last end of the members of each instance, in times of the table.
+  // Last start of the members of each instance, in times of the table.
   std::vector<int64_t> last_starts_ps_;
-  std::vector<int64_t> last_ends_ps_;
   // The pairs of each member of the table, as positions among the pairs of its instance.
   absl::flat_hash_map<uint32_t, std::vector<uint32_t>> pairs_of_;
   // The graph's group for each group of the table.
@@ -526,7 +467,6 @@ void MergeWork(WorkGranularity granularity, RunGraph* graph) {
       RunNode& joint = merged.back();
       joint.end_ns = std::max(joint.end_ns, node.end_ns);
       joint.duration_ns = joint.end_ns - joint.start_ns;
-      joint.pieces += node.pieces;
       joint.operations = SaturateToInt64(absl::int128(joint.operations) + node.operations);
       joint.bytes = SaturateToInt64(absl::int128(joint.bytes) + node.bytes);
       if (granularity == WorkGranularity::kStep) {

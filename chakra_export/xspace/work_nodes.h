@@ -35,21 +35,13 @@ struct WorkNodesOptions {
   bool allow_missing_ranks = false;
 };
 
-// What became of the device events of a rank.
-struct WorkAccount {
-  // How many there are, how many are part of a node, and how many were dropped, by reason.
-  int64_t events = 0;
-  int64_t in_nodes = 0;
-  std::map<std::string, int64_t> dropped;
-};
-
 struct WorkNodes {
   // The nodes of a rank stand together, in the order of their starts.
   RunGraph graph;
   // By profile and event of its collectives: the first node of the event; kNoNodeIndex for none.
   std::vector<std::vector<NodeIndex>> node_of_event;
-  // Accounts by rank.
-  std::map<int64_t, WorkAccount> accounts;
+  // How many device events of each rank are in no node, by reason.
+  std::map<int64_t, std::map<std::string, int64_t>> dropped;
   // The profile of each rank; null for a rank that has none.
   std::vector<const ProfileWork*> profile_of_rank;
   // What a person should know, one sentence each.

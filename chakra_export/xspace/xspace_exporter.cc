@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/run/run_workload.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_nodes.h"
@@ -22,17 +19,13 @@
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
-// How long all of a communication took from when its last member had started; and what ran as the
-// node.
-constexpr absl::string_view kTransferAttribute = "transfer_ns";
+// What ran as the node.
 constexpr absl::string_view kHloOpAttribute = "hlo_op";
 constexpr absl::string_view kHloModuleAttribute = "hlo_module";
-constexpr absl::string_view kPiecesAttribute = "device_events";
 
 class Exporter {
  public:
@@ -52,15 +45,14 @@ class Exporter {
     return result;
   }
 
-  absl::StatusOr<ChakraExportReport> Export(FileSystem& files, const std::string& prefix) {
+  absl::StatusOr<ChakraWorkloadReport> Export(FileSystem& files, const std::string& prefix) {
     RETURN_IF_ERROR(Build());
-    ASSIGN_OR_RETURN(written_,
-                     WriteRunWorkload(files, nodes_.graph, workload_, prefix,
-                                      [this](NodeIndex node, ChakraProtoMsg::Node* message) {
-                                        Decorate(nodes_.graph.nodes[node], message);
-                                      }));
-    Describe();
-    return std::move(report_);
+    const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
+      Decorate(nodes_.graph.nodes[node], message);
+    };
+    RETURN_IF_ERROR(WriteRunWorkload(files, nodes_.graph, prefix, decorate, &workload_));
+    Describe(&workload_.report);
+    return std::move(workload_.report);
   }
 
  private:
@@ -93,8 +85,7 @@ class Exporter {
   // Durations of collectives are differences of clocks, so the clocks must agree.
   absl::Status CheckClocks() {
     const HappensBefore check = CheckHappensBefore(input_.collectives.table);
-    report_.set_collectives_checked(check.checked);
-    report_.set_violations(static_cast<int64_t>(check.violations.size()));
+    clocks_agree_ = check.violations.empty();
     if (options_.allow_violations) return absl::OkStatus();
     return RefuseViolations(input_.collectives, check);
   }
@@ -104,7 +95,7 @@ class Exporter {
     node_options.steps = options_.steps;
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
     RunGraph& graph = nodes_.graph;
-    graph.has_one_clock = report_.violations() == 0;
+    graph.has_one_clock = clocks_agree_;
     AddDeviceDependencies(&graph);
     SetCosts();
     MergeWork(options_.granularity, &graph);
@@ -123,10 +114,8 @@ class Exporter {
     AddCost(node, message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationNsAttribute, node.end_ns - node.start_ns, attributes);
-      SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
     }
     if (node.work == nullptr) return;
-    if (node.pieces > 1) SetIntAttribute(kPiecesAttribute, node.pieces, attributes);
     if (!node.work->hlo_op.empty()) {
       SetStringAttribute(kHloOpAttribute, node.work->hlo_op, attributes);
     }
@@ -194,66 +183,17 @@ class Exporter {
     }
   }
 
-  void Describe() {
-    static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
-    DescribeWorkload(workload_, written_, &report_);
-    report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
-    report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
-    report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
+  void Describe(ChakraWorkloadReport* report) {
+    const auto add_warnings = [&](const std::vector<std::string>& notes) {
+      for (const std::string& note : notes) report->add_warnings(note);
+    };
+    add_warnings(input_.collectives.ranks.notes);
     // How executions were matched means nothing where there are none.
-    const bool communicates = !input_.collectives.table.instances().empty();
-    for (const std::string& note : input_.collectives.ranks.notes) report_.add_notes(note);
-    for (const std::string& note : input_.collectives.runs.notes) {
-      if (communicates) report_.add_notes(note);
-    }
-    for (const std::string& note : nodes_.notes) report_.add_notes(note);
-    for (const std::string& note : workload_.notes) report_.add_notes(note);
-    report_.set_transitive_edges_removed(static_cast<int64_t>(workload_.removed_edges));
-    DescribeRanks();
-    DescribeCommunication();
-  }
-
-  void DescribeRanks() {
-    const ExecutionGraph& graph = workload_.graph;
-    std::map<int64_t, ExportedRank*> ranks;
-    for (const EtFile& file : written_.files) {
-      ExportedRank* rank = report_.add_ranks();
-      rank->set_rank(file.rank);
-      rank->set_path(file.path);
-      const WorkAccount& account = nodes_.accounts[file.rank];
-      rank->set_device_events(account.events);
-      rank->set_events_in_nodes(account.in_nodes);
-      for (const auto& [reason, count] : account.dropped) {
-        DroppedEvents* dropped = rank->add_dropped();
-        dropped->set_reason(reason);
-        dropped->set_count(count);
-      }
-      ranks[file.rank] = rank;
-    }
-    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-      ExportedRank* rank = ranks[graph.rank(node)];
-      rank->set_nodes(rank->nodes() + 1);
-      if (graph.communication(node) != nullptr) rank->set_comm_nodes(rank->comm_nodes() + 1);
-    }
-  }
-
-  void DescribeCommunication() {
-    const ExecutionGraph& graph = workload_.graph;
-    std::map<std::tuple<std::string, int64_t, std::string>, int64_t> counts;
-    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-      const Communication* communication = graph.communication(node);
-      if (communication == nullptr) continue;
-      const bool is_collective = graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
-      const std::string group =
-          is_collective ? graph.groups()[communication->group].name : std::string();
-      ++counts[{graph.CommunicationKind(node), communication->bytes, group}];
-    }
-    for (const auto& [key, count] : counts) {
-      ExportedCommunication* entry = report_.add_communication();
-      entry->set_kind(std::get<0>(key));
-      entry->set_bytes(std::get<1>(key));
-      entry->set_group(std::get<2>(key));
-      entry->set_nodes(count);
+    if (!input_.collectives.table.instances().empty()) add_warnings(input_.collectives.runs.notes);
+    add_warnings(nodes_.notes);
+    for (ChakraWorkloadRank& rank : *report->mutable_ranks()) {
+      const std::map<std::string, int64_t>& dropped = nodes_.dropped[rank.rank()];
+      rank.mutable_left_out()->insert(dropped.begin(), dropped.end());
     }
   }
 
@@ -262,8 +202,7 @@ class Exporter {
   WorkNodes nodes_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   RunWorkload workload_;
-  WrittenWorkload written_;
-  ChakraExportReport report_;
+  bool clocks_agree_ = true;
 };
 
 }  // namespace
@@ -273,50 +212,12 @@ absl::StatusOr<XSpaceGraph> BuildXSpaceGraph(const ProfiledRun& run,
   return Exporter(run, options).BuildGraph();
 }
 
-absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
-                                                 const std::vector<std::string>& traces,
-                                                 const std::string& prefix,
-                                                 const XSpaceExportOptions& options) {
+absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system,
+                                                   const std::vector<std::string>& traces,
+                                                   const std::string& prefix,
+                                                   const XSpaceExportOptions& options) {
   ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, options));
   return Exporter(run, options).Export(file_system, prefix);
-}
-
-std::string FormatExportReport(const ChakraExportReport& report) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable ranks({{"rank", kRight},
-                   {"nodes", kRight},
-                   {"comm", kRight},
-                   {"device events", kRight},
-                   {"dropped", kRight},
-                   {"file"}});
-  for (const ExportedRank& rank : report.ranks()) {
-    ranks.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),
-                  WithThousands(rank.comm_nodes()), WithThousands(rank.device_events()),
-                  WithThousands(rank.device_events() - rank.events_in_nodes()), rank.path()});
-  }
-  std::string out = ranks.ToString();
-  if (!report.comm_groups().empty()) absl::StrAppend(&out, "groups: ", report.comm_groups(), "\n");
-  const auto append_kind = [&](std::string* text, EdgeKind kind) {
-    const std::string name(EdgeKindName(kind));
-    absl::StrAppend(text, WithThousands(report.edges().at(name)), " ", name);
-  };
-  absl::StrAppend(&out, "edges: ", absl::StrJoin(kEdgeKinds, ", ", append_kind), "; ",
-                  WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
-  if (report.measured_ns() > 0) {
-    absl::StrAppend(&out, FormatRunTimes(report.measured_ns(), report.replayed_ns(),
-                                         report.simulator_ns(), report.host_gap_share()));
-  }
-  std::map<std::string, int64_t> dropped;
-  for (const ExportedRank& rank : report.ranks()) {
-    for (const DroppedEvents& entry : rank.dropped()) dropped[entry.reason()] += entry.count();
-  }
-  for (const auto& [reason, count] : dropped) {
-    absl::StrAppend(&out, "dropped: ", WithThousands(count), " x ", reason, "\n");
-  }
-  for (const std::string& path : report.removed()) {
-    absl::StrAppend(&out, "removed: ", path, " of an earlier workload\n");
-  }
-  return out;
 }
 
 }  // namespace meridian

@@ -22,7 +22,7 @@
 
 namespace meridian {
 
-class ChakraExportReport;
+class ChakraWorkloadReport;
 
 enum class EtIntent : uint8_t {
   // What ran, with its times.
@@ -56,14 +56,10 @@ absl::StatusOr<XSpaceGraph> BuildXSpaceGraph(const ProfiledRun& run,
 
 // Nothing is written unless everything is read, built and checked. FailedPrecondition for clocks
 // with violations, InvalidArgument for input that is not one whole run.
-absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
-                                                 const std::vector<std::string>& traces,
-                                                 const std::string& prefix,
-                                                 const XSpaceExportOptions& options = {});
-
-// Returns the report as text for people, without its notes: those are warnings, which commands
-// print elsewhere.
-std::string FormatExportReport(const ChakraExportReport& report);
+absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system,
+                                                   const std::vector<std::string>& traces,
+                                                   const std::string& prefix,
+                                                   const XSpaceExportOptions& options = {});
 
 }  // namespace meridian
 

@@ -6,19 +6,16 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/topological_order.h"
 
 namespace meridian {
 namespace {
-
-// The message about a cycle names this many of its instants at most.
-constexpr size_t kMaxNamedInstants = 12;
 
 // Returns the instants that have edges, in the order in which edges first name them.
 std::vector<InstantId> InstantsInOrder(const PathGraph& graph) {
@@ -40,31 +37,6 @@ std::string DescribeInstant(const PathGraph& graph, InstantId id) {
   return absl::StrCat("the ", instant.is_start ? "start" : "end", " of '",
                       graph.EventName(instant.event), "' (event ",
                       graph.events[instant.event].position, ")");
-}
-
-// Names the instants of a cycle. `missing` says how many edges lead to an instant from others that
-// wait for ever.
-absl::Status DescribeCycle(const PathGraph& graph, const std::vector<uint32_t>& missing) {
-  const EdgesByInstant incoming(graph, &GraphEdge::to);
-  const std::vector<InstantId> instants = InstantsInOrder(graph);
-  InstantId on_cycle = *std::find_if(instants.begin(), instants.end(),
-                                     [&](InstantId id) { return missing[id] > 0; });
-  // Whoever waits for ever waits for one that does: going back often enough ends on a cycle.
-  const auto awaited = [&](InstantId instant) {
-    const absl::Span<const EdgeId> edges = incoming.Of(instant);
-    const auto waits = [&](EdgeId id) { return missing[graph.edges[id].from] > 0; };
-    return graph.edges[*std::find_if(edges.begin(), edges.end(), waits)].from;
-  };
-  for (size_t step = 0; step < instants.size(); ++step) on_cycle = awaited(on_cycle);
-  std::vector<std::string> names = {DescribeInstant(graph, on_cycle)};
-  for (InstantId at = awaited(on_cycle); at != on_cycle && names.size() < kMaxNamedInstants;
-       at = awaited(at)) {
-    names.push_back(DescribeInstant(graph, at));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "events would wait for each other for ever, in a circle: ", absl::StrJoin(names, ", after "),
-      ", after ", names[0],
-      "; the trace's times or correlations, or the edits, contradict themselves"));
 }
 
 // The longest paths to all instants.
@@ -117,10 +89,23 @@ absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& grap
       TopologicalOrder(InstantsInOrder(graph), &missing, [&](InstantId instant, const auto& visit) {
         for (EdgeId id : outgoing.Of(instant)) visit(graph.edges[id].to);
       });
-  const bool has_cycle =
-      std::any_of(missing.begin(), missing.end(), [](uint32_t count) { return count > 0; });
-  if (has_cycle) return DescribeCycle(graph, missing);
-  return sorted;
+  const auto stuck = std::find_if(missing.begin(), missing.end(), [](uint32_t n) { return n > 0; });
+  if (stuck == missing.end()) return sorted;
+  // Whoever waits for ever waits for one that does: going back leads to a circle, and around it.
+  const EdgesByInstant incoming(graph, &GraphEdge::to);
+  std::vector<bool> seen(graph.instants.size());
+  auto at = static_cast<InstantId>(stuck - missing.begin());
+  while (!seen[at]) {
+    seen[at] = true;
+    const absl::Span<const EdgeId> edges = incoming.Of(at);
+    at = graph
+             .edges[*absl::c_find_if(edges,
+                                     [&](EdgeId id) { return missing[graph.edges[id].from] > 0; })]
+             .from;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "events would wait for each other for ever, in a circle, at ", DescribeInstant(graph, at),
+      "; the trace's times or correlations contradict themselves"));
 }
 
 absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph) {
@@ -183,12 +168,10 @@ PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
   // By what tells shares apart: the place of the share.
   using Key = std::tuple<GraphEventId, GraphEventId, EdgeType, BoundBy>;
   absl::flat_hash_map<Key, size_t> places;
-  // An edge that steps cut is one edge all the same.
-  std::pair<EdgeId, BoundBy> last = {kNoEdge, BoundBy::kNothing};
   VisitPieces(graph, path, FindStepTimes(graph), [&](const PathPiece& piece) {
     const GraphEdge& edge = graph.edges[piece.edge];
     breakdown.time_ps[static_cast<int>(piece.bound_by)] += piece.time_ps;
-    EventShare wanted = {kNoEvent, edge.type, piece.bound_by, 0, 0, kNoEvent};
+    EventShare wanted = {kNoEvent, edge.type, piece.bound_by, 0, kNoEvent};
     if (piece.bound_by == edge.bound_by) {
       wanted.event = edge.event;
       const bool is_gap = edge.event == kNoEvent && edge.bound_by == BoundBy::kHostGap;
@@ -197,10 +180,7 @@ PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
     const Key key(wanted.event, wanted.before, wanted.type, wanted.bound_by);
     const auto [place, is_new] = places.try_emplace(key, breakdown.shares.size());
     if (is_new) breakdown.shares.push_back(wanted);
-    EventShare& share = breakdown.shares[place->second];
-    share.time_ps += piece.time_ps;
-    const std::pair<EdgeId, BoundBy> counted = {piece.edge, piece.bound_by};
-    if (std::exchange(last, counted) != counted) ++share.count;
+    breakdown.shares[place->second].time_ps += piece.time_ps;
   });
   return breakdown;
 }

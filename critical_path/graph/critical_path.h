@@ -73,8 +73,6 @@ struct EventShare {
   EdgeType type = EdgeType::kOperator;
   BoundBy bound_by = BoundBy::kNothing;
   int64_t time_ps = 0;
-  // How many of the path's edges these are.
-  int64_t count = 0;
   // Of a host gap: the event before which it is; kNoEvent when it is before none.
   GraphEventId before = kNoEvent;
 };

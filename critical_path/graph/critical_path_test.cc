@@ -121,8 +121,7 @@ TEST(EarliestTimesTest, CyclesAndTimesThatDoNotFitAreRefused) {
   EXPECT_THAT(EarliestTimes(Graph({{0, 1, 1}, {1, 2, 1}, {2, 1, 0}})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("events would wait for each other for ever"),
-                             HasSubstr("the end of 'a' (event 0), after"),
-                             HasSubstr("the start of 'b' (event 10), after"))));
+                             HasSubstr("in a circle, at the end of 'a' (event 0)"))));
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max() / 2 + 1;
   EXPECT_THAT(EarliestTimes(Graph({{0, 1, kHuge}, {1, 2, kHuge}})),
               StatusIs(absl::StatusCode::kOutOfRange));
@@ -193,11 +192,10 @@ TEST(PathBreakdownTest, AddsUpTheEdgesOfAnEvent) {
   std::vector<std::string> shares;
   for (const EventShare& share : breakdown.shares) {
     shares.push_back(absl::StrCat(share.event == kNoEvent ? "-" : absl::StrCat(share.event), " ",
-                                  EdgeTypeName(share.type), " ", share.count, " x ",
-                                  share.time_ps));
+                                  EdgeTypeName(share.type), " ", share.time_ps));
   }
-  EXPECT_THAT(shares, ElementsAre("1 operator 2 x 12", "- sync_dependency 1 x 0",
-                                  "1 kernel_kernel_delay 1 x 2"));
+  EXPECT_THAT(shares,
+              ElementsAre("1 operator 12", "- sync_dependency 0", "1 kernel_kernel_delay 2"));
 }
 
 TEST(PathBreakdownTest, TheSumIsThePathsLength) {
@@ -211,13 +209,9 @@ TEST(PathBreakdownTest, TheSumIsThePathsLength) {
     EXPECT_EQ(std::accumulate(breakdown.time_ps.begin(), breakdown.time_ps.end(), int64_t{0}),
               path.length_ps);
     EXPECT_EQ(breakdown.Of(BoundBy::kNothing), 0);
-    int64_t shares_ps = 0, edges = 0;
-    for (const EventShare& share : breakdown.shares) {
-      shares_ps += share.time_ps;
-      edges += share.count;
-    }
+    int64_t shares_ps = 0;
+    for (const EventShare& share : breakdown.shares) shares_ps += share.time_ps;
     EXPECT_EQ(shares_ps, path.length_ps);
-    EXPECT_EQ(edges, static_cast<int64_t>(path.edges.size()));
     ++compared;
   }
   EXPECT_GT(compared, 250);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,22 +17,14 @@ constexpr size_t kMaxExamples = 12;
 
 }  // namespace
 
-void KnownAnnotations::Add(absl::string_view name) {
-  if (!names_.emplace(name).second) return;
-  if (examples_.size() < kMaxExamples) examples_.emplace_back(name);
-}
-
-absl::Status KnownAnnotations::NotFound(absl::string_view annotation) const {
-  std::string message = absl::StrCat("no event's name contains '", annotation, "'; ");
-  if (names_.empty()) {
-    absl::StrAppend(&message, "the trace has no annotations at all");
-  } else {
-    absl::StrAppend(&message, "there are: ", absl::StrJoin(examples_, ", "));
-    if (names_.size() > examples_.size()) {
-      absl::StrAppend(&message, " and ", names_.size() - examples_.size(), " more");
-    }
-  }
-  return absl::NotFoundError(message);
+absl::Status AnnotationNotFound(absl::string_view annotation, const std::set<std::string>& known) {
+  const size_t shown = std::min(known.size(), kMaxExamples);
+  const std::string examples =
+      absl::StrJoin(known.begin(), std::next(known.begin(), static_cast<ptrdiff_t>(shown)), ", ");
+  return absl::NotFoundError(absl::StrCat(
+      "no event's name contains '", annotation, "'; ",
+      known.empty() ? "the trace has no annotations at all" : absl::StrCat("there are: ", examples),
+      known.size() > shown ? absl::StrCat(" and ", known.size() - shown, " more") : ""));
 }
 
 absl::StatusOr<NumberRange> ChooseInstances(const WindowChoice& choice, int64_t occurrences) {
@@ -50,12 +43,12 @@ void StepChoice::Add(absl::string_view name, int64_t number) {
 
 absl::StatusOr<NumberRange> StepChoice::Choose(const WindowChoice& choice) const {
   std::vector<int64_t> found;
-  KnownAnnotations known;
+  std::set<std::string> known;
   for (const auto& [number, name] : names_) {
-    known.Add(name);
+    known.insert(name);
     if (absl::StrContains(name, choice.annotation)) found.push_back(number);
   }
-  if (found.empty()) return known.NotFound(choice.annotation);
+  if (found.empty()) return AnnotationNotFound(choice.annotation, known);
   ASSIGN_OR_RETURN(const NumberRange chosen,
                    ChooseInstances(choice, static_cast<int64_t>(found.size())));
   return NumberRange{found[static_cast<size_t>(chosen.first)],

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -39,20 +39,8 @@ struct GraphSource {
   std::vector<std::string> notes;
 };
 
-// The names that a user could have asked for, gathered for the message that says that the one asked
-// for is not there.
-class KnownAnnotations {
- public:
-  void Add(absl::string_view name);
-
-  // Returns NotFound with the names there are: no event's name contains the annotation.
-  absl::Status NotFound(absl::string_view annotation) const;
-
- private:
-  absl::flat_hash_set<std::string> names_;
-  // The first few of the names, in the order in which they came.
-  std::vector<std::string> examples_;
-};
+// Returns NotFound with the annotations there are: no event's name contains the one asked for.
+absl::Status AnnotationNotFound(absl::string_view annotation, const std::set<std::string>& known);
 
 // Returns which of so many occurrences are chosen, all of which exist. OutOfRange when there are
 // too few.

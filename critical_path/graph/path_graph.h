@@ -244,9 +244,9 @@ struct ThreadStep {
 // starts the longer first. At equal times ends come before starts, except that an event's own start
 // comes before its end; of ends that of the event that started last comes first.
 //
-// Events need not nest: one may begin within another and end after it. Returns how many do not.
-int64_t WalkThread(absl::Span<const GraphEvent> all_events, absl::Span<const GraphEventId> thread,
-                   absl::FunctionRef<void(const ThreadStep&)> visit);
+// Events need not nest: one may begin within another and end after it.
+void WalkThread(absl::Span<const GraphEvent> all_events, absl::Span<const GraphEventId> thread,
+                absl::FunctionRef<void(const ThreadStep&)> visit);
 
 }  // namespace meridian
 

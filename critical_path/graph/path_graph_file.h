@@ -3,17 +3,14 @@
 //
 //   offset  size  content
 //   0       8     "MCPGRAPH"
-//   8       4     version, 1
-//   12      8     size of the body
-//   20      8     checksum of the body (GraphFileChecksum)
-//   28            the body, a PathGraphFile message (path_graph_file.proto)
+//   8       4     version, 2
+//   12      4     CRC-32 of the body
+//   16            the body: source and graph as PackedBytes
 //
-// Numbers are little-endian. The file may be compressed with gzip. About 30 bytes per event, 10
-// when compressed.
+// Numbers are little-endian. The file may be compressed with gzip.
 #ifndef CRITICAL_PATH_GRAPH_PATH_GRAPH_FILE_H_
 #define CRITICAL_PATH_GRAPH_PATH_GRAPH_FILE_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -28,12 +25,11 @@ struct SavedGraph {
   PathGraph graph;
 };
 
-// Returns the checksum of a body: its size, then its bytes eight at a time, the first one lowest,
-// each number x taken in by sum = (sum ^ x) * 0x9E3779B97F4A7C15; sum ^= sum >> 32.
-uint64_t GraphFileChecksum(absl::string_view body);
+// Returns the file's bytes.
+std::string SerializeGraph(const GraphSource& source, const PathGraph& graph);
 
-// Returns the file's bytes. OutOfRange when the body would not fit 2 GiB.
-absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const PathGraph& graph);
+// Returns the bytes of a file with this body.
+std::string GraphFile(absl::string_view body);
 
 // InvalidArgument, with the reason, for bytes that SerializeGraph did not write; Unimplemented for
 // another version. A graph that is returned is sound: ids are in range, times are within 2^60 ps

@@ -151,7 +151,6 @@ TEST_F(StepTimesTest, APathIsCutWhereStepsEnd) {
   ASSERT_EQ(breakdown.shares.size(), 2);
   EXPECT_EQ(breakdown.shares[0].event, kNoEvent);
   EXPECT_EQ(breakdown.shares[1].time_ps, 200);
-  EXPECT_EQ(breakdown.shares[1].count, 1);
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ using ::testing::IsEmpty;
 struct Walk {
   // "+A" and "-A" for start and end of event 0, and what was open before.
   std::vector<std::string> steps;
-  int64_t not_nested = 0;
 };
 
 std::string Letter(GraphEventId event) {
@@ -37,7 +36,7 @@ Walk WalkEvents(const std::vector<std::pair<int64_t, int64_t>>& spans) {
     events.push_back(event);
   }
   Walk walk;
-  walk.not_nested = WalkThread(events, thread, [&](const ThreadStep& step) {
+  WalkThread(events, thread, [&](const ThreadStep& step) {
     walk.steps.push_back(
         absl::StrCat(step.is_start ? "+" : "-", Letter(step.event), " ", Letter(step.open)));
   });
@@ -49,21 +48,18 @@ TEST(ThreadWalkTest, NestsCalls) {
   const Walk walk = WalkEvents({{0, 10}, {2, 3}, {5, 5}, {12, 1}});
   EXPECT_THAT(walk.steps,
               ElementsAre("+A .", "+B A", "-B B", "+C A", "-C C", "-A A", "+D .", "-D D"));
-  EXPECT_EQ(walk.not_nested, 0);
 }
 
 TEST(ThreadWalkTest, KnowsWhatIsOpenWhenCallsOverlap) {
   // A [0, 10], B [5, 15]: A ends within B.
   const Walk walk = WalkEvents({{0, 10}, {5, 10}});
   EXPECT_THAT(walk.steps, ElementsAre("+A .", "+B A", "-A B", "-B B"));
-  EXPECT_EQ(walk.not_nested, 1);
 }
 
 TEST(ThreadWalkTest, GoesBackToTheOuterCallAfterAnOverlap) {
   // A [0, 30] holds B [5, 15] and C [10, 20], which overlap.
   const Walk walk = WalkEvents({{0, 30}, {5, 10}, {10, 10}});
   EXPECT_THAT(walk.steps, ElementsAre("+A .", "+B A", "+C B", "-B C", "-C C", "-A A"));
-  EXPECT_EQ(walk.not_nested, 1);
 }
 
 TEST(ThreadWalkTest, ClosesInnerCallsFirst) {
@@ -71,7 +67,6 @@ TEST(ThreadWalkTest, ClosesInnerCallsFirst) {
   const Walk walk = WalkEvents({{0, 10}, {0, 10}, {4, 6}, {10, 0}});
   EXPECT_THAT(walk.steps,
               ElementsAre("+A .", "+B A", "+C B", "-C C", "-B B", "-A A", "+D .", "-D D"));
-  EXPECT_EQ(walk.not_nested, 0);
 }
 
 TEST(ThreadWalkTest, AnEmptyThreadHasNoSteps) { EXPECT_THAT(WalkEvents({}).steps, IsEmpty()); }

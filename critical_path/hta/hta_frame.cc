@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -217,18 +219,18 @@ class Loader {
 absl::Status ChooseSpan(const HtaFrame& frame, const WindowChoice& choice, HtaWindow* window) {
   window->start_ps = std::numeric_limits<int64_t>::max();
   window->end_ps = std::numeric_limits<int64_t>::min();
-  KnownAnnotations known;
+  std::set<std::string> known;
   int64_t occurrences = 0;
   for (const HtaRow& row : frame.rows) {
     const absl::string_view name = frame.names.Get(row.name);
     const absl::string_view category = frame.texts.Get(row.category);
-    if (category == "user_annotation" || category == "gpu_user_annotation") known.Add(name);
+    if (category == "user_annotation" || category == "gpu_user_annotation") known.emplace(name);
     if (!absl::StrContains(name, choice.annotation)) continue;
     if (!choice.instances.Contains(occurrences++)) continue;
     window->start_ps = std::min(window->start_ps, row.start_ps);
     window->end_ps = std::max(window->end_ps, row.end_ps());
   }
-  if (occurrences == 0) return known.NotFound(choice.annotation);
+  if (occurrences == 0) return AnnotationNotFound(choice.annotation, known);
   return ChooseInstances(choice, occurrences).status();
 }
 

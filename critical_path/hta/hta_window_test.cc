@@ -57,7 +57,7 @@ TEST(HtaWindowTest, WithoutAnAnnotationItIsTheWholeTrace) {
 
 TEST(HtaWindowTest, SaysWhatThereIs) {
   EXPECT_THAT(Choose(Trace(), {"step", {0, 0}}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("range, another range")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("another range, range")));
   EXPECT_THAT(Choose(Trace(), {"range", {2, 2}}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("2 time(s)")));
 }

@@ -341,17 +341,8 @@ class BlameFinder {
   }
 
   void SumRanks() {
-    // Blame by step, and by rank in it.
-    std::map<std::optional<int64_t>, std::map<int64_t, int64_t>> steps;
     for (const BlameRow& row : blame_.rows) {
       AddClamped(row.time_ps, &ranks_[row.rank].blamed_ps);
-      AddClamped(row.time_ps, &steps[row.step][row.rank]);
-    }
-    for (const auto& [step, ranks] : steps) {
-      const auto most =
-          std::max_element(ranks.begin(), ranks.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      ++ranks_[most->first].steps_led;
     }
     for (auto& [rank, summary] : ranks_) {
       summary.rank = rank;

@@ -52,8 +52,6 @@ struct RankBlame {
   int64_t rank = 0;
   // The sum of the rank's rows.
   int64_t blamed_ps = 0;
-  // In how many steps no other rank has more blame.
-  int64_t steps_led = 0;
   // How long the rank waited itself, in all meetings.
   int64_t waited_ps = 0;
 };

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/blame.h"

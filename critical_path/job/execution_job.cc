@@ -73,7 +73,7 @@ class RankBuilder {
     TraceGraphOptions options;
     options.rank = rank_;
     options.hosts_are_hidden = execution_.hosts_are_hidden;
-    return RankGraph{rank_, BuildTraceGraph(in, window_, chosen_, options).graph};
+    return RankGraph{rank_, BuildTraceGraph(in, window_, chosen_, options)};
   }
 
  private:

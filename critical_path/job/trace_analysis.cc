@@ -34,15 +34,8 @@ void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* n
 }
 
 void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
-  for (int k = 0; k < kNumDeviceDependencyKinds; ++k) {
-    for (int r = 0; r < kNumUnresolvedReasons; ++r) {
-      const auto kind = static_cast<DeviceDependencyKind>(k);
-      const auto reason = static_cast<UnresolvedReason>(r);
-      NoteCount(dependencies.unresolved(kind, reason),
-                absl::StrCat("no edge for ", DeviceDependencyKindName(kind), ": ",
-                             UnresolvedReasonName(reason)),
-                notes);
-    }
+  for (const auto& [what, count] : dependencies.unresolved) {
+    NoteCount(count, absl::StrCat("no edge for ", what), notes);
   }
 }
 
@@ -92,15 +85,12 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   events.table = &trace.table;
   events.positions = trace.positions;
   events.dependencies = &dependencies;
-  ASSIGN_OR_RETURN(TraceGraph built, BuildTraceGraph(events, window, graph_options));
-  analysis.graph = std::move(built.graph);
+  ASSIGN_OR_RETURN(analysis.graph, BuildTraceGraph(events, window, graph_options));
   std::vector<std::string>& notes = analysis.source.notes;
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
   NoteDependencies(dependencies, &notes);
   NoteCount(dependencies.inferred, "waits inferred from the times of the work", &notes);
-  NoteCount(built.without_launch, "device work whose launch is unknown", &notes);
-  NoteCount(built.not_nested, "operators that overlap without nesting", &notes);
   return analysis;
 }
 

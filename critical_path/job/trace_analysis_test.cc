@@ -10,7 +10,6 @@
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph_file.h"
 #include "critical_path/report/path_overlay.h"
-#include "critical_path/report/path_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -40,9 +39,7 @@ TEST(TraceAnalysisTest, SaysWhatIsMissing) {
   EXPECT_EQ(analysis.source.trace, "t.json");
   EXPECT_THAT(analysis.source.notes, AllOf(Contains(StartsWith("skipped events: 1 without ts")),
                                            Contains(HasSubstr("no cuda_sync events")),
-                                           Contains("1 x no edge for event wait: record unknown"),
-                                           Contains("1 x device work whose launch is unknown"),
-                                           Contains("1 x operators that overlap without nesting")));
+                                           Contains("1 x no edge for event wait: record unknown")));
 }
 
 TEST(TraceAnalysisTest, EventsThatEndBeforeTheyStartAreRefused) {
@@ -137,8 +134,7 @@ TEST(TraceAnalysisTest, AnyBytesAreSafeToAnalyze) {
     std::string overlay;
     StringSink sink(&overlay);
     EXPECT_OK(WriteOverlay(damaged, analysis->graph, *path, {}, &sink));
-    EXPECT_OK(SerializeGraph(analysis->source, analysis->graph));
-    EXPECT_FALSE(PathCsv(analysis->source, analysis->graph, *path).empty());
+    EXPECT_FALSE(SerializeGraph(analysis->source, analysis->graph).empty());
   }
   EXPECT_GT(analyzed, 400);
   EXPECT_GT(refused, 1000);

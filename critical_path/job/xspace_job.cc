@@ -81,7 +81,7 @@ class XSpaceJobLoader {
     if (options_.window.annotation.empty()) return absl::OkStatus();
     StepChoice choice;
     for (const auto& profile : run_.profiles) {
-      for (const StepEvent& step : profile->steps.steps) choice.Add(step.name, step.number);
+      for (const StepEvent& step : profile->steps) choice.Add(step.name, step.number);
     }
     const absl::StatusOr<NumberRange> steps = choice.Choose(options_.window);
     if (!steps.ok()) return Annotate(steps.status(), run_.profiles[0]->reader.name());
@@ -110,7 +110,7 @@ class XSpaceJobLoader {
   std::optional<RankWindow> WindowOfSteps(const ProfileWork& profile) const {
     const RunClock clock(profile.base_ns);
     std::optional<RankWindow> window;
-    for (const StepEvent& step : profile.steps.steps) {
+    for (const StepEvent& step : profile.steps) {
       if (!steps_->Contains(step.number)) continue;
       const RankWindow span = {clock.ToUnixNs(step.start_ps), clock.ToUnixNs(step.end_ps)};
       if (!window.has_value()) window = span;
@@ -151,8 +151,8 @@ class XSpaceJobLoader {
   // Other steps are executions of programs.
   bool HasMarkedSteps() const {
     for (const auto& profile : run_.profiles) {
-      if (profile->steps.steps.empty()) continue;
-      const StepSource source = profile->steps.steps[0].source;
+      if (profile->steps.empty()) continue;
+      const StepSource source = profile->steps[0].source;
       if (source == StepSource::kAnnotation || source == StepSource::kStepsLine) return true;
     }
     return false;

@@ -134,27 +134,22 @@ class OverlayWriter {
 
   absl::Status Write() {
     const bool is_bare_array = JsonCutter(text_).Peek() == '[';
-    buffer_ = is_bare_array ? "[\n" : "{\n";
-    if (is_bare_array) place_ = Place::kInEvents;
+    buffer_ = is_bare_array ? "[\n" : "{\n\"traceEvents\": [\n";
+    // What else the file holds comes behind the events.
+    std::string members;
     RETURN_IF_ERROR(CutTrace(
         text_, [this](absl::string_view element) { return TakeEvent(element); },
-        [this](absl::string_view key, absl::string_view value) { return TakeMember(key, value); }));
-    RETURN_IF_ERROR(CloseEvents());
-    buffer_ += is_bare_array ? "\n" : "\n}\n";
+        [&](absl::string_view key, absl::string_view value) {
+          absl::StrAppend(&members, ",\n\"", key, "\": ", value);
+          return absl::OkStatus();
+        }));
+    for (EdgeId id : arrows_) RETURN_IF_ERROR(WriteArrow(id));
+    absl::StrAppend(&buffer_, "\n]", members, is_bare_array ? "\n" : "\n}\n");
     return Flush();
   }
 
  private:
-  void OpenEvents() {
-    if (place_ != Place::kBefore) return;
-    BeginItem();
-    buffer_ += "\"traceEvents\": [\n";
-    place_ = Place::kInEvents;
-    has_items_ = false;
-  }
-
   absl::Status TakeEvent(absl::string_view element) {
-    OpenEvents();
     const uint64_t position = next_position_++;
     const EventText event = ReadEvent(element);
     // Our arrows get ids behind the largest that the trace has.
@@ -178,26 +173,9 @@ class OverlayWriter {
     return FlushIfLarge();
   }
 
-  absl::Status TakeMember(absl::string_view key, absl::string_view value) {
-    if (place_ == Place::kInEvents) RETURN_IF_ERROR(CloseEvents());
-    BeginItem();
-    absl::StrAppend(&buffer_, "\"", key, "\": ", value);
-    return FlushIfLarge();
-  }
-
   void BeginItem() {
     if (has_items_) buffer_ += ",\n";
     has_items_ = true;
-  }
-
-  absl::Status CloseEvents() {
-    if (place_ == Place::kBehind) return absl::OkStatus();
-    OpenEvents();
-    for (EdgeId id : arrows_) RETURN_IF_ERROR(WriteArrow(id));
-    buffer_ += "\n]";
-    place_ = Place::kBehind;
-    has_items_ = true;
-    return FlushIfLarge();
   }
 
   absl::Status WriteArrow(EdgeId id) {
@@ -261,8 +239,6 @@ class OverlayWriter {
   // once it was seen; else kNoOffset.
   absl::flat_hash_map<uint64_t, uint64_t> offsets_;
 
-  enum class Place { kBefore, kInEvents, kBehind };
-  Place place_ = Place::kBefore;
   bool has_items_ = false;
   uint64_t next_position_ = 0;
   uint64_t next_arrow_id_ = 0;

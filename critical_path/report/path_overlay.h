@@ -6,7 +6,7 @@
 //   {"ph":"s","id":17,"pid":0,"tid":7,"ts":1.5,"cat":"critical_path","name":"critical_path",
 //    "args":{"weight":0,"critical":true,"type":"critical_path_sync_dependency"}}
 //
-// Everything else of the file is copied as it stands.
+// Everything else of the file is copied as it stands, the events first.
 #ifndef CRITICAL_PATH_REPORT_PATH_OVERLAY_H_
 #define CRITICAL_PATH_REPORT_PATH_OVERLAY_H_
 

@@ -13,7 +13,6 @@
 #include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "critical_path/report/path_report.pb.h"
-#include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 
@@ -23,9 +22,6 @@ namespace {
 constexpr TextTable::Align kRight = TextTable::Align::kRight;
 // Tables for people show at most this many rows, and this much of the texts in them.
 constexpr int kShownRows = 20;
-// And, beyond these, no more than make up this share of the time: the rest is noise.
-constexpr int kAlwaysShownRows = 10;
-constexpr double kShownShare = 0.95;
 constexpr size_t kNameCharacters = 60;
 constexpr size_t kShortNameCharacters = 40;
 constexpr size_t kEditCharacters = 90;
@@ -93,7 +89,6 @@ void ReportEvents(const PathGraph& graph, const std::vector<EventShare>& shares,
     }
     out->set_edge_type(std::string(EdgeTypeName(share.type)));
     out->set_bound_by(std::string(BoundByName(share.bound_by, without_gpus)));
-    out->set_edges(share.count);
     out->set_us(Micros(share.time_ps));
     out->set_percent(Percent(share.time_ps, length_ps));
   }
@@ -162,7 +157,6 @@ void ReportBlame(const Blame& blame, int64_t length_ps, bool without_gpus, PathR
     out->set_rank(rank.rank);
     out->set_us(Micros(rank.blamed_ps));
     out->set_percent(Percent(rank.blamed_ps, length_ps));
-    out->set_steps_led(rank.steps_led);
     out->set_waited_us(Micros(rank.waited_ps));
   }
 }
@@ -179,47 +173,20 @@ std::string DescribeWindow(const PathReport& report) {
 std::string MicrosText(double us) { return absl::StrFormat("%.3f", us); }
 std::string PercentText(double percent) { return absl::StrFormat("%.2f", percent); }
 
-// Returns the table, with a line that says how many rows it does not show, and of how much time.
-std::string WithRest(const TextTable& table, int64_t rest, double rest_us) {
+// Returns the table, with a line that says how many rows it does not show.
+std::string WithRest(const TextTable& table, int64_t rest) {
   return rest <= 0 ? table.ToString()
-                   : absl::StrCat(table.ToString(), "... and ", WithThousands(rest), " more, ",
-                                  MicrosText(rest_us), " us together\n");
+                   : absl::StrCat(table.ToString(), "... and ", WithThousands(rest), " more\n");
 }
 
-// Returns how many of the rows, which begin with the largest, are worth showing: those before the
-// smallest, which are the last few percent of all.
-template <typename Rows>
-int CountShown(const Rows& rows, double sum_us) {
-  int shown = 0;
-  double shown_us = 0;
-  while (shown < std::min(kShownRows, rows.size()) &&
-         (shown < kAlwaysShownRows || shown_us < kShownShare * sum_us)) {
-    shown_us += rows[shown++].us();
-  }
-  return shown;
-}
-
-// Returns the names of a breakdown in the order of BoundBy, as they are in it.
-template <typename Breakdown>
-std::vector<std::string> BreakdownNames(const Breakdown& breakdown) {
-  std::vector<std::string> names;
-  for (int i = 0; i < kNumBoundBy; ++i) {
-    for (const bool without_gpus : {false, true}) {
-      std::string name(BoundByName(static_cast<BoundBy>(i), without_gpus));
-      if (breakdown.count(name) > 0 && (names.empty() || names.back() != name)) {
-        names.push_back(std::move(name));
-      }
-    }
-  }
-  return names;
-}
+// A breakdown in the order of its names; that of the report has none.
+using Breakdown = std::map<std::string, double>;
 
 std::string BreakdownTable(const PathReport& report) {
   TextTable table({{"spent on"}, {"us", kRight}, {"%", kRight}});
-  for (const std::string& name : BreakdownNames(report.breakdown())) {
-    if (report.breakdown().at(name) == 0) continue;
-    table.AddRow({name, MicrosText(report.breakdown().at(name)),
-                  PercentText(report.breakdown_percent().at(name))});
+  for (const auto& [name, us] : Breakdown(report.breakdown().begin(), report.breakdown().end())) {
+    if (us == 0) continue;
+    table.AddRow({name, MicrosText(us), PercentText(report.breakdown_percent().at(name))});
   }
   return table.ToString();
 }
@@ -232,18 +199,16 @@ std::string EventTableText(const PathReport& report) {
                    {"step", kRight},
                    {"event", kRight},
                    {"name"}});
-  const int shown = CountShown(report.events(), report.length_us());
-  double rest_us = report.length_us();
+  const int shown = std::min(kShownRows, report.events_size());
   for (int i = 0; i < shown; ++i) {
     const PathEventReport& event = report.events(i);
-    rest_us -= event.us();
     table.AddRow({MicrosText(event.us()), PercentText(event.percent()), event.bound_by(),
                   !event.name().empty() ? absl::StrCat(event.rank()) : "",
                   event.has_step() ? absl::StrCat(event.step()) : "",
                   event.has_event() ? absl::StrCat(event.event()) : "",
                   FirstCharacters(event.name(), kNameCharacters)});
   }
-  return WithRest(table, report.events_total() - shown, std::max(0.0, rest_us));
+  return WithRest(table, report.events_total() - shown);
 }
 
 // Returns e.g. "host_gap between aten::mm and all_to_all".
@@ -269,20 +234,17 @@ std::string StepTable(const PathReport& report) {
                   step.has_rank() ? MicrosText(step.blame_us()) : "",
                   WhereText(step.op(), step.after(), step.waited_in())});
   }
-  double rest_us = 0;
-  for (int i = shown; i < report.steps_size(); ++i) rest_us += report.steps(i).us();
-  return WithRest(table, report.steps_size() - shown, rest_us);
+  return WithRest(table, report.steps_size() - shown);
 }
 
 std::string RankBlameTable(const PathReport& report) {
   TextTable table({{"rank", kRight},
                    {"kept others waiting, us", kRight},
                    {"% of path", kRight},
-                   {"most in steps", kRight},
                    {"waited, us", kRight}});
   for (const RankBlameReport& rank : report.blame_by_rank()) {
     table.AddRow({absl::StrCat(rank.rank()), MicrosText(rank.us()), PercentText(rank.percent()),
-                  absl::StrCat(rank.steps_led()), MicrosText(rank.waited_us())});
+                  MicrosText(rank.waited_us())});
   }
   return table.ToString();
 }
@@ -294,17 +256,14 @@ std::string BlameTable(const PathReport& report) {
                    {"op"},
                    {"spent on"},
                    {"others waited in"}});
-  double rest_us = 0;
-  for (const RankBlameReport& rank : report.blame_by_rank()) rest_us += rank.us();
-  const int shown = CountShown(report.blame(), rest_us);
+  const int shown = std::min(kShownRows, report.blame_size());
   for (int i = 0; i < shown; ++i) {
     const BlameReport& row = report.blame(i);
-    rest_us -= row.us();
     table.AddRow({row.has_step() ? absl::StrCat(row.step()) : "", absl::StrCat(row.rank()),
                   MicrosText(row.us()), WhereText(row.op(), row.after(), row.waited_in()),
                   row.bound_by(), FirstCharacters(row.waited_in(), kShortNameCharacters)});
   }
-  return WithRest(table, report.blame_total() - shown, std::max(0.0, rest_us));
+  return WithRest(table, report.blame_total() - shown);
 }
 
 std::string ChangeText(double us) { return absl::StrFormat("%+.3f", us); }
@@ -320,8 +279,8 @@ std::string EditTable(const WhatIfReport& what_if) {
 std::string ComparisonTable(const WhatIfReport& what_if) {
   TextTable table(
       {{"spent on"}, {"before us", kRight}, {"after us", kRight}, {"change us", kRight}});
-  for (const std::string& name : BreakdownNames(what_if.breakdown_before())) {
-    const double before = what_if.breakdown_before().at(name);
+  for (const auto& [name, before] :
+       Breakdown(what_if.breakdown_before().begin(), what_if.breakdown_before().end())) {
     const double after = what_if.breakdown_after().at(name);
     if (before == 0 && after == 0) continue;
     table.AddRow({name, MicrosText(before), MicrosText(after), ChangeText(after - before)});
@@ -338,11 +297,11 @@ std::string FormatWhatIf(const PathReport& report) {
   const WhatIfReport& what_if = report.what_if();
   const double before = what_if.length_us_before(), after = what_if.length_us_after();
   return absl::StrCat(
-      absl::StrFormat(
-          "\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s; events changed: %s\n\n", after,
-          before, before == 0 ? 0 : 100 * (after - before) / before,
-          report.begin_us() > report.window_start_us() ? ", without what was before the steps" : "",
-          WithThousands(what_if.changed_events())),
+      absl::StrFormat("\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s\n\n", after, before,
+                      before == 0 ? 0 : 100 * (after - before) / before,
+                      report.begin_us() > report.window_start_us()
+                          ? ", without what was before the steps"
+                          : ""),
       EditTable(what_if), "\n", ComparisonTable(what_if));
 }
 
@@ -390,7 +349,6 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
   what_if->set_length_us_after(length_us(*report));
   *what_if->mutable_breakdown_before() = measured.breakdown();
   *what_if->mutable_breakdown_after() = report->breakdown();
-  what_if->set_changed_events(result.changed_events);
 }
 
 std::string FormatPathReport(const PathReport& report) {
@@ -412,44 +370,6 @@ std::string FormatPathReport(const PathReport& report) {
   }
   for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   return out + FormatWhatIf(report);
-}
-
-std::string PathCsv(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
-  std::string out =
-      "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n";
-  const StepTimes steps = FindStepTimes(graph);
-  std::vector<PathPiece> pieces;
-  VisitPieces(graph, path, steps, [&](const PathPiece& piece) { pieces.push_back(piece); });
-  int64_t length_ps = 0;
-  for (const PathPiece& piece : pieces) {
-    if (piece.bound_by != BoundBy::kBeforeStep) length_ps += piece.time_ps;
-  }
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].bound_by == BoundBy::kBeforeStep) continue;
-    // An edge that steps cut is one line all the same.
-    const GraphEdge& edge = graph.edges[pieces[i].edge];
-    int64_t time_ps = pieces[i].time_ps;
-    while (i + 1 < pieces.size() && pieces[i + 1].edge == pieces[i].edge) {
-      time_ps += pieces[++i].time_ps;
-    }
-    const int64_t start_ps = std::max(graph.Time(edge.from), graph.Time(edge.to) - time_ps);
-    AppendPicosAsMicros(start_ps, &out);
-    out += ",";
-    AppendPicosAsMicros(time_ps, &out);
-    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(time_ps, length_ps),
-                          BoundByName(edge.bound_by, source.without_gpus), EdgeTypeName(edge.type));
-    if (edge.event == kNoEvent) {
-      out += ",,,,,,\n";
-      continue;
-    }
-    const GraphEvent& event = graph.events[edge.event];
-    const Lane& lane = graph.lanes[event.lane];
-    absl::StrAppend(&out, event.position, ",", CsvField(graph.EventName(edge.event)), ",",
-                    EventCategoryName(event.category), ",", lane.rank, ",", CsvField(lane.process),
-                    ",", CsvField(lane.thread), ",",
-                    event.step == kNoStep ? "" : absl::StrCat(event.step), "\n");
-  }
-  return out;
 }
 
 }  // namespace meridian

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A critical path as a report: JSON, text and comma-separated values; and a measured and an edited
-// run side by side.
+// A critical path as a report, JSON or text; and a measured and an edited run side by side.
 #ifndef CRITICAL_PATH_REPORT_PATH_REPORT_H_
 #define CRITICAL_PATH_REPORT_PATH_REPORT_H_
 
@@ -28,9 +27,6 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
 
 // Returns the report as text for people.
 std::string FormatPathReport(const PathReport& report);
-
-// Returns a title line and a line for each edge of the path, in order.
-std::string PathCsv(const GraphSource& source, const PathGraph& graph, const CriticalPath& path);
 
 }  // namespace meridian
 

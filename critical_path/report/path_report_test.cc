@@ -106,19 +106,6 @@ TEST(PathReportTest, IsReadable) {
             "7 x something is missing\n");
 }
 
-TEST(PathReportTest, CsvHasEveryEdgeInOrder) {
-  const PathGraph graph = Graph();
-  EXPECT_EQ(PathCsv(Source(), graph, *FindLongestPath(graph)),
-            "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n"
-            "1,0,0.000000,,dependency,,,,,,,\n"
-            "1,30,30.000000,cpu_bound,operator,11,\"aten::\"\"mm\"\"\",cpu_op,3,\"42\",\"7\",\n"
-            "31,6,6.000000,gpu_kernel_launch_overhead,kernel_launch_delay,12,\"gemm<float, "
-            "4>\",kernel,3,\"0\",\"20\",4\n"
-            "37,64,64.000000,gpu_compute_bound,operator,12,\"gemm<float, "
-            "4>\",kernel,3,\"0\",\"20\",4\n"
-            "101,0,0.000000,,dependency,,,,,,,\n");
-}
-
 TEST(PathReportTest, RunsOnProcessorsSayNothingOfGpus) {
   const PathGraph graph = Graph();
   GraphSource source = Source();
@@ -126,7 +113,6 @@ TEST(PathReportTest, RunsOnProcessorsSayNothingOfGpus) {
   const PathReport report = ReportPath(source, graph, *FindLongestPath(graph));
   EXPECT_DOUBLE_EQ(report.breakdown().at("compute_bound"), 64);
   EXPECT_THAT(FormatPathReport(report), Not(HasSubstr("gpu_")));
-  EXPECT_THAT(PathCsv(source, graph, *FindLongestPath(graph)), Not(HasSubstr("gpu_")));
 }
 
 // Two ranks meet in each of five steps; rank 1 sleeps in step 2.
@@ -199,8 +185,7 @@ TEST(PathReportTest, ListsNoMoreEventsThanAPersonReads) {
   const PathReport report = ReportPath(Source(), graph, *FindLongestPath(graph));
   EXPECT_EQ(report.events_size(), kMaxReportedEvents);
   EXPECT_EQ(report.events_total(), 3000);
-  EXPECT_THAT(FormatPathReport(report),
-              AllOf(HasSubstr("... and 2,980 more, 2980.000 us together\n")));
+  EXPECT_THAT(FormatPathReport(report), AllOf(HasSubstr("... and 2,980 more\n")));
 }
 
 TEST(PathReportTest, NamesOfATraceDoNotSteerTheTerminal) {
@@ -236,10 +221,10 @@ TEST(PathReportTest, SaysWhoKeptOthersWaiting) {
   EXPECT_NEAR(report.blame_by_rank(1).percent(), 66.67, 0.01);
   EXPECT_THAT(FormatPathReport(report),
               HasSubstr("who kept others waiting\n\n"
-                        "rank  kept others waiting, us  % of path  most in steps  waited, us\n"
-                        "----  -----------------------  ---------  -------------  ----------\n"
-                        "   0                    0.000       0.00              0     200.000\n"
-                        "   1                  200.000      66.67              1       0.000\n\n"
+                        "rank  kept others waiting, us  % of path  waited, us\n"
+                        "----  -----------------------  ---------  ----------\n"
+                        "   0                    0.000       0.00     200.000\n"
+                        "   1                  200.000      66.67       0.000\n\n"
                         "step  rank  blame, us  op        spent on           others waited in\n"
                         "----  ----  ---------  --------  -----------------  ----------------\n"
                         "   3     1    150.000  host_gap  host_gap           all-reduce psum\n"

@@ -60,8 +60,7 @@ class Builder {
         loads_data_(std::move(loads_data)),
         graph_names_(table_.names().size(), kNoName) {}
 
-  TraceGraph Build() {
-    result_.without_launch = chosen_.without_launch;
+  PathGraph Build() {
     graph_.base_ns = table_.base_ns();
     graph_.window_start_ps = window_.start_ps;
     graph_.window_end_ps = chosen_.end_ps;
@@ -73,7 +72,7 @@ class Builder {
     AddHostEdges();
     for (const Gap& gap : gaps_) AddGap(gap);
     AddWindowEnd();
-    return std::move(result_);
+    return std::move(graph_);
   }
 
  private:
@@ -272,7 +271,7 @@ class Builder {
       if (traits_[graph_.events[step.event].name].loads_data) data_loads += step.is_start ? 1 : -1;
       before = instant;
     };
-    result_.not_nested += WalkThread(graph_.events, events, visit);
+    WalkThread(graph_.events, events, visit);
     last_instants_[lane] = before;
   }
 
@@ -380,8 +379,7 @@ class Builder {
   const TraceWindow& window_;
   const WindowRows& chosen_;
   const TraceGraphOptions& options_;
-  TraceGraph result_;
-  PathGraph& graph_ = result_.graph;
+  PathGraph graph_;
 
   // By the table's rows: the event of the graph, or kNoEvent for a row outside of the window.
   std::vector<GraphEventId> event_of_row_;
@@ -405,13 +403,13 @@ class Builder {
 
 }  // namespace
 
-TraceGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
-                           const WindowRows& chosen, const TraceGraphOptions& options) {
+PathGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                          const WindowRows& chosen, const TraceGraphOptions& options) {
   return Builder(events, window, chosen, FindDataLoaders(*events.table, options), options).Build();
 }
 
-absl::StatusOr<TraceGraph> BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
-                                           const TraceGraphOptions& options) {
+absl::StatusOr<PathGraph> BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                                          const TraceGraphOptions& options) {
   std::vector<bool> loads_data = FindDataLoaders(*events.table, options);
   ASSIGN_OR_RETURN(const WindowRows chosen,
                    ChooseWindowRows(*events.table, *events.dependencies, window, loads_data));

@@ -65,21 +65,13 @@ struct RankEvents {
   absl::Span<const int64_t> steps;
 };
 
-struct TraceGraph {
-  PathGraph graph;
-  // How many events of the host end after one in which they began.
-  int64_t not_nested = 0;
-  // How much device work in the window has a launch that is not in the trace.
-  int64_t without_launch = 0;
-};
-
 // Builds the graph of the chosen rows.
-TraceGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
-                           const WindowRows& chosen, const TraceGraphOptions& options);
+PathGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                          const WindowRows& chosen, const TraceGraphOptions& options);
 
 // Builds the graph of what belongs to the window. Errors are those of ChooseWindowRows.
-absl::StatusOr<TraceGraph> BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
-                                           const TraceGraphOptions& options);
+absl::StatusOr<PathGraph> BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                                          const TraceGraphOptions& options);
 
 }  // namespace meridian
 

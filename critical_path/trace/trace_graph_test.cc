@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kOtherThread = 200;
 
 struct Built {
-  TraceGraph trace;
+  PathGraph graph;
   CriticalPath path;
 };
 
@@ -48,14 +48,14 @@ absl::StatusOr<Built> Build(const KinetoTrace& trace, const WindowChoice& choice
   events.table = &loaded.table;
   events.positions = loaded.positions;
   events.dependencies = &dependencies;
-  ASSIGN_OR_RETURN(built.trace, BuildTraceGraph(events, window, options));
-  ASSIGN_OR_RETURN(built.path, FindLongestPath(built.trace.graph));
+  ASSIGN_OR_RETURN(built.graph, BuildTraceGraph(events, window, options));
+  ASSIGN_OR_RETURN(built.path, FindLongestPath(built.graph));
   return built;
 }
 
 // "class event us" of the path's edges that take time.
 std::vector<std::string> Steps(const Built& built) {
-  const PathGraph& graph = built.trace.graph;
+  const PathGraph& graph = built.graph;
   std::vector<std::string> steps;
   for (EdgeId id : built.path.edges) {
     const GraphEdge& edge = graph.edges[id];
@@ -111,7 +111,7 @@ TEST(TraceGraphTest, StreamsOfTwoDevicesAreNotChained) {
   trace.Kernel("first", 10, 100, 7, 1, /*device=*/0);
   trace.Kernel("second", 12, 100, 7, 2, /*device=*/1);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
-  EXPECT_EQ(CountEdges(built.trace.graph, EdgeType::kKernelKernelDelay), 0);
+  EXPECT_EQ(CountEdges(built.graph, EdgeType::kKernelKernelDelay), 0);
   EXPECT_EQ(built.path.length_ps, 112 * kPsPerUs);
   EXPECT_THAT(Steps(built),
               ElementsAre("cpu_bound op 1", "cpu_bound cudaLaunchKernel 1",
@@ -125,7 +125,7 @@ TEST(TraceGraphTest, ACudaGraphKeepsAllItsKernels) {
   trace.Kernel("k2", 32, 28, 7, 1);
   trace.Kernel("k3", 61, 9, 7, 1);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
-  EXPECT_EQ(CountEdges(built.trace.graph, EdgeType::kKernelLaunchDelay), 3);
+  EXPECT_EQ(CountEdges(built.graph, EdgeType::kKernelLaunchDelay), 3);
   EXPECT_THAT(Steps(built),
               ElementsAre("gpu_kernel_launch_overhead k1 10", "gpu_compute_bound k1 20",
                           "gpu_kernel_kernel_overhead k2 2", "gpu_compute_bound k2 28",
@@ -165,7 +165,7 @@ KinetoTrace TwoWaits() {
 
 TEST(TraceGraphTest, OfSeveralWaitsTheLastToEndCounts) {
   ASSERT_OK_AND_ASSIGN(const Built built, Build(TwoWaits()));
-  EXPECT_EQ(CountEdges(built.trace.graph, EdgeType::kSyncDependency), 2);
+  EXPECT_EQ(CountEdges(built.graph, EdgeType::kSyncDependency), 2);
   EXPECT_THAT(Steps(built),
               ElementsAre("gpu_kernel_launch_overhead long 10", "gpu_compute_bound long 90",
                           "gpu_kernel_kernel_overhead last 5", "gpu_compute_bound last 15"));
@@ -189,7 +189,7 @@ TEST(TraceGraphTest, CallsThatOverlapOnTwoThreadsKeepTheirTime) {
   trace.Kernel("b", 45, 1, 20, 2);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
   std::vector<int64_t> calls_us;
-  for (const GraphEdge& edge : built.trace.graph.edges) {
+  for (const GraphEdge& edge : built.graph.edges) {
     if (edge.bound_by == BoundBy::kCpu) calls_us.push_back(edge.weight_ps / kPsPerUs);
   }
   EXPECT_THAT(calls_us, ElementsAre(30, 30));
@@ -248,14 +248,13 @@ TEST(TraceGraphTest, AnotherThreadBeginsWhereTheMainThreadIs) {
                           "cpu_bound cudaLaunchKernel 5", "host_gap 30", "cpu_bound worker 400"));
 }
 
-TEST(TraceGraphTest, CallsThatDoNotNestAreCountedAndTakeTheirTime) {
+TEST(TraceGraphTest, CallsThatDoNotNestTakeTheirTime) {
   KinetoTrace trace;
   trace.Op("a", 0, 100);
   trace.Op("b", 50, 100);
   trace.Call("cudaLaunchKernel", 60, 5, 1);
   trace.Kernel("kernel", 70, 5, 7, 1);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
-  EXPECT_EQ(built.trace.not_nested, 1);
   EXPECT_THAT(Steps(built),
               ElementsAre("cpu_bound a 50", "cpu_bound b 10", "cpu_bound cudaLaunchKernel 5",
                           "cpu_bound b 35", "cpu_bound b 50"));
@@ -273,13 +272,13 @@ TEST(TraceGraphTest, AWindowHasTheWorkItLaunchedAndWhatStillRuns) {
   trace.Call("cudaLaunchKernel", 210, 5, 3);
   trace.Kernel("after", 250, 120, 7, 3);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace, {"step", {0, 0}}));
-  EXPECT_EQ(built.trace.graph.window_end_ps - built.trace.graph.window_start_ps, 150 * kPsPerUs);
+  EXPECT_EQ(built.graph.window_end_ps - built.graph.window_start_ps, 150 * kPsPerUs);
   EXPECT_THAT(Steps(built),
               ElementsAre("gpu_compute_bound before 30", "gpu_compute_bound in the window 120"));
   std::map<std::string, int64_t> durations_us;
-  for (GraphEventId id = 0; id < built.trace.graph.events.size(); ++id) {
-    durations_us[std::string(built.trace.graph.EventName(id))] =
-        built.trace.graph.events[id].duration_ps / kPsPerUs;
+  for (GraphEventId id = 0; id < built.graph.events.size(); ++id) {
+    durations_us[std::string(built.graph.EventName(id))] =
+        built.graph.events[id].duration_ps / kPsPerUs;
   }
   EXPECT_THAT(durations_us, ElementsAre(std::make_pair("before", 30), std::make_pair("crosses", 50),
                                         std::make_pair("cudaLaunchKernel", 5),
@@ -323,12 +322,11 @@ TEST(TraceGraphTest, KernelsOfNcclCommunicate) {
                           "gpu_communication_bound ncclDevKernel_AllReduce_Sum_f32_RING_LL 20"));
 }
 
-TEST(TraceGraphTest, WorkWithoutACallIsCounted) {
+TEST(TraceGraphTest, WorkWithoutACallBeginsWithTheWindow) {
   KinetoTrace trace;
   trace.Op("op", 0, 10);
   trace.Kernel("kernel", 30, 10, 7, 99);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
-  EXPECT_EQ(built.trace.without_launch, 1);
   EXPECT_THAT(Steps(built),
               ElementsAre("device_not_in_trace kernel 30", "gpu_compute_bound kernel 10"));
 }
@@ -445,7 +443,7 @@ KinetoTrace RandomTrace(std::mt19937& random) {
 
 // Checks what trace_graph.h promises about the graph, whatever the trace.
 void ExpectLaws(const Built& built) {
-  const PathGraph& graph = built.trace.graph;
+  const PathGraph& graph = built.graph;
   std::set<std::pair<InstantId, InstantId>> joined;
   // Whether the time before an instant is explained.
   std::vector<bool> is_explained(graph.instants.size());
@@ -497,7 +495,7 @@ TEST(TraceGraphTest, AThreadThatOnlyAsksBoundsNothing) {
   trace.Kernel("k", 20, 400, 7, 1);
   for (int i = 0; i < 5; ++i) trace.Call("cudaEventQuery", 100 * i + 50, 1, 10 + i, kOtherThread);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
-  EXPECT_EQ(built.trace.graph.events.size(), 2);
+  EXPECT_EQ(built.graph.events.size(), 2);
   EXPECT_EQ(built.path.length_ps, 420 * kPsPerUs);
 }
 
@@ -526,7 +524,7 @@ TEST(TraceGraphTest, WorkLaunchedBeforeTheProfileBelongsToNoStep) {
   trace.Kernel("own", 414, 100, 7, 1);
   trace.Kernel("own too", 520, 10, 8, 2);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
-  const PathGraph& graph = built.trace.graph;
+  const PathGraph& graph = built.graph;
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
     EXPECT_EQ(graph.events[id].step == kNoStep, absl::StartsWith(graph.EventName(id), "earlier"))
         << graph.EventName(id);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,14 +75,14 @@ absl::StatusOr<TraceWindow> SpanAnnotation(const EventTable& table, const Window
     matches[name] = absl::StrContains(table.names().Get(name), choice.annotation);
   }
   std::array<std::vector<EventRow>, kNumGrades> graded;
-  KnownAnnotations known;
+  std::set<std::string> known;
   for (EventRow row = 0; row < table.size(); ++row) {
-    if (IsAnnotation(table.category(row))) known.Add(table.name(row));
+    if (IsAnnotation(table.category(row))) known.emplace(table.name(row));
     if (matches[table.name_id(row)]) graded[Grade(table, row)].push_back(row);
   }
   const auto best = std::find_if(graded.begin(), graded.end(),
                                  [](const std::vector<EventRow>& rows) { return !rows.empty(); });
-  if (best == graded.end()) return known.NotFound(choice.annotation);
+  if (best == graded.end()) return AnnotationNotFound(choice.annotation, known);
   std::stable_sort(best->begin(), best->end(),
                    [&](EventRow a, EventRow b) { return table.start_ps(a) < table.start_ps(b); });
   ASSIGN_OR_RETURN(const NumberRange chosen,
@@ -177,10 +179,7 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
   };
   for (EventRow row = 0; row < table.size(); ++row) {
     const bool is_host = table.track(table.track_id(row)).kind == TrackKind::kHost;
-    if (!(is_host ? is_chosen_on_host(row) : is_chosen_on_device(row))) continue;
-    result.rows.push_back(row);
-    const bool is_work = IsDeviceWork(table.category(row));
-    if (is_work && launch_of_row[row] == kNoRow) ++result.without_launch;
+    if (is_host ? is_chosen_on_host(row) : is_chosen_on_device(row)) result.rows.push_back(row);
   }
   if (result.rows.empty()) {
     return absl::FailedPreconditionError(

@@ -48,8 +48,6 @@ struct WindowRows {
   // In the table's order. Each has some time between the window's start and end_ps, or starts
   // there.
   std::vector<EventRow> rows;
-  // How many of the rows are device work whose launch is not in the trace.
-  int64_t without_launch = 0;
 };
 
 // Chooses

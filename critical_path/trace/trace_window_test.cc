@@ -79,7 +79,7 @@ TEST(TraceWindowTest, OperatorsAndDeviceEventsWillDoWhenThereIsNoRange) {
 
 TEST(TraceWindowTest, SaysWhatThereIs) {
   EXPECT_THAT(Choose(Steps(), {"epoch", {0, 0}}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("step#3, step#1, step#2")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("step#1, step#2, step#3")));
   EXPECT_THAT(Choose(Steps(), {"step#", {3, 3}}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("occurs 3 time(s)")));
 }

@@ -23,7 +23,6 @@ using ::testing::HasSubstr;
 struct Chosen {
   std::vector<std::string> names;
   int64_t end_us = 0;
-  int64_t without_launch = 0;
 };
 
 // The window is from 100 to 200; times count from 0, where the trace must begin.
@@ -43,7 +42,6 @@ absl::StatusOr<Chosen> Choose(const KinetoTrace& trace, const std::string& data_
       ChooseWindowRows(table, FindTraceJsonDependencies(text, table), window, loads_data));
   Chosen chosen;
   chosen.end_us = rows.end_ps / kPsPerUs;
-  chosen.without_launch = rows.without_launch;
   for (EventRow row : rows.rows) chosen.names.emplace_back(table.name(row));
   return chosen;
 }
@@ -100,7 +98,6 @@ TEST(WindowRowsTest, WorkWithoutALaunchCountsByItsStart) {
   ASSERT_OK_AND_ASSIGN(const Chosen chosen, Choose(trace));
   EXPECT_THAT(chosen.names, ElementsAre("inside"));
   EXPECT_EQ(chosen.end_us, 240);
-  EXPECT_EQ(chosen.without_launch, 1);
 }
 
 TEST(WindowRowsTest, NothingIsAnError) {

@@ -194,7 +194,9 @@ absl::Status SetTimes(const Selection& selection, int64_t duration_ps, WhatIfGra
     return absl::OkStatus();
   }
   std::vector<int64_t> durations_ps(edited->graph.events.size(), -1);
-  for (GraphEventId event : selection.ToVector()) durations_ps[event] = duration_ps;
+  for (GraphEventId event = 0; event < durations_ps.size(); ++event) {
+    if (selection.events[event]) durations_ps[event] = duration_ps;
+  }
   return SetOwnTimes(durations_ps, edited);
 }
 

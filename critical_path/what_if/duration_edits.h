@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "critical_path/what_if/event_index.h"
+#include "critical_path/what_if/selection.h"
 #include "critical_path/what_if/what_if_graph.h"
 
 namespace meridian {

@@ -16,20 +16,17 @@
 namespace meridian {
 
 struct WhatIfResult {
-  // The edited graph with its new times and without what was removed. HTA's graphs keep their
-  // times, since their edges do not explain them.
+  // The edited graph with its new times. HTA's graphs keep their times, since their edges do not
+  // explain them.
   WhatIfGraph edited;
   CriticalPath path;
-  // By edit: how many events, delays or edges it was applied to.
+  // By edit: how many events or delays it was applied to.
   std::vector<int64_t> matched;
-  // How many events start at another time than measured, last another time, or are new or removed.
-  int64_t changed_events = 0;
 };
 
-// Applies the edits in order and runs the graph again. HTA's graphs take scale, set, link and
-// unlink only. Errors of an edit are InvalidArgument or FailedPrecondition with its line and column
-// (what matches nothing, what removes everything, ...); InvalidArgument also when events would wait
-// for each other in a circle; OutOfRange for times beyond 13 days.
+// Applies the edits in order and runs the graph again. Errors of an edit are InvalidArgument or
+// FailedPrecondition with its line and column (what matches nothing, ...); OutOfRange for times
+// beyond 13 days.
 absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const CriticalPath& path,
                                        bool hta_compatible, absl::Span<const WhatIfEdit> edits);
 

@@ -12,7 +12,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
@@ -148,33 +147,20 @@ class Lexer {
 };
 
 // The names of fields, in the order of Condition::Field.
-constexpr absl::string_view kFieldNames[] = {"name", "within",  "category", "rank",   "link",
-                                             "with", "process", "thread",   "stream", "event"};
+constexpr absl::string_view kFieldNames[] = {"name",    "within", "category", "rank", "with",
+                                             "process", "thread", "stream",   "event"};
 
 struct Verb {
   absl::string_view name;
   Kind kind;
-  // How the whole edit is written, for messages and for the parser: words in small letters stand as
-  // they are, what is in brackets may be left out at the end.
+  // How the whole edit is written, for messages.
   absl::string_view usage;
 };
 constexpr Verb kVerbs[] = {
     {"scale", Kind::kScale, "scale CONDITIONS FACTOR"},
     {"set", Kind::kSet, "set CONDITIONS DURATION"},
-    {"remove", Kind::kRemove, "remove CONDITIONS"},
-    {"add", Kind::kAdd, "add \"NAME\" DURATION after CONDITIONS"},
-    {"link", Kind::kLink, "link CONDITIONS to CONDITIONS [DURATION]"},
-    {"unlink", Kind::kUnlink, "unlink CONDITIONS to CONDITIONS"},
-    {"move", Kind::kMoveBefore, "move CONDITIONS before|after CONDITIONS"},
-    {"overlap", Kind::kOverlap, "overlap CONDITIONS [until CONDITIONS]"},
     {"level", Kind::kLevel, "level rank=N"},
 };
-
-std::optional<int64_t> ParseNumber(absl::string_view text) {
-  int64_t number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number < 0) return std::nullopt;
-  return number;
-}
 
 absl::StatusOr<int64_t> ParseFactor(const Token& token) {
   absl::string_view text = token.value;
@@ -237,19 +223,6 @@ absl::Status ParsePattern(const Token& token, Condition* condition) {
   return absl::OkStatus();
 }
 
-absl::Status ParseLink(const Token& token, Condition* condition) {
-  const std::pair<absl::string_view, absl::string_view> ranks =
-      absl::StrSplit(token.value, absl::MaxSplits("->", 1));
-  const std::optional<int64_t> source = ParseNumber(ranks.first);
-  const std::optional<int64_t> target = ParseNumber(ranks.second);
-  if (!source.has_value() || !target.has_value()) {
-    return ErrorAt(token, absl::StrCat("'", token.value, "' is no link; expected e.g. link=0->3"));
-  }
-  condition->number = *source;
-  condition->waiting_rank = *target;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Condition> ParseCondition(const Token& token) {
   const auto known = std::find(std::begin(kFieldNames), std::end(kFieldNames), token.field);
   if (known == std::end(kFieldNames)) {
@@ -261,133 +234,70 @@ absl::StatusOr<Condition> ParseCondition(const Token& token) {
   condition.value = token.value;
   if (token.is_pattern) {
     RETURN_IF_ERROR(ParsePattern(token, &condition));
-  } else if (condition.field == Field::kLink) {
-    RETURN_IF_ERROR(ParseLink(token, &condition));
   } else if (condition.field == Field::kRank || condition.field == Field::kWith ||
              condition.field == Field::kEvent) {
-    const std::optional<int64_t> number = ParseNumber(token.value);
-    if (!number.has_value()) {
+    if (!absl::SimpleAtoi(token.value, &condition.number) || condition.number < 0) {
       return ErrorAt(token, absl::StrCat("'", token.value, "' is no ", token.field,
                                          "; expected a number from 0"));
     }
-    condition.number = *number;
   }
   return condition;
 }
 
-// Parses one edit, taking its tokens from the left.
-class EditParser {
- public:
-  EditParser(absl::string_view text, absl::Span<const Token> tokens)
-      : text_(text), tokens_(tokens) {}
-
-  absl::StatusOr<WhatIfEdit> Parse() {
-    const Token& first = tokens_.front();
-    edit_.line = first.line;
-    edit_.column = first.column;
-    edit_.text = TextOf(0, tokens_.size());
-    verb_ = std::find_if(std::begin(kVerbs), std::end(kVerbs),
-                         [&](const Verb& verb) { return verb.name == first.value; });
-    if (verb_ == std::end(kVerbs) || first.type != Token::Type::kWord) {
-      const std::string names = absl::StrJoin(kVerbs, ", ", [](std::string* out, const Verb& verb) {
-        absl::StrAppend(out, verb.name);
-      });
-      return ErrorAt(first, absl::StrCat("'", TextOf(0, 1), "' is no edit; there are: ", names));
-    }
-    edit_.kind = verb_->kind;
-    next_ = 1;
-    RETURN_IF_ERROR(ParseOperands());
-    return std::move(edit_);
+// Parses the tokens of one edit, which are parts of the text.
+absl::StatusOr<WhatIfEdit> ParseEdit(absl::string_view text, absl::Span<const Token> tokens) {
+  const auto text_of = [&](size_t begin, size_t end) {
+    return std::string(text.substr(tokens[begin].begin, tokens[end - 1].end - tokens[begin].begin));
+  };
+  const Token& first = tokens.front();
+  const auto* const verb = std::find_if(std::begin(kVerbs), std::end(kVerbs),
+                                        [&](const Verb& v) { return v.name == first.value; });
+  if (verb == std::end(kVerbs) || first.type != Token::Type::kWord) {
+    const auto name = [](std::string* out, const Verb& v) { absl::StrAppend(out, v.name); };
+    return ErrorAt(first, absl::StrCat("'", text_of(0, 1), "' is no edit; there are: ",
+                                       absl::StrJoin(kVerbs, ", ", name)));
   }
-
- private:
-  // Takes the operands that the verb's usage names, one after the other.
-  absl::Status ParseOperands() {
-    const absl::string_view operands = verb_->usage.substr(verb_->name.size() + 1);
-    for (absl::string_view operand : absl::StrSplit(operands, ' ')) {
-      if (absl::ConsumePrefix(&operand, "[") && AtEnd()) break;
-      absl::ConsumeSuffix(&operand, "]");
-      if (AtEnd()) return Unexpected();
-      RETURN_IF_ERROR(TakeOperand(operand));
+  WhatIfEdit edit;
+  edit.kind = verb->kind;
+  edit.text = text_of(0, tokens.size());
+  edit.line = first.line;
+  edit.column = first.column;
+  size_t next = 1;
+  const auto unexpected = [&] {
+    const std::string usage = absl::StrCat("; expected: ", verb->usage);
+    if (next < tokens.size()) {
+      return ErrorAt(tokens[next],
+                     absl::StrCat("unexpected '", text_of(next, next + 1), "'", usage));
     }
-    return AtEnd() ? absl::OkStatus() : Unexpected();
-  }
-
-  absl::Status TakeOperand(absl::string_view operand) {
-    if (operand == "CONDITIONS") {
-      return TakeSelector(edit_.subject.text.empty() ? &edit_.subject : &edit_.object.emplace());
-    }
-    if (operand == "rank=N") {
-      RETURN_IF_ERROR(TakeSelector(&edit_.subject));
-      const std::vector<Condition>& conditions = edit_.subject.conditions;
-      if (conditions.size() == 1 && conditions[0].field == Field::kRank) return absl::OkStatus();
-      return ErrorAt(tokens_[1],
-                     absl::StrCat("only a whole rank can be levelled; expected: ", verb_->usage));
-    }
-    if (operand == "FACTOR") {
-      ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
-      return absl::OkStatus();
-    }
-    if (operand == "DURATION") {
-      ASSIGN_OR_RETURN(edit_.duration_ps, ParseDuration(tokens_[next_++]));
-      return absl::OkStatus();
-    }
-    if (operand == "\"NAME\"") {
-      if (Peek().type == Token::Type::kCondition) return Unexpected();
-      edit_.name = tokens_[next_++].value;
-      return absl::OkStatus();
-    }
-    for (absl::string_view word : absl::StrSplit(operand, '|')) {
-      if (!IsWord(word)) continue;
-      if (edit_.kind == Kind::kMoveBefore && word == "after") edit_.kind = Kind::kMoveAfter;
-      ++next_;
-      return absl::OkStatus();
-    }
-    return Unexpected();
-  }
-
-  bool AtEnd() const { return next_ == tokens_.size(); }
-  const Token& Peek() const { return tokens_[next_]; }
-  bool IsWord(absl::string_view word) const {
-    return Peek().type == Token::Type::kWord && Peek().value == word;
-  }
-
-  std::string TextOf(size_t begin, size_t end) const {
-    return std::string(
-        text_.substr(tokens_[begin].begin, tokens_[end - 1].end - tokens_[begin].begin));
-  }
-
-  absl::Status Unexpected() const {
-    const std::string usage = absl::StrCat("; expected: ", verb_->usage);
-    if (!AtEnd()) {
-      return ErrorAt(Peek(), absl::StrCat("unexpected '", TextOf(next_, next_ + 1), "'", usage));
-    }
-    const Token& last = tokens_.back();
+    const Token& last = tokens.back();
     return ErrorAt(last.line, last.column + static_cast<int>(last.end - last.begin),
                    absl::StrCat("the edit ends too early", usage));
+  };
+  std::vector<Condition>& conditions = edit.subject.conditions;
+  while (next < tokens.size() && tokens[next].type == Token::Type::kCondition) {
+    ASSIGN_OR_RETURN(Condition condition, ParseCondition(tokens[next++]));
+    conditions.push_back(std::move(condition));
   }
-
-  absl::Status TakeSelector(Selector* selector) {
-    const size_t begin = next_;
-    if (IsWord("all")) {
-      ++next_;
-    } else {
-      while (!AtEnd() && Peek().type == Token::Type::kCondition) {
-        ASSIGN_OR_RETURN(Condition condition, ParseCondition(tokens_[next_++]));
-        selector->conditions.push_back(std::move(condition));
-      }
-      if (next_ == begin) return Unexpected();
+  const bool is_all = next == 1 && tokens.size() > 1 && tokens[1].type == Token::Type::kWord &&
+                      tokens[1].value == "all";
+  if (is_all) ++next;
+  if (next == 1) return unexpected();
+  edit.subject.text = text_of(1, next);
+  if (edit.kind == Kind::kLevel) {
+    if (conditions.size() != 1 || conditions[0].field != Field::kRank) {
+      return ErrorAt(tokens[1],
+                     absl::StrCat("only a whole rank can be levelled; expected: ", verb->usage));
     }
-    selector->text = TextOf(begin, next_);
-    return absl::OkStatus();
+  } else if (next == tokens.size()) {
+    return unexpected();
+  } else if (edit.kind == Kind::kScale) {
+    ASSIGN_OR_RETURN(edit.factor, ParseFactor(tokens[next++]));
+  } else {
+    ASSIGN_OR_RETURN(edit.duration_ps, ParseDuration(tokens[next++]));
   }
-
-  const absl::string_view text_;
-  const absl::Span<const Token> tokens_;
-  size_t next_ = 0;
-  const Verb* verb_ = nullptr;
-  WhatIfEdit edit_;
-};
+  if (next < tokens.size()) return unexpected();
+  return edit;
+}
 
 }  // namespace
 
@@ -404,7 +314,7 @@ absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text)
     if (edits.size() == kMaxEdits) {
       return ErrorAt(tokens.front(), absl::StrCat("more than ", kMaxEdits, " edits"));
     }
-    ASSIGN_OR_RETURN(WhatIfEdit edit, EditParser(text, tokens).Parse());
+    ASSIGN_OR_RETURN(WhatIfEdit edit, ParseEdit(text, tokens));
     edits.push_back(std::move(edit));
   }
   if (edits.empty()) {

@@ -4,22 +4,14 @@
 //
 //   scale   name=~"AllReduce" 0.5                  own time times 0.5
 //   set     category=launch 0us                    own time, or delay, of each
-//   remove  name="aten::copy_" rank=3              with what it calls and launches
-//   add     "prefetch" 40us after event=17         new work, next on the same thread or stream
-//   link    event=17 to event=40 5us               the start of 40 waits for the end of 17
-//   unlink  category=communication to name="adam"  it waits no longer
-//   move    event=40 before event=17               another order on one thread or stream
-//   overlap category=communication until name=~"adam"
-//                                                  no device work waits for it before that
 //   level   rank=3                                 not slower than the other ranks' median
 //
 // What is edited is said by conditions, all of which must hold, or by the word `all`:
 //
 //   name="TEXT"  name=~"RE2"       the event's name: equal, or containing a match
 //   within="TEXT"  within=~"RE2"   the event, or one around it or that launched it, has that name
-//   category=WORD                  a category, group or delay of event_index.h
-//   rank=N  link=A->B  event=N     the rank; rank B's events that wait for rank A's; the event's
-//                                  place in its trace file
+//   category=WORD                  a category, group or delay of selection.h
+//   rank=N  event=N                the rank; the event's place in its trace file
 //   with=N                         rank N takes part in what the event communicates
 //   process=WORD  thread=WORD  stream=WORD
 //                                  as the trace calls them (pid, tid)
@@ -32,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +46,6 @@ struct Condition {
     kWithin,
     kCategory,
     kRank,
-    kLink,
     kWith,
     kProcess,
     kThread,
@@ -67,10 +57,8 @@ struct Condition {
   std::string value;
   // The value as a pattern after =~; null after =.
   std::shared_ptr<const re2::RE2> pattern;
-  // The number of a rank or an event; for a link the rank that is waited for.
+  // The number of a rank or an event.
   int64_t number = 0;
-  // The rank that waits; only for a link.
-  int64_t waiting_rank = 0;
 };
 
 struct Selector {
@@ -82,30 +70,15 @@ struct Selector {
 
 // An edit. The command's are parsed from text; the program's own are made as they are.
 struct WhatIfEdit {
-  enum class Kind : uint8_t {
-    kScale,
-    kSet,
-    kRemove,
-    kAdd,
-    kLink,
-    kUnlink,
-    kMoveBefore,
-    kMoveAfter,
-    kOverlap,
-    kLevel,
-  };
+  enum class Kind : uint8_t { kScale, kSet, kLevel };
   Kind kind = Kind::kScale;
   // What is edited; for level a single condition on the rank.
   Selector subject;
-  // What `to`, `before`, `after` or `until` names; absent when nothing is named.
-  std::optional<Selector> object;
 
   // The factor of scale, in millionths.
   int64_t factor = kFactorOne;
-  // The duration of set and add, or the delay of link.
+  // The duration of set.
   int64_t duration_ps = 0;
-  // The name of the event that add makes.
-  std::string name;
 
   // The edit as written, without comment, and where it begins; lines and columns count from 1.
   // Empty and 0 for what nobody wrote.

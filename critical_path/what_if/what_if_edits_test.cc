@@ -59,41 +59,32 @@ TEST(WhatIfEditsTest, SetsDurationsInAllUnits) {
 TEST(WhatIfEditsTest, ReadsEveryKindOfEdit) {
   ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(R"(
 # comment; no edit
-remove within="aten::copy_"   # with what it launched
-add "pre fetch" 40us after event=17
-link event=17 to event=40 5us; link event=1 to event=2
-  unlink category=communication to name="a \"b\" # c;"
-move event=4 before event=1; move event=4 after event=1
-overlap category=communication; overlap stream=7 until thread=9
+set within="aten::copy_" 0   # with what it launched
+scale event=17 2; scale with=5 0.4
+  set name="a \"b\" # c;" 40us
 level rank=3;
-scale link=0->12 2)"));
-  ASSERT_THAT(edits, SizeIs(11));
-  const std::vector<Kind> kinds = {Kind::kRemove,    Kind::kAdd,     Kind::kLink,
-                                   Kind::kLink,      Kind::kUnlink,  Kind::kMoveBefore,
-                                   Kind::kMoveAfter, Kind::kOverlap, Kind::kOverlap,
-                                   Kind::kLevel,     Kind::kScale};
+scale stream=7 thread=9 process=1 2)"));
+  ASSERT_THAT(edits, SizeIs(6));
+  const std::vector<Kind> kinds = {Kind::kSet, Kind::kScale, Kind::kScale,
+                                   Kind::kSet, Kind::kLevel, Kind::kScale};
   for (size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(edits[i].kind, kinds[i]) << i;
-  EXPECT_EQ(edits[0].text, "remove within=\"aten::copy_\"");
+  EXPECT_EQ(edits[0].text, "set within=\"aten::copy_\" 0");
   EXPECT_EQ(edits[0].line, 3);
-  EXPECT_EQ(edits[1].name, "pre fetch");
-  EXPECT_EQ(edits[1].duration_ps, 40'000'000);
   EXPECT_EQ(edits[1].subject.conditions[0].number, 17);
-  EXPECT_EQ(edits[2].object->conditions[0].number, 40);
-  EXPECT_EQ(edits[2].duration_ps, 5'000'000);
-  EXPECT_EQ(edits[3].column, 32);
-  EXPECT_EQ(edits[4].object->conditions[0].value, "a \"b\" # c;");
-  EXPECT_EQ(edits[4].column, 3);
-  EXPECT_FALSE(edits[7].object.has_value());
-  EXPECT_EQ(edits[8].object->text, "thread=9");
-  EXPECT_EQ(edits[10].subject.conditions[0].number, 0);
-  EXPECT_EQ(edits[10].subject.conditions[0].waiting_rank, 12);
+  EXPECT_EQ(edits[2].subject.conditions[0].number, 5);
+  EXPECT_EQ(edits[2].column, 19);
+  EXPECT_EQ(edits[3].subject.conditions[0].value, "a \"b\" # c;");
+  EXPECT_EQ(edits[3].duration_ps, 40'000'000);
+  EXPECT_EQ(edits[3].column, 3);
+  EXPECT_EQ(edits[4].subject.conditions[0].number, 3);
+  EXPECT_EQ(edits[5].subject.text, "stream=7 thread=9 process=1");
 }
 
 TEST(WhatIfEditsTest, ErrorsNamePlaceReasonAndRemedy) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"", "there are no edits; expected e.g. scale"},
       {" # nothing\n;;", "there are no edits"},
-      {"shrink all 2", "1:1: 'shrink' is no edit; there are: scale, set, remove"},
+      {"shrink all 2", "1:1: 'shrink' is no edit; there are: scale, set, level"},
       {"\"scale\" all 2", "1:1: '\"scale\"' is no edit"},
       {"scale all", "1:10: the edit ends too early; expected: scale CONDITIONS FACTOR"},
       {"scale 2", "1:7: unexpected '2'; expected: scale CONDITIONS FACTOR"},
@@ -105,19 +96,15 @@ TEST(WhatIfEditsTest, ErrorsNamePlaceReasonAndRemedy) {
       {"set all -5us", "1:9: the duration -5us is negative"},
       {"set all 25000000s", "is longer than a day"},
       {"set all us", "'us' is no duration"},
-      {"remove nome=\"a\"", "1:8: 'nome' is no condition; there are: name, within, category"},
-      {"remove name=", "1:13: a value is missing after '='"},
-      {"remove name=\"a", "1:13: the quote is not closed on its line"},
-      {"scale all 1\nremove name=~\"a(\"", "2:8: 'a(' is no RE2 pattern: missing )"},
-      {"remove name=~\"(?=a)\"", "is no RE2 pattern: invalid perl operator: (?="},
-      {"remove rank=~\"3\"", "1:8: patterns (=~) are for name and within, not for rank"},
-      {"remove rank=-3", "1:8: '-3' is no rank; expected a number from 0"},
-      {"remove event=x", "'x' is no event"},
-      {"remove link=3", "1:8: '3' is no link; expected e.g. link=0->3"},
-      {"move event=1 event=2", "the edit ends too early; expected: move CONDITIONS before|after"},
-      {"link event=1 event=2", "the edit ends too early; expected: link CONDITIONS to CONDITIONS"},
+      {"scale nome=\"a\" 2", "1:7: 'nome' is no condition; there are: name, within, category"},
+      {"scale name=", "1:12: a value is missing after '='"},
+      {"scale name=\"a", "1:12: the quote is not closed on its line"},
+      {"scale all 1\nscale name=~\"a(\" 2", "2:7: 'a(' is no RE2 pattern: missing )"},
+      {"scale name=~\"(?=a)\" 2", "is no RE2 pattern: invalid perl operator: (?="},
+      {"scale rank=~\"3\" 2", "1:7: patterns (=~) are for name and within, not for rank"},
+      {"scale rank=-3 2", "1:7: '-3' is no rank; expected a number from 0"},
+      {"scale event=x 2", "'x' is no event"},
       {"level name=\"a\"", "1:7: only a whole rank can be levelled; expected: level rank=N"},
-      {"add 5us after all", "1:9: 'after' is no duration"},
   };
   for (const auto& [text, reason] : wrong) {
     const absl::Status status = ParseWhatIfEdits(text).status();
@@ -136,13 +123,13 @@ TEST(WhatIfEditsTest, TooMuchIsRefused) {
       std::string(ParseWhatIfEdits(std::string(kMaxEditTextBytes + 1, ' ')).status().message()),
       HasSubstr("the edits have 1048577 bytes"));
   EXPECT_THAT(
-      std::string(ParseWhatIfEdits(absl::StrCat("remove name=~\"", std::string(1001, 'a'), "\""))
+      std::string(ParseWhatIfEdits(absl::StrCat("scale name=~\"", std::string(1001, 'a'), "\" 2"))
                       .status()
                       .message()),
       HasSubstr("the pattern is longer than 1000 bytes"));
   // RE2 gives up instead of taking memory and time.
   EXPECT_THAT(
-      std::string(ParseWhatIfEdits("remove name=~\"((a{100}){100}){100}\"").status().message()),
+      std::string(ParseWhatIfEdits("scale name=~\"((a{100}){100}){100}\" 2").status().message()),
       HasSubstr("is no RE2 pattern"));
 }
 

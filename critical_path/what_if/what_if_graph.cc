@@ -48,38 +48,30 @@ void PutPathFirst(const CriticalPath& path, std::vector<GraphEdge>* edges) {
   *edges = std::move(ordered);
 }
 
-void FindLaneOrder(WhatIfGraph* edited) {
-  const PathGraph& graph = edited->graph;
-  edited->lane_order.assign(graph.lanes.size(), {});
+// Streams run in order, also where nothing in the trace made that matter.
+void AddMissingStreamOrder(WhatIfGraph* edited) {
+  PathGraph& graph = edited->graph;
+  std::vector<std::vector<InstantId>> streams(graph.lanes.size());
   for (InstantId id = 0; id < graph.instants.size(); ++id) {
-    if (!edited->IsOfEvent(id)) continue;
-    edited->lane_order[edited->LaneOf(graph.instants[id].event)].push_back(id);
+    const GraphEventId event = graph.instants[id].event;
+    if (!edited->IsOfEvent(id) || !edited->IsOnDevice(event)) continue;
+    streams[edited->LaneOf(event)].push_back(id);
   }
   // By instant: its place in an order that all edges follow. The graph has a path, so no cycle.
   std::vector<size_t> places(graph.instants.size());
   const std::vector<InstantId> sorted = *TopologicalInstants(graph);
   for (size_t i = 0; i < sorted.size(); ++i) places[sorted[i]] = i;
-  for (std::vector<InstantId>& instants : edited->lane_order) {
-    std::sort(instants.begin(), instants.end(), [&](InstantId a, InstantId b) {
-      return std::make_tuple(graph.instants[a].time_ps, places[a]) <
-             std::make_tuple(graph.instants[b].time_ps, places[b]);
-    });
-  }
-}
-
-// Streams run in order, also where nothing in the trace made that matter.
-void AddMissingStreamOrder(WhatIfGraph* edited) {
-  PathGraph& graph = edited->graph;
   absl::flat_hash_set<std::pair<InstantId, InstantId>> joined;
   for (const GraphEdge& edge : graph.edges) joined.emplace(edge.from, edge.to);
-  for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
-    if (graph.lanes[lane].kind != TrackKind::kDevice) continue;
-    const std::vector<InstantId>& instants = edited->lane_order[lane];
-    for (size_t i = 1; i < instants.size(); ++i) {
+  for (std::vector<InstantId>& stream : streams) {
+    std::sort(stream.begin(), stream.end(), [&](InstantId a, InstantId b) {
+      return std::make_tuple(graph.Time(a), places[a]) < std::make_tuple(graph.Time(b), places[b]);
+    });
+    for (size_t i = 1; i < stream.size(); ++i) {
       const bool follows =
-          !graph.instants[instants[i - 1]].is_start && graph.instants[instants[i]].is_start;
-      if (!follows || !joined.emplace(instants[i - 1], instants[i]).second) continue;
-      graph.AddUntimed(instants[i - 1], instants[i], EdgeType::kKernelKernelDelay);
+          !graph.instants[stream[i - 1]].is_start && graph.instants[stream[i]].is_start;
+      if (!follows || !joined.emplace(stream[i - 1], stream[i]).second) continue;
+      graph.AddUntimed(stream[i - 1], stream[i], EdgeType::kKernelKernelDelay);
     }
   }
 }
@@ -142,7 +134,6 @@ void FillInHiddenDelays(WhatIfGraph* edited) {
 WhatIfGraph MakeWhatIfGraph(const PathGraph& measured, const CriticalPath& path) {
   WhatIfGraph edited = MakeHtaWhatIfGraph(measured, path);
   edited.frozen_until_ps = FindStepTimes(measured).ReplayStartPs();
-  FindLaneOrder(&edited);
   AddMissingStreamOrder(&edited);
   FillInHiddenDelays(&edited);
   return edited;

@@ -16,7 +16,6 @@
 #ifndef CRITICAL_PATH_WHAT_IF_WHAT_IF_GRAPH_H_
 #define CRITICAL_PATH_WHAT_IF_WHAT_IF_GRAPH_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -36,24 +35,15 @@ struct WhatIfGraph {
   // first step, and ran into it, is only partly in the profile, so that it cannot be run again.
   std::optional<int64_t> frozen_until_ps;
 
-  // How many events edits have added; they follow those that were measured.
-  size_t added_events = 0;
-
   // By event: its start and its end; kNoInstant in both for events that do not have both.
   std::vector<InstantId> start_instants;
   std::vector<InstantId> end_instants;
-
-  // For each lane its instants in the order in which they happen. Threads do one thing after the
-  // other and streams run in order: edges say so, and edits keep it so. Empty for HTA's graphs,
-  // whose lanes have no such edges.
-  std::vector<std::vector<InstantId>> lane_order;
 
   // True for an edge whose time edits leave as it is; until the graph is run, its instants have
   // the measured times.
   bool IsFrozen(const GraphEdge& edge) const {
     return frozen_until_ps.has_value() && graph.instants[edge.to].time_ps <= *frozen_until_ps;
   }
-  bool keeps_order() const { return !lane_order.empty(); }
   // False for the window's ends, and for the instants in which ranks meet.
   bool IsOfEvent(InstantId id) const {
     const Instant& instant = graph.instants[id];
@@ -94,8 +84,8 @@ WhatIfGraph MakeHtaWhatIfGraph(const PathGraph& measured, const CriticalPath& pa
 // end of a graph of ours.
 void PutTimes(const std::vector<int64_t>& times_ps, WhatIfGraph* edited);
 
-// Returns the sum of two times, of which at most one is negative, or the greatest time there is:
-// edits can make times that do not add up, and a graph with such a time is refused when it is run.
+// Returns the sum of two times, or the greatest time there is: edits can make times that do not add
+// up, and a graph with such a time is refused when it is run.
 inline int64_t SaturatingSum(int64_t a_ps, int64_t b_ps) {
   int64_t sum_ps = 0;
   return __builtin_add_overflow(a_ps, b_ps, &sum_ps) ? std::numeric_limits<int64_t>::max() : sum_ps;

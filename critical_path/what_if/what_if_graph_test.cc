@@ -17,8 +17,6 @@ namespace meridian {
 namespace {
 
 using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 // "type from -> to us class", with S and E for start and end.
@@ -78,17 +76,6 @@ TEST(WhatIfGraphTest, HiddenDelaysHaveRoom) {
               Contains("kernel_launch_delay launch2 S -> k2 S 4 gpu_kernel_launch_overhead"));
 }
 
-TEST(WhatIfGraphTest, KnowsTheOrderOfLanes) {
-  const WhatIfGraph edited = ThreeKernels();
-  ASSERT_TRUE(edited.keeps_order());
-  std::vector<std::string> order;
-  for (InstantId instant : edited.lane_order.back()) {
-    order.push_back(absl::StrCat(edited.graph.EventName(edited.graph.instants[instant].event),
-                                 edited.graph.instants[instant].is_start ? " S" : " E"));
-  }
-  EXPECT_THAT(order, ElementsAre("k1 S", "k1 E", "k2 S", "k2 E", "k3 S", "k3 E"));
-}
-
 TEST(WhatIfGraphTest, RanksTransferAfterTheyMet) {
   const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
   const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);
@@ -98,14 +85,11 @@ TEST(WhatIfGraphTest, RanksTransferAfterTheyMet) {
             2);
   // The meeting is no start of an event of its own.
   EXPECT_EQ(edited.start_instants, (std::vector<InstantId>{1, 3, 5, 7}));
-  EXPECT_THAT(edited.lane_order[3], ElementsAre(7, 8));
 }
 
 TEST(WhatIfGraphTest, HtaGraphsStayAsTheyAre) {
   const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
   const WhatIfGraph edited = MakeHtaWhatIfGraph(measured.graph, measured.path);
-  EXPECT_FALSE(edited.keeps_order());
-  EXPECT_THAT(edited.lane_order, IsEmpty());
   EXPECT_THAT(EdgesOf(edited),
               Not(Contains("operator all-reduce S -> all-reduce E 20 gpu_communication_bound")));
 }

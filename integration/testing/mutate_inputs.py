@@ -25,6 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 
 ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
 # More real traces, where they lie beside the checkout (which Bazel's files are links to).
@@ -76,12 +77,10 @@ PAIRS = [
     Pair("chakra_inspect", "comm groups", "{made}/gen/t.comm_groups.json",
          "--et={made}/gen/t --comm_groups={input} --check"),
     Pair("critical_path", "kineto", KINETO,
-         "--trace={input} --csv={out}/p.csv --save={out}/g.mcp --overlay={out}/o.json"),
-    Pair("critical_path", "xspace", CUDA2, "--run_dir={input}/ --csv={out}/p.csv"),
+         "--trace={input} --save={out}/g.mcp --overlay={out}/o.json"),
+    Pair("critical_path", "xspace", CUDA2, "--run_dir={input}/ --save={out}/g.mcp"),
     Pair("critical_path", "saved graph", "{made}/graph.mcp",
-         "--restore={input} --csv={out}/p.csv --overlay={out}/o.json"),
-    Pair("critical_path", "what-if edits", "{made}/edits.txt",
-         "--restore={made}/graph.mcp --what_if=@{input} --csv={out}/p.csv"),
+         "--restore={input} --overlay={out}/o.json"),
     Pair("trace_columns", "kineto", KINETO, "--trace={input} --output_dir={out}/columns"),
     Pair("trace_columns", "xspace", CUDA2, "--trace={input} --output_dir={out}/columns"),
     Pair("astra_calibrate", "xspace", CUDA2, "--run_dir={input}/ --calibration={out}/machine"),
@@ -92,7 +91,7 @@ PAIRS = [
     Pair("astra_simulate", "et", "{made}/gen/t.1.et",
          "--workload={input_prefix} --network={made}/ring4.yml --trace_json={out}/t.json --csv={out}/s.csv"),
     Pair("astra_simulate", "network", "{made}/ring4.yml",
-         "--workload={made}/gen/t --network={input} --node_times --link_use --json"),
+         "--workload={made}/gen/t --network={input} --node_times --json"),
     Pair("astra_simulate", "system", "{made}/system.json",
          "--workload={made}/gen/t --network={made}/ring4.yml --system={input}"),
     Pair("astra_simulate", "corrections", "{made}/machine/corrections.json",
@@ -177,15 +176,6 @@ def mutate(data, rng):
     return bytes(data)
 
 
-def graph_checksum(body):
-    """Returns that of critical_path/graph/path_graph_file.h."""
-    total = 0xCBF29CE484222325
-    for number in [len(body)] + [int.from_bytes(body[at:at + 8], "little") for at in range(0, len(body), 8)]:
-        total = (total ^ number) * 0x9E3779B97F4A7C15 % 2 ** 64
-        total ^= total >> 32
-    return total
-
-
 def damaged(data, rng, inflated):
     """Most files that are compressed or have a checksum are damaged inside, where bytes mean something.
 
@@ -195,8 +185,8 @@ def damaged(data, rng, inflated):
         if inflated is not None:
             return gzip.compress(mutate(inflated, rng), 0)  # Stored: compressing would take longer than the command.
         if data[:8] == b"MCPGRAPH":
-            body = mutate(data[28:], rng)
-            return data[:12] + len(body).to_bytes(8, "little") + graph_checksum(body).to_bytes(8, "little") + body
+            body = mutate(data[16:], rng)
+            return data[:12] + zlib.crc32(body).to_bytes(4, "little") + body
     return mutate(data, rng)
 
 
@@ -223,9 +213,6 @@ def prepare(program, made, examples):
         "  astra: {backend: analytical, mode: snapshot, collectives: {all-gather: ring}}\n"
         f"topologies:\n  default: {made}/ring4.yml\nrank_to_device: {{0: 0, 1: 1, 2: 2, 3: 3}}\n"
         "groups: {dp: [0, 1, 2, 3]}\n")
-    (made / "edits.txt").write_text(
-        'scale category=kernel 0.5\nset name="cudaLaunchKernel" 0us\nremove name=~"aten::(t|view)$"\n'
-        'scale all x2\n')
     second = 1000000000
     (made / "offsets.jsonl").write_text("".join(
         f'{{"round_id":{i},"window_id":{i},"window_start_ns":{START_NS + i * second},"window_end_ns":'

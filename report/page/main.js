@@ -58,14 +58,6 @@
   report.stepWord = data.run.step_word;
   report.hosts = new Map(data.combine.nodes.flatMap(
       ({ranks, hostname}) => ranks.map((rank) => [rank, hostname])));
-  if (data.workload) {
-    // A model of calls has runs to compare, but no run of its own.
-    const {summary, notes} = report.sections;
-    report.sections = {summary, workload: report.workload, notes};
-    report.sectionTitles = [['summary', 'Findings'],
-      ['workload', 'Runs', 'Predicted against measured runs'],
-      ['notes', 'Notes', 'Notes and stages']];
-  }
   document.querySelector('main').append(
       ...report.sectionTitles.map(([id, title, heading = title]) =>
         element('section', {id}, element('h2', {}, heading))));

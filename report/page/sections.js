@@ -23,7 +23,6 @@
       [`time per ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
       ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)]];
     top.append(element('h1', {}, title || 'A run without a name'));
-    if (data.workload) return;
     top.append(element('ul', {class: 'facts'}, ...facts.map(
         ([name, value]) => element('li', {}, `${name} `, element('b', {}, value)))));
     if (created) top.append(paragraph(`Report made ${created}.`, 'soft'));

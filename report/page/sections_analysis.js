@@ -177,12 +177,9 @@
     const now = run.step_mean_ms === undefined ?
         `The run takes ${format.milliseconds(run.wall_ms)} now.` :
         `${article} ${stepWord()} takes ${format.milliseconds(run.step_mean_ms)} now, in the mean.`;
-    section.append(paragraph(`${now} The thin line over a bar is the interval of the estimate.`),
-    table({caption: `Time per ${stepWord()} after a change`, name: 'what_if', rows, columns: [
+    section.append(paragraph(now), table({caption: `Time per ${stepWord()} after a change`, name: 'what_if', rows, columns: [
       text('change', 'what', {wrap: true}),
-      number('step', 'ms', 'step_ms', {bar: true, interval: (row) => [row.low_ms, row.high_ms]}),
-      number('saved', 'ms', 'saved_ms'), number('low', 'ms', 'low_ms'),
-      number('high', 'ms', 'high_ms')]}));
+      number('step', 'ms', 'step_ms', {bar: true}), number('saved', 'ms', 'saved_ms')]}));
   }
 
   const microseconds = (title, name) => number(title, 'µs', times(name, 1e-3));
@@ -194,11 +191,8 @@
     microseconds('high', 'simulated_high_ns'), error,
     text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'repeats')];
 
-  const kSimulated = {title: 'Measured against simulated time of collectives',
-    predicted: 'simulated', fitted: 'calibrated', other: 'held out'};
-
-  // A scatter of measured and predicted times, those of one group marked otherwise.
-  function cellsChart(cells, words) {
+  // A scatter of measured and simulated times, those held out marked otherwise.
+  function cellsChart(cells) {
     const drawable = cells.filter(hasTimes);
     const ends = drawable.flatMap((cell) => [cell.measured_ns, cell.simulated_ns]);
     const [min, max] = [Math.min(...ends) * 0.8, Math.max(...ends) * 1.25];
@@ -208,14 +202,14 @@
       data: rows.map((cell) => ({x: cell.measured_ns, y: cell.simulated_ns})),
       intervals: rows.map((cell) => [cell.simulated_low_ns, cell.simulated_high_ns])});
     const axis = (title) => ({title, log: 10, text: format.nanoseconds, min, max});
-    return charts.figure({title: words.title, height: () => 340,
+    return charts.figure({title: 'Measured against simulated time of collectives', height: () => 340,
       label: () => `Scatter of ${format.count(drawable.length, 'cell')}, of which ${
-        format.fixed(held.length, 0)} are ${words.other}. On the diagonal both times are equal.`,
-      numbers: () => words.numbers ?? ({caption: 'Cells of the simulation',
+        format.fixed(held.length, 0)} are held out. On the diagonal both times are equal.`,
+      numbers: () => ({caption: 'Cells of the simulation',
         name: 'simulation_cells', rows: cells, columns: kCellColumns}),
-      config: (palette) => charts.scatter(palette, {x: axis('measured'), y: axis(words.predicted),
-        series: [series(palette, words.fitted, groups.get(false) ?? []),
-          series(palette, words.other, held), {label: 'equal', type: 'line', pointRadius: 0,
+      config: (palette) => charts.scatter(palette, {x: axis('measured'), y: axis('simulated'),
+        series: [series(palette, 'calibrated', groups.get(false) ?? []),
+          series(palette, 'held out', held), {label: 'equal', type: 'line', pointRadius: 0,
             pointStyle: 'line', borderColor: palette.soft, borderDash: [6, 4],
             data: [{x: min, y: min}, {x: max, y: max}]}]})}).element;
   }
@@ -243,23 +237,11 @@
       format.percent(data.step_error)}.`));
     const cells = data.cells.map(({cell, held_out: isHeldOut}) => ({...cell, held_out: isHeldOut}));
     const pair = element('div', {class: 'pair'});
-    pair.append(cells.some(hasTimes) ? cellsChart(cells, kSimulated) :
+    pair.append(cells.some(hasTimes) ? cellsChart(cells) :
       missing('The data holds no simulated collectives with a time.'));
     pair.append(data.steps.length ? simulatedSteps(data.steps) :
       missing('The data holds no simulated steps.'));
     section.append(pair);
-    if (data.snapshots.length) {
-      section.append(paragraph('Where several collectives are under way at once they slow each ' +
-          `other down; how long such times take is off by ${
-            format.percent(data.snapshot_error)} on average.`),
-      element('details', {}, element('summary', {}, 'Times with several collectives at once'),
-          table({caption: 'Times with several collectives under way, the longest first',
-            name: 'snapshots', rows: data.snapshots, columns: [
-              number('start', 'ms', times('start_ns', 1e-6), {digits: 3}),
-              whole('at once', '', 'members'), text('collectives', 'collectives', {wrap: true}),
-              microseconds('measured', 'measured_ns'), microseconds('simulated', 'simulated_ns'),
-              error]})));
-    }
     if (data.parameters.length) {
       section.append(table({caption: 'Parameters of the network', name: 'parameters',
         rows: data.parameters, columns: [text('parameter', 'name'), number('value', '', 'value'),
@@ -271,32 +253,5 @@
     section.append(report.dom.list(data.notes));
   }
 
-  const kWorkloadCellColumns = [whole('nodes', '', 'nodes'), number('size', '', 'size'),
-    number('measured', 'ms', times('measured_us', 1e-3)),
-    number('predicted', 'ms', times('predicted_us', 1e-3)),
-    number('low', 'ms', times('low_us', 1e-3)), number('high', 'ms', times('high_us', 1e-3)),
-    number('error', '%', times('error', 100), {digits: 1}),
-    text('extrapolated', (cell) => cell.extrapolated ? 'yes' : 'no')];
-
-  // Predicted against measured runs of a model of calls.
-  function workload({workload: data}, section) {
-    section.append(paragraph(`Totals are off by ${format.percent(data.mean_error)} in the mean; ${
-          format.fixed(data.inside, 0)} of ${format.count(data.cells.length, 'run')} lie in their ` +
-          'intervals.'),
-        cellsChart(data.cells.map((cell) => ({measured_ns: 1e3 * cell.measured_us,
-          simulated_ns: 1e3 * cell.predicted_us, simulated_low_ns: 1e3 * cell.low_us,
-          simulated_high_ns: 1e3 * cell.high_us, held_out: cell.extrapolated})),
-        {title: 'Measured against predicted time of runs', predicted: 'predicted',
-          fitted: 'within what was measured', other: 'extrapolated',
-          numbers: {caption: 'Runs', name: 'workload_runs', rows: data.cells,
-            columns: kWorkloadCellColumns}}),
-        table({caption: 'Transitions between callsites, the longest first', name: 'transitions',
-          rows: data.transitions, columns: [whole('from', '', 'source'),
-            whole('to', '', 'destination'), number('measured', 'ms', times('measured_us', 1e-3)),
-            number('predicted', 'ms', times('predicted_us', 1e-3)),
-            number('mean error', '%', times('error', 100), {digits: 1})]}));
-  }
-
   Object.assign(report.sections, {waiting, path, blame, what_if: whatIf, simulation});
-  report.workload = workload;
 })();

@@ -28,20 +28,10 @@
     return whole ? 0 : Math.max(1, report.format.digitsFor(largest));
   }
 
-  function barCell(column, value, row, largest) {
-    const share = (part) => largest > 0 ? 100 * part / largest : 0;
-    const width = (part) => `${Math.max(0, Math.min(100, share(part)))}%`;
+  function barCell(value, largest) {
     const bar = element('span', {class: 'bar'});
-    bar.style.width = width(value);
-    const track = element('span', {class: 'track', 'aria-hidden': 'true'}, bar);
-    const [low, high] = column.interval ? column.interval(row) : [];
-    if (low !== undefined && high !== undefined) {
-      const whisker = element('span', {class: 'whisker'});
-      whisker.style.left = width(low);
-      whisker.style.right = `calc(100% - ${width(high)})`;
-      track.append(whisker);
-    }
-    return track;
+    bar.style.width = `${largest > 0 ? Math.max(0, Math.min(100, 100 * value / largest)) : 0}%`;
+    return element('span', {class: 'track', 'aria-hidden': 'true'}, bar);
   }
 
   function cellOf(column, row) {
@@ -52,7 +42,7 @@
     const names = [column.number ? 'n' : '', missing ? 'unknown' : '',
       column.wrap ? 'wrap' : shown.length <= 20 ? 'short' : ''];
     const cell = element('td', {class: names.join(' ').trim() || undefined}, shown);
-    if (column.bar && !missing) cell.append(barCell(column, value, row, column.largest));
+    if (column.bar && !missing) cell.append(barCell(value, column.largest));
     return cell;
   }
 
@@ -93,14 +83,14 @@
     return cell;
   }
 
-  // columns: {title, unit, value(row), number, digits, absent, wrap, bar, interval(row)}.
+  // columns: {title, unit, value(row), number, digits, absent, wrap, bar}.
   // The first order is the order of the rows. name is that of the CSV file.
   function table({caption, name, columns, rows}) {
     let order = rows;
     let all = rows.length <= kFirstRows + 5;
     const prepared = columns.map((column) => ({...column, shownDigits: digitsOf(column, rows),
-      largest: column.bar ? rows.reduce((most, row) => Math.max(most, column.value(row) || 0,
-          ...(column.interval ? column.interval(row).map((end) => end || 0) : [])), 0) : 0}));
+      largest: column.bar ?
+          rows.reduce((most, row) => Math.max(most, column.value(row) || 0), 0) : 0}));
     const body = element('tbody');
     const fill = () => body.replaceChildren(...(all ? order : order.slice(0, kFirstRows)).map(
         (row) => element('tr', {}, ...prepared.map((column) => cellOf(column, row)))));

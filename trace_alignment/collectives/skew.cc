@@ -31,23 +31,4 @@ int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& i
   return target.end_ps - std::max(source.start_ps, target.start_ps);
 }
 
-std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
-  std::vector<RankSkew> ranks(table.node_of_rank().size());
-  for (const CollectiveInstance& instance : table.instances()) {
-    const std::optional<GroupTiming> timing = TimingOf(table, instance);
-    if (!timing.has_value() || instance.member_count < 2) continue;
-    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
-    RankSkew& last = ranks[members[timing->last_member].rank];
-    ++last.times_last;
-    for (const CollectiveMember& member : members) {
-      RankSkew& rank = ranks[member.rank];
-      ++rank.instances;
-      rank.waited_ps += timing->SkewPs(member);
-      rank.transfer_ps += std::max<int64_t>(0, member.end_ps - timing->last_start_ps);
-      last.wait_caused_ps += timing->SkewPs(member);
-    }
-  }
-  return ranks;
-}
-
 }  // namespace meridian

@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "trace_alignment/collectives/collective_table.h"
 
@@ -38,21 +37,6 @@ std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
 // Returns how long a pair of the instance moved data.
 int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& instance,
                        const MemberPair& pair);
-
-// A rank's part in the waiting, over all synchronising instances that are complete.
-struct RankSkew {
-  // In how many it took part, and in how many of these it was the last to start.
-  int64_t instances = 0;
-  int64_t times_last = 0;
-  // What the others waited, summed over the instances that it was last in.
-  int64_t wait_caused_ps = 0;
-  // What it waited itself for the last to start, and how long it took part after that, in ps.
-  int64_t waited_ps = 0;
-  int64_t transfer_ps = 0;
-};
-
-// Returns one entry per rank, in their order.
-std::vector<RankSkew> SummariseSkew(const CollectiveTable& table);
 
 }  // namespace meridian
 

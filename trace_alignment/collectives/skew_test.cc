@@ -55,32 +55,6 @@ TEST(SkewTest, WithAMemberMissingTheLastIsNotKnown) {
   run.Add({op, 7, 1, 30, 50});
   const CollectiveTable table = run.Build();
   EXPECT_EQ(TimingOf(table, table.instances()[0]), std::nullopt);
-  EXPECT_EQ(SummariseSkew(table)[0].instances, 0);
-  EXPECT_EQ(SummariseSkew(table)[0].instances, 0);
-}
-
-TEST(SkewTest, SummarisesWhoKeepsTheOthersWaiting) {
-  RunBuilder run(3);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}});
-  // Rank 2 is last by 5, then by 7, of rank 0 at 0 and rank 1 at 1; then rank 1 by 9 and 4.
-  for (int64_t repeat = 0; repeat < 2; ++repeat) {
-    const int64_t base_ps = 1000 * repeat;
-    run.Add({op, repeat, 0, base_ps, base_ps + 100});
-    run.Add({op, repeat, 1, base_ps + 1, base_ps + 100});
-    run.Add({op, repeat, 2, base_ps + 5 + 2 * repeat, base_ps + 100});
-  }
-  run.Add({op, 2, 0, 2000, 2100});
-  run.Add({op, 2, 1, 2009, 2100});
-  run.Add({op, 2, 2, 2005, 2100});
-  const std::vector<RankSkew> ranks = SummariseSkew(run.Build());
-  ASSERT_EQ(ranks.size(), 3u);
-  EXPECT_EQ(ranks[0].times_last, 0);
-  EXPECT_EQ(ranks[0].wait_caused_ps, 0);
-  EXPECT_EQ(ranks[1].times_last, 1);
-  EXPECT_EQ(ranks[1].wait_caused_ps, 9 + 4);
-  EXPECT_EQ(ranks[2].times_last, 2);
-  EXPECT_EQ(ranks[2].wait_caused_ps, (5 + 4) + (7 + 6));
-  EXPECT_EQ(ranks[2].instances, 3);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/testing/naive_merge.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/damage.h"
@@ -97,7 +97,7 @@ class CombinerTest : public ::testing::Test {
   // Reads the collectives back from the combined profile.
   CollectiveRun ReadBack() {
     const std::string path = directory_.path() + "/combined.xplane.pb";
-    EXPECT_OK(WriteFileAtomically(FileSystem::Posix(), path, bytes_));
+    EXPECT_OK(WriteOutput(FileSystem::Posix(), path, bytes_));
     absl::StatusOr<CollectiveRun> run = ReadCollectiveRun(FileSystem::Posix(), {path});
     EXPECT_OK(run);
     return run.ok() ? *std::move(run) : CollectiveRun();

@@ -42,8 +42,7 @@ TEST(DifferenceFitTest, SharesWhatALoopIsMissingByWeight) {
   EXPECT_THAT(fit.Solve({0, 0, 0}), ElementsAre(0, 0, 0));
 }
 
-// Probe windows cost the cube of the nodes when the equations were a full matrix.
-TEST(DifferenceFitTest, StepsDoNotGrowWithTreesAndRings) {
+TEST(DifferenceFitTest, SolvesLargeTreesAndRings) {
   // Every node but the first has a parent: all the same one, one for two, any earlier one, or the
   // one before.
   std::mt19937_64 random(5);
@@ -61,25 +60,21 @@ TEST(DifferenceFitTest, StepsDoNotGrowWithTreesAndRings) {
         links.push_back({i, parents[kind](i), 1.0 + i % 5});
         differences.push_back(i % 13);
       }
-      int steps = 0;
-      const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences, &steps);
+      const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences);
       EXPECT_LE(WorstImbalance(links, differences, values), 1e-12) << kind;
-      EXPECT_LE(steps, 2) << kind;
     }
     // The last tree and a link back make a ring.
     links.push_back({0, nodes - 1, 1});
     differences.push_back(7);
-    int steps = 0;
-    const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences, &steps);
+    const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences);
     EXPECT_LE(WorstImbalance(links, differences, values), 1e-12);
-    EXPECT_LE(steps, 5);
   }
 }
 
-// Every node with four others; weights as far apart as counts of probes can be.
-TEST(DifferenceFitTest, StepsGrowSlowerThanNodesWhateverTheWeights) {
+// Every node with four others; weights as far apart as bounds of 100 ns and 100 ms make them.
+TEST(DifferenceFitTest, SolvesWhateverTheWeights) {
   std::mt19937_64 random(5);
-  for (const double largest_exponent : {0.0, 3.0, 18.0}) {
+  for (const double largest_exponent : {0.0, 3.0, 12.0}) {
     for (const int nodes : {500, 4'000}) {
       std::vector<Link> links;
       std::vector<double> differences;
@@ -91,10 +86,8 @@ TEST(DifferenceFitTest, StepsGrowSlowerThanNodesWhateverTheWeights) {
           differences.push_back(static_cast<double>(random() % 1000));
         }
       }
-      int steps = 0;
-      const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences, &steps);
+      const std::vector<double> values = DifferenceFit(links, nodes).Solve(differences);
       EXPECT_LE(WorstImbalance(links, differences, values), 1e-9);
-      EXPECT_LE(steps, 12 * std::sqrt(nodes)) << nodes << " " << largest_exponent;
     }
   }
 }

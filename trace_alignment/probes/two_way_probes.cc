@@ -82,52 +82,21 @@ std::vector<Bound> LowerHull(std::vector<Bound> points) {
   return hull;
 }
 
-// Returns the corner at the beginning of the edge of the hull that a point is above, or nullopt if
-// the point is on or below the hull, or before or after it.
-std::optional<Bound> EdgeBelow(const std::vector<Bound>& hull, const Bound& point) {
-  const auto end = std::lower_bound(
-      hull.begin(), hull.end(), point.time_ns,
-      [](const Bound& corner, int64_t time_ns) { return corner.time_ns < time_ns; });
-  if (end == hull.end()) return std::nullopt;
-  if (end->time_ns == point.time_ns) {
-    return end->offset_ns < point.offset_ns ? std::optional<Bound>(*end) : std::nullopt;
-  }
-  if (end == hull.begin() || !IsAbove(*(end - 1), point, *end)) return std::nullopt;
-  return *(end - 1);
-}
-
 // The hulls of the two kinds of bounds, both as lower hulls: that of the lower bounds upside down.
 struct Hulls {
   std::vector<Bound> upper;
   std::vector<Bound> negated_lower;
 };
 
-// A line exists exactly if the hulls do not cross, which shows at a corner of one of them.
-absl::Status CheckApart(const Hulls& hulls, const Bound& origin) {
-  const auto crossing = [&](const Bound& lower, const Bound& upper) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the offset is at least ", lower.offset_ns + origin.offset_ns, " ns at ",
-        lower.time_ns + origin.time_ns, " ns, which contradicts that it is at most ",
-        upper.offset_ns + origin.offset_ns, " ns at ", upper.time_ns + origin.time_ns, " ns"));
-  };
-  for (const Bound& negated : hulls.negated_lower) {
-    const std::optional<Bound> upper = EdgeBelow(hulls.upper, Negated(negated));
-    if (upper.has_value()) return crossing(Negated(negated), *upper);
-  }
-  for (const Bound& upper : hulls.upper) {
-    const std::optional<Bound> negated = EdgeBelow(hulls.negated_lower, Negated(upper));
-    if (negated.has_value()) return crossing(Negated(*negated), upper);
-  }
-  return absl::OkStatus();
-}
-
 struct RateRange {
   double min = 0;
   double max = 0;
 };
 
-// Returns the slopes of lines that pass above the lower bounds and below the upper ones.
+// Returns the slopes of lines that pass above the lower bounds and below the upper ones; the smallest
+// is above the largest when there is no line.
 RateRange PossibleRates(const Hulls& hulls, double max_rate) {
+  constexpr double kNoRate = std::numeric_limits<double>::infinity();
   RateRange rates = {-max_rate, max_rate};
   for (const Bound& negated : hulls.negated_lower) {
     const Bound lower = Negated(negated);
@@ -136,6 +105,8 @@ RateRange PossibleRates(const Hulls& hulls, double max_rate) {
         rates.max = std::min(rates.max, RateBetween(lower, upper));
       } else if (upper.time_ns < lower.time_ns) {
         rates.min = std::max(rates.min, RateBetween(upper, lower));
+      } else if (upper.offset_ns < lower.offset_ns) {
+        return {kNoRate, -kNoRate};
       }
     }
   }
@@ -253,12 +224,14 @@ absl::StatusOr<OffsetCorridor> OffsetCorridor::Fit(std::vector<Bound> upper,
   }
   for (Bound& bound : lower) bound = Negated(bound);
   const Hulls hulls = {LowerHull(std::move(upper)), LowerHull(std::move(lower))};
-  RETURN_IF_ERROR(CheckApart(hulls, corridor.origin_));
-  const RateRange rates = PossibleRates(hulls, max_rate);
-  if (rates.min > rates.max) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the bounds leave only drifts beyond ", max_rate * kPpm, " ppm"));
+  RateRange rates = PossibleRates(hulls, max_rate);
+  // Bounds that leave exactly one line may miss it by the rounding of doubles.
+  constexpr double kRounding = 1e-15;
+  if (rates.min > rates.max + kRounding) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "they contradict each other, or clocks drift by more than ", max_rate * kPpm, " ppm"));
   }
+  rates.min = std::min(rates.min, rates.max);
   corridor.min_rate_ = rates.min;
   corridor.max_rate_ = rates.max;
   for (double rate : TurningRates(hulls.upper, rates)) {

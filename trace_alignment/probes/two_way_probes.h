@@ -59,8 +59,8 @@ class OffsetCorridor {
 
   // Times from 0 to 2^62 ns, offsets within +-2^62 ns, at least one bound of each kind. `max_rate`
   // (a fraction) limits the lines' slopes where the bounds do not; short measurements say little
-  // about slopes. InvalidArgument when there is no line, with two bounds that leave none;
-  // OutOfRange when clocks are more than 92 days apart.
+  // about slopes. InvalidArgument when there is no line; OutOfRange when clocks are more than 92 days
+  // apart.
   static absl::StatusOr<OffsetCorridor> Fit(std::vector<Bound> upper, std::vector<Bound> lower,
                                             double max_rate);
 

@@ -98,16 +98,15 @@ TEST(OffsetCorridorTest, AllLinesBetweenTheHullsMakeTheInterval) {
 
 TEST(OffsetCorridorTest, ReportsBoundsThatLeaveNoLine) {
   EXPECT_THAT(OffsetCorridor::Fit({{5, 10}}, {{5, 11}}, 1e-4),
-              StatusIs(kInvalid, AllOf(HasSubstr("at least 11 ns at 5 ns"),
-                                       HasSubstr("at most 10 ns at 5 ns"))));
+              StatusIs(kInvalid, HasSubstr("contradict each other")));
   // The lower bound is above the chord of two upper bounds.
   EXPECT_THAT(OffsetCorridor::Fit({{0, 10}, {100, 10}}, {{50, 11}}, 1e-4),
-              StatusIs(kInvalid, HasSubstr("contradicts")));
+              StatusIs(kInvalid, HasSubstr("contradict each other")));
   EXPECT_THAT(OffsetCorridor::Fit({{50, -1}}, {{0, 0}, {100, 0}}, 1e-4),
-              StatusIs(kInvalid, HasSubstr("contradicts")));
+              StatusIs(kInvalid, HasSubstr("contradict each other")));
   // A step of 1 us within 1 ms would be 1,000 ppm.
   EXPECT_THAT(OffsetCorridor::Fit({{0, 10}}, {{1000000, 1010}}, 1e-4),
-              StatusIs(kInvalid, HasSubstr("beyond 100 ppm")));
+              StatusIs(kInvalid, HasSubstr("more than 100 ppm")));
   EXPECT_OK(OffsetCorridor::Fit({{0, 10}}, {{1000000, 110}}, 1.01e-4));
   EXPECT_THAT(OffsetCorridor::Fit({{0, kBaseNs}}, {{0, kBaseNs}}, 1e-4),
               StatusIs(absl::StatusCode::kOutOfRange));
@@ -233,7 +232,7 @@ TEST(TwoWayProbesTest, ReportsEmptyCorridorsAndKeepsTheRest) {
   EXPECT_EQ(estimates.edges.size(), 1);
   ASSERT_EQ(estimates.notes.size(), 1);
   EXPECT_THAT(estimates.notes[0], HasSubstr("probes between nodes 0 and 1 in window"));
-  EXPECT_THAT(estimates.notes[0], HasSubstr("beyond 100 ppm"));
+  EXPECT_THAT(estimates.notes[0], HasSubstr("more than 100 ppm"));
 }
 
 TEST(TwoWayProbesTest, TheTruthIsWithinTheUncertaintyOfTheSolution) {

@@ -13,8 +13,8 @@
 #include "trace_alignment/testing/cluster_files.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/testing/faulty_file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -157,8 +157,8 @@ TEST_F(CombineRunTest, AProfileThatDoesNotSayWhenItBeganNeedsTheFlag) {
   XPlaneProto* environment = FindMutablePlaneWithName(&profile, kTaskEnvPlaneName);
   const int64_t start_ns = ReadStartNs(*environment);
   environment->Clear();
-  ASSERT_OK(WriteFileAtomically(FileSystem::Posix(), request_.files.traces[1],
-                                profile.SerializeAsString()));
+  ASSERT_OK(
+      WriteOutput(FileSystem::Posix(), request_.files.traces[1], profile.SerializeAsString()));
   EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                   AllOf(HasSubstr("node1"), HasSubstr("--profile_start_ns"))));
   request_.profile_start_ns = {std::nullopt, start_ns};

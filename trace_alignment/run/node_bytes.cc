@@ -60,8 +60,7 @@ void PackMap(PackedBytes& bytes, std::optional<ClockMap>& map) {
 }  // namespace
 
 void Pack(PackedBytes& bytes, SessionInfo& session) {
-  bytes(session.profile_start_ns, session.profile_stop_ns, session.process_id, session.hostnames,
-        session.problems);
+  bytes(session.profile_start_ns, session.profile_stop_ns, session.process_id, session.hostnames);
 }
 
 void Pack(PackedBytes& bytes, SnapshotBracket& bracket) {
@@ -105,9 +104,7 @@ void Pack(PackedBytes& bytes, CollectiveEvent& event) {
   event.end_ps = event.start_ps + duration_ps;
 }
 
-void Pack(PackedBytes& bytes, LocalDevice& device) {
-  bytes(device.name, device.global_id, device.source);
-}
+void Pack(PackedBytes& bytes, LocalDevice& device) { bytes(device.name, device.global_id); }
 
 void CollectivesPacker::PackGroups(PackedBytes& bytes, std::vector<CollectiveOp>& ops) {
   std::vector<IdGroups> different;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -27,7 +27,7 @@ class RunFilesTest : public ::testing::Test {
   void Add(const std::string& name) {
     const std::string path = Path(name);
     ASSERT_OK(FileSystem::Posix().CreateDirectories(path.substr(0, path.rfind('/'))));
-    ASSERT_OK(WriteFileAtomically(FileSystem::Posix(), path, "x"));
+    ASSERT_OK(WriteOutput(FileSystem::Posix(), path, "x"));
   }
   std::string Path(const std::string& name) const {
     return absl::StrCat(directory_.path(), "/", name);

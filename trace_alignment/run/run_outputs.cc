@@ -91,11 +91,9 @@ absl::Status Export(const std::string& kind, const std::string& path, ExportFunc
   options.progress = [&](uint64_t offset) { progress.Update(offset); };
   return state->outputs.Write(kind, path, [&](ByteSink& sink) -> absl::Status {
     ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
-    const int64_t left_out =
-        stats.aggregated + stats.negative_durations + stats.out_of_range + stats.too_many_overlaps;
-    if (left_out > 0) {
-      state->report.add_notes(
-          absl::StrCat(kind, ": ", left_out, " events without a place on a timeline are left out"));
+    if (stats.left_out > 0) {
+      state->report.add_notes(absl::StrCat(kind, ": ", stats.left_out,
+                                           " events without a place on a timeline are left out"));
     }
     return absl::OkStatus();
   });

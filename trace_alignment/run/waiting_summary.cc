@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,7 +12,7 @@
 
 #include "absl/algorithm/container.h"
 #include "trace_alignment/collectives/skew.h"
-#include "trace_alignment/collectives/slow_links.h"
+#include "trace_alignment/run/slow_links.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
@@ -33,98 +32,151 @@ double BusFactor(CollectiveKind kind, double ranks) {
   return kind == Kind::kCollectiveBroadcast || kind == Kind::kCollectiveReduce ? 1 : 0;
 }
 
+double Ms(int64_t ps) { return static_cast<double>(ps) * kMsPerPs; }
+
 class WaitingSummary {
  public:
   WaitingSummary(const CollectiveTable& table, const CollectiveRun& run, CombineReport* report)
       : table_(table), run_(run), report_(report) {}
 
   void Describe() {
-    DescribeRun();
+    CountSteps();
     DescribeCoverage();
-    DescribeKinds();
-    DescribeRanks();
-    DescribeSteps();
-    DescribeTransfers();
-    DescribeLinks();
+    int64_t incomplete = 0;
+    for (const CollectiveInstance& instance : table_.instances()) {
+      if (instance.missing > 0) {
+        ++incomplete;
+      } else {
+        Add(instance);
+      }
+    }
+    report_->mutable_happens_before()->set_incomplete(incomplete);
+    if (first_ps_.has_value()) report_->set_wall_ms(Ms(*last_ps_ - *first_ps_));
+    for (auto& [step_and_rank, row] : steps_) *report_->add_step_waits() = std::move(row);
+    ListKinds();
+    ListRanks();
+    ListTransfers();
+    FindLinks();
   }
 
  private:
-  std::optional<int64_t> StepOf(const CollectiveMember& member) const {
-    const uint32_t node = table_.node_of_rank()[member.rank];
-    if (node == CollectiveTable::kNoNode) return std::nullopt;
-    return run_.profiles[node].events[member.event].step;
-  }
+  // What was seen of collectives of one kind, size and number of ranks.
+  struct Times {
+    CollectiveKind kind;
+    std::vector<double> transfer_ms, wait_ms;
+  };
 
-  // How long each rank waited in each step.
-  void DescribeSteps() {
-    std::map<std::pair<std::optional<int64_t>, uint32_t>, CombinedStep> steps;
-    for (const CollectiveInstance& instance : table_.instances()) {
-      if (instance.missing > 0) continue;
-      const std::optional<GroupTiming> timing = TimingOf(table_, instance);
-      // Of messages: how long data moved, by the position of either end.
-      const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
-      std::map<int64_t, int64_t> moved_ps;
-      for (const MemberPair& pair : table_.PairsOf(instance)) {
-        const int64_t pair_ps = PairTransferPs(table_, instance, pair);
-        for (const int64_t end : {int64_t{pair.source}, int64_t{pair.target}}) {
-          moved_ps[end] = std::max(moved_ps[end], pair_ps);
-        }
-      }
-      for (const CollectiveMember& member : members) {
-        const std::optional<int64_t> step = StepOf(member);
-        const double start_ms = static_cast<double>(member.start_ps) * kMsPerPs;
-        const double end_ms = static_cast<double>(member.end_ps) * kMsPerPs;
-        const auto [known, is_new] = steps.insert({{step, member.rank}, CombinedStep()});
-        CombinedStep& row = known->second;
-        if (step.has_value()) row.set_step(*step);
-        row.set_rank(member.rank);
-        row.set_start_ms(is_new ? start_ms : std::min(row.start_ms(), start_ms));
-        row.set_end_ms(is_new ? end_ms : std::max(row.end_ms(), end_ms));
-        double waited_ms =
-            timing.has_value() ? static_cast<double>(timing->SkewPs(member)) * kMsPerPs : 0;
-        if (const auto moved = moved_ps.find(&member - members.data()); moved != moved_ps.end()) {
-          waited_ms =
-              std::max(0.0, end_ms - start_ms - static_cast<double>(moved->second) * kMsPerPs);
-        }
-        row.set_waited_ms(row.waited_ms() + waited_ms);
-        row.set_transfer_ms(row.transfer_ms() + std::max(0.0, end_ms - start_ms - waited_ms));
-        if (waited_ms <= row.worst_ms()) continue;
-        row.set_worst_ms(waited_ms);
-        row.set_worst_op(table_.OpOf(instance).instruction);
+  // Adds a collective that all its ranks have.
+  void Add(const CollectiveInstance& instance) {
+    const MatchedOp& op = table_.OpOf(instance);
+    const std::optional<GroupTiming> timing = TimingOf(table_, instance);
+    CombinedKind& kind = kinds_[std::string(CollectiveKindName(op.kind))];
+    kind.set_instances(kind.instances() + 1);
+    kind.set_operand_bytes(kind.operand_bytes() + op.operand_bytes);
+    if (timing.has_value()) AddGroup(instance, *timing, &kind);
+    // Of messages: how long data moved, by the position of either end.
+    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+    std::map<int64_t, int64_t> moved_ps;
+    for (const MemberPair& pair : table_.PairsOf(instance)) {
+      const int64_t pair_ps = PairTransferPs(table_, instance, pair);
+      kind.set_transfer_ms(kind.transfer_ms() + Ms(pair_ps));
+      for (const int64_t end : {int64_t{pair.source}, int64_t{pair.target}}) {
+        moved_ps[end] = std::max(moved_ps[end], pair_ps);
       }
     }
-    for (auto& [key, row] : steps) *report_->add_step_waits() = std::move(row);
+    for (const CollectiveMember& member : members) {
+      first_ps_ = std::min(member.start_ps, first_ps_.value_or(member.start_ps));
+      last_ps_ = std::max(member.end_ps, last_ps_.value_or(member.end_ps));
+      double waited_ms = timing.has_value() ? Ms(timing->SkewPs(member)) : 0;
+      if (const auto moved = moved_ps.find(&member - members.data()); moved != moved_ps.end()) {
+        waited_ms = std::max(0.0, Ms(member.end_ps - member.start_ps - moved->second));
+      }
+      AddToStep(member, waited_ms, op);
+    }
   }
 
-  void DescribeTransfers() {
-    struct Times {
-      CollectiveKind kind;
-      std::vector<double> transfer_ms, wait_ms;
-    };
-    std::map<std::tuple<std::string, int64_t, int64_t>, Times> cells;
-    for (const CollectiveInstance& instance : table_.instances()) {
-      if (instance.missing > 0) continue;
-      const std::optional<GroupTiming> timing = TimingOf(table_, instance);
-      if (!timing.has_value()) continue;
-      const MatchedOp& op = table_.OpOf(instance);
-      double wait_ms = 0;
-      for (const CollectiveMember& member : table_.MembersOf(instance)) {
-        wait_ms += static_cast<double>(timing->SkewPs(member)) * kMsPerPs;
-      }
-      Times& times = cells[{std::string(CollectiveKindName(op.kind)), op.operand_bytes,
-                            instance.member_count}];
-      times.kind = op.kind;
-      times.transfer_ms.push_back(static_cast<double>(timing->transfer_ps) * kMsPerPs);
-      times.wait_ms.push_back(wait_ms / instance.member_count);
+  // Adds what the members of a group that waits for its last have waited and moved.
+  void AddGroup(const CollectiveInstance& instance, const GroupTiming& timing, CombinedKind* kind) {
+    const MatchedOp& op = table_.OpOf(instance);
+    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+    CombinedRank& last = ranks_[members[timing.last_member].rank];
+    double wait_ms = 0;
+    for (const CollectiveMember& member : members) {
+      const double waited_ms = Ms(timing.SkewPs(member));
+      wait_ms += waited_ms;
+      if (members.size() < 2) continue;
+      CombinedRank& rank = ranks_[member.rank];
+      rank.set_collectives(rank.collectives() + 1);
+      rank.set_waited_ms(rank.waited_ms() + waited_ms);
+      rank.set_transfer_ms(rank.transfer_ms() +
+                           std::max(0.0, Ms(member.end_ps - timing.last_start_ps)));
     }
-    for (const auto& [key, times] : cells) {
+    if (members.size() > 1) {
+      last.set_last(last.last() + 1);
+      last.set_caused_wait_ms(last.caused_wait_ms() + wait_ms);
+    }
+    wait_ms /= static_cast<double>(members.size());
+    kind->set_wait_ms(kind->wait_ms() + wait_ms);
+    kind->set_transfer_ms(kind->transfer_ms() + Ms(timing.transfer_ps));
+    Times& times =
+        transfers_[{std::string(CollectiveKindName(op.kind)), op.operand_bytes, members.size()}];
+    times.kind = op.kind;
+    times.transfer_ms.push_back(Ms(timing.transfer_ps));
+    times.wait_ms.push_back(wait_ms);
+  }
+
+  void AddToStep(const CollectiveMember& member, double waited_ms, const MatchedOp& op) {
+    const std::optional<int64_t> step =
+        run_.profiles[table_.NodeOf(member)].events[member.event].step;
+    const double start_ms = Ms(member.start_ps), end_ms = Ms(member.end_ps);
+    const auto [known, is_new] = steps_.insert({{step, member.rank}, CombinedStep()});
+    CombinedStep& row = known->second;
+    if (step.has_value()) row.set_step(*step);
+    row.set_rank(member.rank);
+    row.set_start_ms(is_new ? start_ms : std::min(row.start_ms(), start_ms));
+    row.set_end_ms(is_new ? end_ms : std::max(row.end_ms(), end_ms));
+    row.set_waited_ms(row.waited_ms() + waited_ms);
+    row.set_transfer_ms(row.transfer_ms() + std::max(0.0, end_ms - start_ms - waited_ms));
+    if (waited_ms <= row.worst_ms()) return;
+    row.set_worst_ms(waited_ms);
+    row.set_worst_op(op.instruction);
+  }
+
+  void ListKinds() {
+    for (auto& [name, kind] : kinds_) {
+      kind.set_kind(name);
+      *report_->add_kinds() = kind;
+    }
+    absl::c_stable_sort(*report_->mutable_kinds(),
+                        [](const CombinedKind& a, const CombinedKind& b) {
+                          return a.wait_ms() + a.transfer_ms() > b.wait_ms() + b.transfer_ms();
+                        });
+  }
+
+  void ListRanks() {
+    std::map<int64_t, int64_t> node_ids;
+    for (const CombinedNode& node : report_->nodes()) {
+      for (const int64_t rank : node.ranks()) node_ids[rank] = node.node_id();
+    }
+    for (auto& [number, rank] : ranks_) {
+      if (rank.collectives() == 0) continue;
+      rank.set_rank(number);
+      rank.set_node_id(node_ids[number]);
+      *report_->add_ranks() = rank;
+    }
+    absl::c_stable_sort(*report_->mutable_ranks(),
+                        [](const CombinedRank& a, const CombinedRank& b) {
+                          return a.caused_wait_ms() > b.caused_wait_ms();
+                        });
+  }
+
+  void ListTransfers() {
+    for (const auto& [key, times] : transfers_) {
+      const auto& [kind, bytes, ranks] = key;
       CombinedTransfer& cell = *report_->add_transfers();
-      std::string kind;
-      int64_t bytes = 0, ranks = 0;
-      std::tie(kind, bytes, ranks) = key;
       cell.set_kind(kind);
       cell.set_bytes(bytes);
-      cell.set_ranks(ranks);
+      cell.set_ranks(static_cast<int64_t>(ranks));
       cell.set_count(static_cast<int64_t>(times.transfer_ms.size()));
       cell.set_transfer_ms(Median(times.transfer_ms));
       cell.set_wait_ms(Median(times.wait_ms));
@@ -136,46 +188,20 @@ class WaitingSummary {
     }
   }
 
-  void DescribeLinks() {
+  void FindLinks() {
     const std::optional<int64_t> uncertainty_ns = ClockUncertaintyNs(*report_);
     std::vector<std::string> hosts(table_.node_of_rank().size());
     for (const CombinedNode& node : report_->nodes()) {
       for (const int64_t rank : node.ranks()) hosts[static_cast<size_t>(rank)] = node.hostname();
     }
-    const SlowLinks found = FindSlowLinks(
+    FindSlowLinks(
         table_, hosts,
-        uncertainty_ns.has_value() ? std::make_optional(*uncertainty_ns * kPsPerNs) : std::nullopt);
-    for (const SlowLink& link : found.links) {
-      CombinedLink& row = *report_->add_slow_links();
-      row.set_rank(link.rank);
-      row.set_times_slower(link.times_slower);
-      for (const uint32_t rank : link.or_ranks) row.add_or_ranks(rank);
-      row.set_transfers(link.transfers);
-      row.set_compared_with(link.compared_with);
-    }
-    report_->set_link_ranks_compared(found.compared_ranks);
-    report_->set_link_ranks(found.ranks);
+        uncertainty_ns.has_value() ? std::make_optional(*uncertainty_ns * kPsPerNs) : std::nullopt,
+        report_);
   }
 
-  // How long it was, and how much of it all ranks have.
-  void DescribeRun() {
-    int64_t incomplete = 0;
-    for (const CollectiveInstance& instance : table_.instances()) {
-      incomplete += instance.missing > 0 ? 1 : 0;
-    }
-    report_->mutable_happens_before()->set_incomplete(incomplete);
-    std::optional<int64_t> first_ps, last_ps;
-    for (const CollectiveInstance& instance : table_.instances()) {
-      if (instance.missing > 0) continue;
-      for (const CollectiveMember& member : table_.MembersOf(instance)) {
-        first_ps = std::min(member.start_ps, first_ps.value_or(member.start_ps));
-        last_ps = std::max(member.end_ps, last_ps.value_or(member.end_ps));
-      }
-    }
-    if (first_ps.has_value()) {
-      report_->set_wall_ms(static_cast<double>(*last_ps - *first_ps) * kMsPerPs);
-    }
-    // How many of the profiles that tell steps have collectives of one.
+  // Counts the steps, and those of which all profiles that tell steps have collectives.
+  void CountSteps() {
     std::map<int64_t, size_t> profiles_with;
     size_t profiles = 0;
     for (const ProfileCollectives& profile : run_.profiles) {
@@ -232,75 +258,15 @@ class WaitingSummary {
     }
   }
 
-  // What the collectives cost, on the common clock.
-  void DescribeKinds() {
-    std::map<std::string, CombinedKind> kinds;
-    for (const CollectiveInstance& instance : table_.instances()) {
-      if (instance.missing > 0) continue;
-      const MatchedOp& op = table_.OpOf(instance);
-      CombinedKind& kind = kinds[std::string(CollectiveKindName(op.kind))];
-      kind.set_instances(kind.instances() + 1);
-      kind.set_operand_bytes(kind.operand_bytes() + op.operand_bytes);
-      int64_t wait_ps = 0, transfer_ps = 0;
-      if (const std::optional<GroupTiming> timing = TimingOf(table_, instance)) {
-        for (const CollectiveMember& member : table_.MembersOf(instance)) {
-          wait_ps += timing->SkewPs(member);
-        }
-        wait_ps /= instance.member_count;
-        transfer_ps = timing->transfer_ps;
-      }
-      for (const MemberPair& pair : table_.PairsOf(instance)) {
-        transfer_ps += PairTransferPs(table_, instance, pair);
-      }
-      kind.set_wait_ms(kind.wait_ms() + static_cast<double>(wait_ps) * kMsPerPs);
-      kind.set_transfer_ms(kind.transfer_ms() + static_cast<double>(transfer_ps) * kMsPerPs);
-    }
-    std::vector<CombinedKind> sorted;
-    for (auto& [name, kind] : kinds) {
-      kind.set_kind(name);
-      sorted.push_back(kind);
-    }
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const CombinedKind& a, const CombinedKind& b) {
-                       return a.wait_ms() + a.transfer_ms() > b.wait_ms() + b.transfer_ms();
-                     });
-    for (const CombinedKind& kind : sorted) *report_->add_kinds() = kind;
-  }
-
-  void DescribeRanks() {
-    const std::vector<RankSkew> ranks = SummariseSkew(table_);
-    std::vector<size_t> order(ranks.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return ranks[a].wait_caused_ps > ranks[b].wait_caused_ps;
-    });
-    for (size_t rank : order) {
-      if (ranks[rank].instances == 0) continue;
-      const uint32_t node = table_.node_of_rank()[rank];
-      CombinedRank* out = report_->add_ranks();
-      out->set_rank(static_cast<int64_t>(rank));
-      if (node != CollectiveTable::kNoNode) out->set_node_id(NodeIdOf(node));
-      out->set_last(ranks[rank].times_last);
-      out->set_collectives(ranks[rank].instances);
-      out->set_caused_wait_ms(static_cast<double>(ranks[rank].wait_caused_ps) * kMsPerPs);
-      out->set_waited_ms(static_cast<double>(ranks[rank].waited_ps) * kMsPerPs);
-      out->set_transfer_ms(static_cast<double>(ranks[rank].transfer_ps) * kMsPerPs);
-    }
-  }
-
-  // Nodes of the report say which ranks they have.
-  int64_t NodeIdOf(uint32_t node) const {
-    for (const CombinedNode& described : report_->nodes()) {
-      for (int64_t rank : described.ranks()) {
-        if (table_.node_of_rank()[static_cast<size_t>(rank)] == node) return described.node_id();
-      }
-    }
-    return 0;
-  }
-
   const CollectiveTable& table_;
   const CollectiveRun& run_;
   CombineReport* const report_;
+  // From the first start to the last end, in ps from the run base.
+  std::optional<int64_t> first_ps_, last_ps_;
+  std::map<std::pair<std::optional<int64_t>, uint32_t>, CombinedStep> steps_;
+  std::map<std::string, CombinedKind> kinds_;
+  std::map<uint32_t, CombinedRank> ranks_;
+  std::map<std::tuple<std::string, int64_t, size_t>, Times> transfers_;
 };
 
 }  // namespace

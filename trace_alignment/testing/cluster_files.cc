@@ -9,6 +9,7 @@
 #include "trace_alignment/testing/cluster_profile.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/output_files.h"
 
 namespace meridian {
 namespace {
@@ -92,7 +93,7 @@ std::string TruthPath(const std::string& folder) { return absl::StrCat(folder, "
 absl::Status WriteCluster(FileSystem& file_system, const SyntheticCluster& cluster,
                           const ClusterFilesOptions& options, const std::string& folder) {
   const auto write = [&](const std::string& path, const std::string& contents) {
-    return WriteFileAtomically(file_system, path, contents);
+    return WriteOutput(file_system, path, contents);
   };
   RETURN_IF_ERROR(file_system.CreateDirectories(folder));
   for (int64_t n = 0; n < cluster.options().nodes; ++n) {

@@ -195,17 +195,4 @@ std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
       Notes(comparison.notes()));
 }
 
-std::string WorkloadComparisonCsv(const WorkloadComparison& comparison) {
-  std::string csv =
-      "nodes,size,threads,measured_us,predicted_us,low_us,high_us,error,extrapolated\n";
-  for (const ComparedCell& cell : comparison.cells()) {
-    absl::StrAppend(
-        &csv,
-        absl::StrFormat("%.15g,%.15g,%d,%.3f,%.3f,%.3f,%.3f,%.6f,%d\n", cell.nodes(), cell.size(),
-                        cell.threads(), cell.measured_us(), cell.predicted_us(), cell.low_us(),
-                        cell.high_us(), cell.error(), cell.extrapolated() ? 1 : 0));
-  }
-  return csv;
-}
-
 }  // namespace meridian

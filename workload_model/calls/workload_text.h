@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models, evaluations and comparisons as text for people, and comparisons as a table for programs.
+// Models, evaluations and comparisons as text for people.
 #ifndef WORKLOAD_MODEL_CALLS_WORKLOAD_TEXT_H_
 #define WORKLOAD_MODEL_CALLS_WORKLOAD_TEXT_H_
 
@@ -12,9 +12,6 @@ namespace meridian {
 std::string FormatWorkloadModel(const WorkloadModel& model);
 std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation);
 std::string FormatWorkloadComparison(const WorkloadComparison& comparison);
-
-// Returns a header and one row for each compared cell.
-std::string WorkloadComparisonCsv(const WorkloadComparison& comparison);
 
 }  // namespace meridian
 

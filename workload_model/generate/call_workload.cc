@@ -14,10 +14,10 @@
 #include "absl/strings/str_format.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/generate/generate_report.pb.h"
-#include "chakra_export/generate/workload_writer.h"
+#include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "workload_model/calls/call_operation.h"
 #include "workload_model/calls/evaluation.h"
@@ -71,7 +71,7 @@ class CallWorkload final : public GeneratedWorkload {
 
   int64_t rank_count() const override { return static_cast<int64_t>(visits_.size()); }
 
-  int64_t node_count() const override {
+  int64_t node_count() const {
     size_t nodes = 0;
     // A computation, and at most a send and a receive.
     for (const std::vector<Visit>* visits : visits_) nodes += 3 * visits->size();
@@ -127,7 +127,7 @@ class CallWorkload final : public GeneratedWorkload {
         }
       }
     }
-    return CheckGroupCount(next_group - 1, "predict for fewer nodes");
+    return CheckCount(next_group - 1, "process groups", kMaxGroupNumber, "predict for fewer nodes");
   }
 
   std::vector<NodeIndex> AddCall(int64_t rank, const Visit& visit,
@@ -298,16 +298,19 @@ absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& m
 }
 
 // Adds how many nodes and bytes each kind of communication has.
-void AddTraffic(const ChakraGenerateReport& written, CallWorkloadReport* report) {
+absl::Status AddTraffic(const CallWorkload& workload, CallWorkloadReport* report) {
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, BuildWorkloadGraph(workload));
   std::map<std::string, ScaledTraffic> traffic;
-  for (const GeneratedCommunication& entry : written.communication()) {
-    ScaledTraffic& of_kind = traffic[entry.kind()];
-    of_kind.set_kind(entry.kind());
-    of_kind.set_nodes(of_kind.nodes() + entry.nodes());
-    of_kind.set_bytes(SaturateToInt64(absl::int128(of_kind.bytes()) +
-                                      absl::int128(entry.nodes()) * entry.bytes()));
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) == nullptr) continue;
+    ScaledTraffic& of_kind = traffic[graph.CommunicationKind(node)];
+    of_kind.set_kind(graph.CommunicationKind(node));
+    of_kind.set_nodes(of_kind.nodes() + 1);
+    of_kind.set_bytes(
+        SaturateToInt64(absl::int128(of_kind.bytes()) + graph.communication(node)->bytes));
   }
   for (const auto& [kind, of_kind] : traffic) *report->add_traffic() = of_kind;
+  return absl::OkStatus();
 }
 
 void AddModelNotes(const WorkloadModel& model, CallWorkloadReport* report) {
@@ -334,7 +337,7 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
   ASSIGN_OR_RETURN(const GraphReplay replay, Replay(*workload));
   CallWorkloadReport report;
   RETURN_IF_ERROR(AddSelfChecks(model, &report));
-  ASSIGN_OR_RETURN(const ChakraGenerateReport written,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport written,
                    WriteGeneratedWorkload(file_system, *workload, prefix, options.progress));
   report.set_nodes(options.cell.machines);
   report.set_size(options.cell.size);
@@ -354,8 +357,8 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
         "adds its own: give the report of mpiP that was written with the traces to fit, as "
         "--callsites");
   }
-  AddTraffic(written, &report);
-  for (const GeneratedRank& rank : written.ranks()) report.add_files(rank.path());
+  RETURN_IF_ERROR(AddTraffic(*workload, &report));
+  for (const ChakraWorkloadRank& rank : written.ranks()) report.add_files(rank.path());
   if (!written.comm_groups().empty()) report.add_files(written.comm_groups());
   for (const std::string& note : workload->notes()) report.add_notes(note);
   AddModelNotes(model, &report);

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "workload_model/measurements/callsite_graph.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/measurements/rank_classes.h"
 #include "workload_model/testing/made_up_search.h"
@@ -154,29 +153,6 @@ TEST(RankClassesTest, RanksThatComputeLongerAreAClass) {
     }
   }
   EXPECT_EQ(ClassifyRanks(&runs, &notes), "diagonal");
-}
-
-TEST(CallsiteGraphTest, CountsAndCommunicators) {
-  MadeUpSearch search;
-  search.roots = 3;
-  const CallsiteGraph graph = MakeCallsiteGraph(SearchRuns(search));
-  EXPECT_EQ(graph.runs(), 4);
-  ASSERT_THAT(graph.callsites(), SizeIs(9));
-  EXPECT_EQ(graph.callsites(0).calls(), 3 * 4);
-  EXPECT_EQ(graph.callsites(0).operation(), "MPI_Allreduce");
-  EXPECT_EQ(graph.callsites(0).bytes().median(), 8);
-  EXPECT_THAT(graph.callsites(0).communicators(), ElementsAre(0));
-  EXPECT_THAT(graph.communicators(0).ranks(), ElementsAre(0, 1, 2, 3));
-  // Rows and columns of 2 x 2 ranks, and all.
-  EXPECT_THAT(graph.communicators(), SizeIs(5));
-  for (const CallsiteTransition& edge : graph.transitions()) {
-    if (edge.source() != 1) continue;
-    EXPECT_EQ(edge.destination(), 2);
-    EXPECT_EQ(edge.count(), 3 * 4);
-    EXPECT_EQ(edge.us().median(), 15 + 16);
-    EXPECT_EQ(edge.us().deviation(), 0);
-  }
-  EXPECT_THAT(CallsiteGraphDot(graph), HasSubstr("1 -> 2 [label=\"12 x 31.0 us\""));
 }
 
 }  // namespace

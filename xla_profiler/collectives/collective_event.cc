@@ -1,7 +1,6 @@
 #include "xla_profiler/collectives/collective_event.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -9,19 +8,6 @@
 #include "absl/types/span.h"
 
 namespace meridian {
-
-absl::string_view DeviceIdSourceName(DeviceIdSource source) {
-  // In the order of the enum.
-  static constexpr absl::string_view kNames[] = {"replica and partition",
-                                                 "device_ordinal",
-                                                 "core_details",
-                                                 "trace header",
-                                                 "given",
-                                                 "file order",
-                                                 "unknown"};
-  static_assert(std::size(kNames) == static_cast<size_t>(DeviceIdSource::kLast) + 1);
-  return kNames[static_cast<int>(source)];
-}
 
 void LookUpGroups(ProfileCollectives* profile, std::optional<uint32_t> local_device) {
   // Devices of one profile are few; its groups can be many.

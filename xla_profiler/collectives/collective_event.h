@@ -74,31 +74,10 @@ struct CollectiveEvent {
   uint32_t protocol = 0;
 };
 
-// How a local device of a profile was given its global id.
-enum class DeviceIdSource {
-  // The replica and partition of the launching call, through the program's device assignment.
-  kReplicaAndPartition,
-  // The ordinal in the events themselves (XLA:CPU).
-  kDeviceOrdinal,
-  // The plane's core details (TPU).
-  kCoreDetails,
-  // The rank that the trace itself states (Kineto).
-  kTraceHeader,
-  // The user said so.
-  kGiven,
-  // The position of the file among the files: a guess.
-  kFileOrder,
-  // Nothing says.
-  kUnknown,
-  kLast = kUnknown,
-};
-absl::string_view DeviceIdSourceName(DeviceIdSource source);
-
 struct LocalDevice {
   // Plane name for XSpace, device index for Kineto.
   std::string name;
   int64_t global_id = kUnknownId;
-  DeviceIdSource source = DeviceIdSource::kUnknown;
 };
 
 // Things that could not be resolved, by reason, with how often and the first example.

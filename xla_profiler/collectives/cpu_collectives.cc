@@ -29,8 +29,7 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
   if (!HasThunks(host_plane)) return absl::OkStatus();
   // Position of the device in the profile, by its ordinal, which is the global id.
   absl::flat_hash_map<int64_t, uint32_t> devices;
-  const StatSelection selection(host_plane,
-                                {StatType::kHloOp, StatType::kDeviceOrdinal, StatType::kProgramId,
+  const StatSelection selection({StatType::kHloOp, StatType::kDeviceOrdinal, StatType::kProgramId,
                                  StatType::kHloModule, StatType::kRunId});
   return host_plane.ForEachLine([&](const XLineVisitor& line) {
     return line.ForEachEvent(selection, [&](const XEventVisitor& event) -> absl::Status {
@@ -50,8 +49,7 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
 
       const auto [device, inserted] = devices.emplace(*ordinal, 0);
       if (inserted) {
-        device->second = collector->AddDevice(
-            {absl::StrCat("CPU ", *ordinal), *ordinal, DeviceIdSource::kDeviceOrdinal});
+        device->second = collector->AddDevice({absl::StrCat("CPU ", *ordinal), *ordinal});
       }
       CollectivePiece piece;
       if (!times.Read(line.Header(), event, collector, &piece.start_ps, &piece.end_ps)) {

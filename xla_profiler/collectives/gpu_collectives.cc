@@ -45,9 +45,6 @@ absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
   return absl::OkStatus();
 }
 
-// So many launches of a device's kernels are asked which device they were for.
-constexpr int64_t kKernelsToPlace = 1000;
-
 class GpuPlaneReader {
  public:
   GpuPlaneReader(const XPlaneVisitor& plane, const HostExecutions& host, const ProfileTimes& times,
@@ -69,11 +66,8 @@ class GpuPlaneReader {
         NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId));
     const HloProgram* program = ProgramOf(event, *collector_);
     const std::optional<uint32_t> op = FindOp(event, program);
-    // Other kernels only help to tell the device; a few are enough.
     std::optional<HostLaunch> launch;
-    if (correlation.has_value() && (op.has_value() || placed_kernels_ < kKernelsToPlace)) {
-      launch = host_.FindLaunch(static_cast<uint64_t>(*correlation));
-    }
+    if (correlation.has_value()) launch = host_.FindLaunch(static_cast<uint64_t>(*correlation));
     if (program != nullptr && launch.has_value()) CountPlacement(*program, *launch);
     if (!op.has_value()) {
       if (IsCommunicationKernel(event.Name())) CountHidden(event, program);
@@ -139,7 +133,6 @@ class GpuPlaneReader {
       return;
     }
     ++placements_[assignment.Device(*launch.replica, *launch.partition)];
-    ++placed_kernels_;
   }
 
   // Most launches win; of two ids with as many, the smaller.
@@ -148,7 +141,6 @@ class GpuPlaneReader {
     for (const auto& [id, count] : placements_) {
       if (count < votes || (count == votes && id > device->global_id)) continue;
       device->global_id = id;
-      device->source = DeviceIdSource::kReplicaAndPartition;
       votes = count;
     }
     if (placements_.size() > 1) {
@@ -166,7 +158,6 @@ class GpuPlaneReader {
   std::optional<uint32_t> device_;
   // Global device id -> kernels whose launch names it.
   absl::flat_hash_map<int64_t, int64_t> placements_;
-  int64_t placed_kernels_ = 0;
 };
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace meridian {
 // them in that order; the spans of a line that has another are sorted first.
 class HostLineReader {
  public:
-  HostLineReader(const XPlaneVisitor& host_plane, HostExecutions* executions)
-      : selection_(host_plane, {StatType::kRunId, StatType::kReplica, StatType::kPartition,
-                                StatType::kStepNum, StatType::kCorrelationId}),
+  explicit HostLineReader(HostExecutions* executions)
+      : selection_({StatType::kRunId, StatType::kReplica, StatType::kPartition, StatType::kStepNum,
+                    StatType::kCorrelationId}),
         executions_(executions) {}
 
   absl::Status Read(const XLineVisitor& line) {
@@ -149,7 +149,7 @@ std::optional<HostLaunch> HostExecutions::FindLaunch(uint64_t correlation_id) co
 
 absl::StatusOr<HostExecutions> HostExecutions::Read(const XPlaneVisitor& host_plane) {
   HostExecutions executions;
-  HostLineReader reader(host_plane, &executions);
+  HostLineReader reader(&executions);
   RETURN_IF_ERROR(
       host_plane.ForEachLine([&](const XLineVisitor& line) { return reader.Read(line); }));
   return executions;

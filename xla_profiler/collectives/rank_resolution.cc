@@ -35,28 +35,16 @@ std::vector<int64_t> AllDeviceIds(absl::Span<const ProfileCollectives> profiles)
   return sorted;
 }
 
-void SetDevice(uint32_t local_device, int64_t global_id, DeviceIdSource source,
-               ProfileCollectives* profile) {
-  profile->devices[local_device].global_id = global_id;
-  profile->devices[local_device].source = source;
-}
-
 // Hands the ids of devices that were given one here on to their events.
 void UpdateEvents(ProfileCollectives* profile) {
-  bool changed = false;
+  std::set<uint32_t> changed;
   for (CollectiveEvent& event : profile->events) {
     const LocalDevice& device = profile->devices[event.local_device];
     if (event.device == device.global_id) continue;
     event.device = device.global_id;
-    changed = true;
+    changed.insert(event.local_device);
   }
-  if (!changed) return;
-  for (uint32_t d = 0; d < profile->devices.size(); ++d) {
-    const DeviceIdSource source = profile->devices[d].source;
-    if (source == DeviceIdSource::kGiven || source == DeviceIdSource::kFileOrder) {
-      LookUpGroups(profile, d);
-    }
-  }
+  for (const uint32_t device : changed) LookUpGroups(profile, device);
 }
 
 absl::Status ApplyGiven(const std::vector<int64_t>& given, absl::Span<ProfileCollectives> profiles,
@@ -68,21 +56,20 @@ absl::Status ApplyGiven(const std::vector<int64_t>& given, absl::Span<ProfileCol
   }
   size_t next = 0;
   for (ProfileCollectives& profile : profiles) {
-    for (uint32_t d = 0; d < profile.devices.size(); ++d) {
+    for (LocalDevice& device : profile.devices) {
       const int64_t rank = given[next++];
       if (rank < 0 || rank >= static_cast<int64_t>(resolution->device_of_rank.size())) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("rank ", rank, " given for ", profile.trace, " (", profile.devices[d].name,
-                         ") is not among 0 to ", resolution->device_of_rank.size() - 1));
+        return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " given for ", profile.trace,
+                                                       " (", device.name, ") is not among 0 to ",
+                                                       resolution->device_of_rank.size() - 1));
       }
       const int64_t id = resolution->device_of_rank[rank];
-      const LocalDevice& device = profile.devices[d];
       if (device.global_id != kUnknownId && device.global_id != id) {
         resolution->notes.push_back(absl::StrCat(profile.trace, ": ", device.name,
                                                  " says it is device ", device.global_id, ", rank ",
                                                  rank, " was given"));
       }
-      SetDevice(d, id, DeviceIdSource::kGiven, &profile);
+      device.global_id = id;
     }
   }
   return absl::OkStatus();
@@ -95,19 +82,18 @@ absl::Status GuessByFileOrder(absl::Span<ProfileCollectives> profiles, RankResol
     for (const LocalDevice& device : profile.devices) free.erase(device.global_id);
   }
   for (ProfileCollectives& profile : profiles) {
-    for (uint32_t d = 0; d < profile.devices.size(); ++d) {
-      if (profile.devices[d].global_id != kUnknownId) continue;
+    for (LocalDevice& device : profile.devices) {
+      if (device.global_id != kUnknownId) continue;
       if (free.empty()) {
         return absl::InvalidArgumentError(absl::StrCat(
-            profile.trace, ": nothing says which device ", profile.devices[d].name, " is, and all ",
+            profile.trace, ": nothing says which device ", device.name, " is, and all ",
             resolution->device_of_rank.size(), " devices of the run are taken"));
       }
-      const int64_t id = *free.begin();
+      device.global_id = *free.begin();
       free.erase(free.begin());
-      SetDevice(d, id, DeviceIdSource::kFileOrder, &profile);
-      resolution->notes.push_back(absl::StrCat(
-          "warning: ", profile.trace, ": nothing says which device ", profile.devices[d].name,
-          " is; taken for device ", id, " by the order of the files"));
+      resolution->notes.push_back(
+          absl::StrCat("warning: ", profile.trace, ": nothing says which device ", device.name,
+                       " is; taken for device ", device.global_id, " by the order of the files"));
     }
   }
   return absl::OkStatus();

@@ -2,9 +2,8 @@
 // Which rank each device of each profile is.
 //
 // A rank is the position of a global device id among all ids that any program of any profile is
-// assigned to (XLA:CPU's ids are 0, 2048, 4096, ...). How a profile tells its devices' ids is
-// DeviceIdSource's matter; for what nothing tells, the user's word is taken, else the order of the
-// files, with a warning.
+// assigned to (XLA:CPU's ids are 0, 2048, 4096, ...). For devices whose id the profile does not
+// tell, the user's word is taken, else the order of the files, with a warning.
 #ifndef XLA_PROFILER_COLLECTIVES_RANK_RESOLUTION_H_
 #define XLA_PROFILER_COLLECTIVES_RANK_RESOLUTION_H_
 

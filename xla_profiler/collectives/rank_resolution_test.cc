@@ -17,7 +17,7 @@ ProfileCollectives Profile(const std::string& trace, int64_t device,
                            std::vector<int64_t> assigned) {
   ProfileCollectives profile;
   profile.trace = trace;
-  profile.devices.push_back({"dev", device, DeviceIdSource::kDeviceOrdinal});
+  profile.devices.push_back({"dev", device});
   profile.assigned_devices = std::move(assigned);
   CollectiveOp op;
   op.groups = IdGroups({{0, 2048}});
@@ -46,7 +46,6 @@ TEST(RankResolutionTest, UnknownDevicesTakeWhatIsLeftInFileOrderWithAWarning) {
   EXPECT_THAT(ranks.ranks, ElementsAre(ElementsAre(1), ElementsAre(0)));
   EXPECT_THAT(ranks.notes,
               ElementsAre(AllOf(HasSubstr("warning: a:"), HasSubstr("order of the files"))));
-  EXPECT_EQ(profiles[0].devices[0].source, DeviceIdSource::kFileOrder);
   EXPECT_EQ(profiles[0].events[0].device, 2048);
   EXPECT_EQ(profiles[0].events[0].group, 0);
 }

@@ -151,12 +151,8 @@ class TpuPlaneReader {
   // Devices without collectives are not asked for their rank.
   uint32_t Device() {
     if (!device_.has_value()) {
-      LocalDevice device{std::string(plane_.Name())};
-      if (const std::optional<int64_t> core = GlobalCoreId(plane_)) {
-        device.global_id = *core;
-        device.source = DeviceIdSource::kCoreDetails;
-      }
-      device_ = collector_->AddDevice(std::move(device));
+      device_ = collector_->AddDevice(
+          {std::string(plane_.Name()), GlobalCoreId(plane_).value_or(kUnknownId)});
     }
     return *device_;
   }

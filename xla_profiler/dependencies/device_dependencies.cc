@@ -5,7 +5,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -14,6 +13,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
 
@@ -21,11 +21,11 @@ namespace meridian {
 namespace {
 
 // Waits for a device look at all its streams. What all of them together may look at, besides so
-// many streams for each event: a trace that has more names the last work of the device alone.
+// many streams for each event.
 constexpr size_t kMaxStreamLookups = 1'000'000;
 constexpr size_t kMaxStreamLookupsPerEvent = 32;
 
-// The work of one stream, or of a whole device, in the order in which it was enqueued.
+// The work of one stream, in the order in which it was enqueued.
 class Stream {
  public:
   struct Work {
@@ -50,7 +50,6 @@ class Stream {
 
   std::optional<int64_t> device_id() const { return device_id_; }
   std::optional<int64_t> number() const { return number_; }
-  const std::vector<Work>& work() const { return work_; }
 
   // Returns the last to end of the work enqueued by then.
   std::optional<EventRow> LastWork(int64_t time_ps) const {
@@ -138,7 +137,6 @@ class Finder {
         running.pop();
         AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
       }
-      if (!running.empty()) ++result_.overlapping;
       running.emplace(table_.end_ps(row), row);
     }
   }
@@ -154,7 +152,7 @@ class Finder {
         AddLaunch(*call, row);
         enqueued_ps = table_.start_ps(*call);
       } else {
-        Unresolved(DeviceDependencyKind::kLaunch, UnresolvedReason::kNoCall);
+        Unresolved(DeviceDependencyKind::kLaunch, "no call");
       }
       enqueued.push_back({row, enqueued_ps});
     }
@@ -171,8 +169,6 @@ class Finder {
   void AddLaunch(EventRow call, EventRow work) {
     const bool runs_forward = table_.start_ps(call) <= table_.start_ps(work);
     AddEdge(call, work, DeviceDependencyKind::kLaunch, runs_forward);
-    if (runs_forward && table_.start_ps(work) < table_.end_ps(call))
-      ++result_.started_before_return;
     if (table_.category(work) == EventCategory::kMemcpy &&
         IsBlockingCopy(table_.name(call), table_.name(work))) {
       AddHostWait(work, call, DeviceDependencyKind::kBlockingCopy);
@@ -185,7 +181,7 @@ class Finder {
 
   void AddSync(const SyncCall& sync) {
     if (!sync.call.has_value()) {
-      Unresolved(sync.kind, UnresolvedReason::kNoCall);
+      Unresolved(sync.kind, "no call");
     } else if (sync.kind == DeviceDependencyKind::kDeviceSync) {
       AddDeviceSync(sync);
     } else if (const std::optional<EventRow> from = AwaitedWork(sync); !from.has_value()) {
@@ -194,7 +190,7 @@ class Finder {
       AddHostWait(*from, *sync.call, sync.kind);
     } else if (const std::optional<EventRow> to =
                    FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::NextWork,
-                            UnresolvedReason::kNoWorkAfter)) {
+                            "no work after")) {
       AddEdge(*from, *to, sync.kind, table_.end_ps(*from) <= table_.start_ps(*to));
     }
   }
@@ -202,16 +198,13 @@ class Finder {
   void AddDeviceSync(const SyncCall& sync) {
     const std::optional<int64_t> device_id = DeviceOf(sync);
     if (!device_id.has_value()) {
-      Unresolved(sync.kind, UnresolvedReason::kDeviceUnknown);
+      Unresolved(sync.kind, "device unknown");
       return;
     }
     const int64_t time_ps = table_.start_ps(*sync.call);
     const std::vector<size_t>& streams = streams_of_device_[device_id];
     if (streams.size() > lookups_left_) {
-      const std::optional<EventRow> work = WholeDevice(device_id, streams).LastWork(time_ps);
-      Unresolved(sync.kind, work.has_value() ? UnresolvedReason::kTooManyStreams
-                                             : UnresolvedReason::kNoWorkBefore);
-      if (work.has_value()) AddHostWait(*work, *sync.call, sync.kind);
+      Unresolved(sync.kind, "too many streams");
       return;
     }
     lookups_left_ -= streams.size();
@@ -227,19 +220,7 @@ class Finder {
       awaited->second = *work;
       AddHostWait(*work, *sync.call, sync.kind);
     }
-    if (!has_work) Unresolved(sync.kind, UnresolvedReason::kNoWorkBefore);
-  }
-
-  const Stream& WholeDevice(std::optional<int64_t> device_id, const std::vector<size_t>& streams) {
-    const auto known = whole_devices_.find(device_id);
-    if (known != whole_devices_.end()) return known->second;
-    std::vector<Stream::Work> all;
-    for (const size_t stream : streams) {
-      const std::vector<Stream::Work>& work = streams_[stream].work();
-      all.insert(all.end(), work.begin(), work.end());
-    }
-    return whole_devices_.try_emplace(device_id, table_, device_id, "", std::move(all))
-        .first->second;
+    if (!has_work) Unresolved(sync.kind, "no work before");
   }
 
   // Returns the last work of the stream before the call or, of events, before their record. Counts
@@ -247,11 +228,11 @@ class Finder {
   std::optional<EventRow> AwaitedWork(const SyncCall& sync) {
     if (sync.kind == DeviceDependencyKind::kStreamSync) {
       return FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::LastWork,
-                      UnresolvedReason::kNoWorkBefore);
+                      "no work before");
     }
-    if (!sync.record.has_value()) return Unresolved(sync.kind, UnresolvedReason::kRecordUnknown);
+    if (!sync.record.has_value()) return Unresolved(sync.kind, "record unknown");
     return FindWork(sync, sync.record_stream, table_.start_ps(*sync.record), &Stream::LastWork,
-                    UnresolvedReason::kNoWorkBefore);
+                    "no work before");
   }
 
   // Returns the stream's work at that time, or counts why there is none: that is `reason` for a
@@ -259,10 +240,10 @@ class Finder {
   std::optional<EventRow> FindWork(const SyncCall& sync, std::optional<int64_t> number,
                                    int64_t time_ps,
                                    std::optional<EventRow> (Stream::*find)(int64_t) const,
-                                   UnresolvedReason reason) {
+                                   absl::string_view reason) {
     const std::optional<int64_t> device_id = DeviceOf(sync);
-    if (!device_id.has_value()) return Unresolved(sync.kind, UnresolvedReason::kDeviceUnknown);
-    if (!number.has_value()) return Unresolved(sync.kind, UnresolvedReason::kStreamUnknown);
+    if (!device_id.has_value()) return Unresolved(sync.kind, "device unknown");
+    if (!number.has_value()) return Unresolved(sync.kind, "stream unknown");
     const auto stream = stream_by_number_.find({device_id, *number});
     const std::optional<EventRow> work = stream == stream_by_number_.end()
                                              ? std::nullopt
@@ -284,12 +265,12 @@ class Finder {
     if (runs_forward) {
       result_.edges.push_back({from, to, kind});
     } else {
-      Unresolved(kind, UnresolvedReason::kAgainstTime);
+      Unresolved(kind, "against time");
     }
   }
 
-  std::nullopt_t Unresolved(DeviceDependencyKind kind, UnresolvedReason reason) {
-    ++result_.unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
+  std::nullopt_t Unresolved(DeviceDependencyKind kind, absl::string_view reason) {
+    ++result_.unresolved[absl::StrCat(DeviceDependencyKindName(kind), ": ", reason)];
     return std::nullopt;
   }
 
@@ -299,8 +280,6 @@ class Finder {
   // Positions in streams_, by device; and of the first of a number, by device and number.
   std::map<std::optional<int64_t>, std::vector<size_t>> streams_of_device_;
   absl::flat_hash_map<std::pair<std::optional<int64_t>, int64_t>, size_t> stream_by_number_;
-  // The work of all streams of a device, where a wait had to take them together.
-  std::map<std::optional<int64_t>, Stream> whole_devices_;
   size_t lookups_left_;
   // The device of all streams, when there is but one.
   std::optional<int64_t> only_device_id_;
@@ -319,15 +298,6 @@ absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind) {
                                                  "blocking copy", "inferred wait", "call start"};
   static_assert(std::size(kNames) == kNumDeviceDependencyKinds);
   return kNames[static_cast<int>(kind)];
-}
-
-absl::string_view UnresolvedReasonName(UnresolvedReason reason) {
-  // In the order of the enum.
-  static constexpr absl::string_view kNames[] = {
-      "no call",        "device unknown", "stream unknown", "record unknown",
-      "no work before", "no work after",  "against time",   "too many streams to name each"};
-  static_assert(std::size(kNames) == kNumUnresolvedReasons);
-  return kNames[static_cast<int>(reason)];
 }
 
 void SortDependencies(std::vector<DeviceDependency>* edges) {

@@ -10,8 +10,7 @@
 //   event sync     last work before the record    cudaEventSynchronize     end .. end
 //   stream sync    the stream's last work         cudaStreamSynchronize    end .. end
 //   device sync    each stream's last work that   cudaDeviceSynchronize    end .. end
-//                  the thread had not waited for;
-//                  of too many, the device's last
+//                  the thread had not waited for
 //   blocking copy  the copy                       cudaMemcpy               end .. end
 //   inferred wait  work that had just ended       work (inferred_waits.h)  end .. start
 //   call start     work or a call                 a thread's next call     end .. start
@@ -23,6 +22,8 @@
 #define XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -73,35 +74,11 @@ struct DeviceDependency {
 // Puts the edges in the order of DeviceDependencies::edges, each once.
 void SortDependencies(std::vector<DeviceDependency>* edges);
 
-// Why there is no edge.
-enum class UnresolvedReason : uint8_t {
-  kNoCall,         // the host's call is not in the profile
-  kDeviceUnknown,  // the call does not tell its device, and there are several
-  kStreamUnknown,
-  kRecordUnknown,   // the call does not tell which record it waits for, or that is not in the
-                    // profile
-  kNoWorkBefore,    // nothing to wait for
-  kNoWorkAfter,     // nothing that waits
-  kAgainstTime,     // the edge would run backwards: the call did not wait (as a query, or a copy
-                    // within a device), or the clocks disagree
-  kTooManyStreams,  // a wait for a device of so many streams that only its last work is named
-  kLast = kTooManyStreams,
-};
-inline constexpr int kNumUnresolvedReasons = static_cast<int>(UnresolvedReason::kLast) + 1;
-
-// Returns text such as "no work before", for people.
-absl::string_view UnresolvedReasonName(UnresolvedReason reason);
-
 struct DeviceDependencies {
   // Each once, in order of `to`, then `from`, then kind.
   std::vector<DeviceDependency> edges;
   // Work on all streams.
   uint64_t num_work = 0;
-  // Launches whose work starts before the call returns.
-  uint64_t started_before_return = 0;
-  // Work that starts while earlier work of its stream is running, as the branches of a CUDA graph.
-  uint64_t overlapping = 0;
-
   // By row: whether it is device work that was launched before the profile began, since the profile
   // does not have its call, but has that of later work on its stream. Empty when there is none.
   std::vector<bool> is_earlier;
@@ -110,10 +87,15 @@ struct DeviceDependencies {
   // How many of the edges are inferred from times (inferred_waits.h), of any kind.
   uint64_t inferred = 0;
 
-  uint64_t unresolved(DeviceDependencyKind kind, UnresolvedReason reason) const {
-    return unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
-  }
-  uint64_t unresolved_counts[kNumDeviceDependencyKinds][kNumUnresolvedReasons] = {};
+  // How often there is no edge, by its kind and why: "event wait: record unknown".
+  //   no call           the host's call is not in the profile
+  //   device unknown    the call does not tell its device, and there are several
+  //   record unknown    nor which record it waits for, or that is not in the profile
+  //   no work before    nothing to wait for; "no work after": nothing that waits
+  //   against time      the edge would run backwards: the call did not wait (as a query, or a copy
+  //                     within a device), or the clocks disagree
+  //   too many streams  of a device, so that waits for it are not looked into any more
+  std::map<std::string, uint64_t> unresolved;
 };
 
 // Finds all dependencies in the profile of one process; those that `sync_calls` cause, and those

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 // A process with one host thread and streams on devices. Times are in picoseconds.
 class Profile {
@@ -124,7 +125,6 @@ TEST(DeviceDependenciesTest, ACallLaunchesTheWorkOfItsCorrelation) {
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kLaunch),
               ElementsAre("launch: cudaMemcpyAsync -> copy", "launch: cudaLaunchKernel -> gemm"));
   EXPECT_EQ(found.num_work, 2);
-  EXPECT_EQ(found.started_before_return, 0);
   EXPECT_THAT(UnresolvedTexts(found), IsEmpty());
 }
 
@@ -153,8 +153,7 @@ TEST(DeviceDependenciesTest, WorkMayStartBeforeItsCallReturnsButNotBeforeItBegin
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kLaunch),
               ElementsAre("launch: early -> a"));
-  EXPECT_EQ(found.started_before_return, 1);
-  EXPECT_THAT(UnresolvedTexts(found), ElementsAre("launch, against time: 1"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("launch, against time: 1"));
 }
 
 TEST(DeviceDependenciesTest, StreamOrderIsByStartWithinAStream) {
@@ -168,7 +167,6 @@ TEST(DeviceDependenciesTest, StreamOrderIsByStartWithinAStream) {
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: b -> c", "stream order: a -> b"));
-  EXPECT_EQ(found.overlapping, 0);
 }
 
 TEST(DeviceDependenciesTest, EqualStreamNumbersOnTwoDevicesAreTwoStreams) {
@@ -204,7 +202,6 @@ TEST(DeviceDependenciesTest, BranchesOfAGraphForkAndJoin) {
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: a -> b", "stream order: a -> c", "stream order: b -> d",
                           "stream order: c -> d", "stream order: b -> e"));
-  EXPECT_EQ(found.overlapping, 2);
   EXPECT_EQ(FindBadEdge(profile.table(), found), "");
 }
 
@@ -220,7 +217,6 @@ TEST(DeviceDependenciesTest, WorkThatStartsALittleEarlyWaitsForTheWorkBefore) {
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: a -> early", "stream order: a -> branch"));
-  EXPECT_EQ(found.overlapping, 1);
 }
 
 TEST(DeviceDependenciesTest, WorkBeforeTheFirstLaunchOfItsStreamWasLaunchedEarlier) {
@@ -321,8 +317,8 @@ TEST(DeviceDependenciesTest, CountsWaitsThatLackWorkOnEitherSide) {
        // Streams that have no work at all.
        EventWait(late_wait, 8, late_record, 99), EventWait(late_wait, 99, late_record, 7)});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait), IsEmpty());
-  EXPECT_THAT(UnresolvedTexts(found),
-              ElementsAre("event wait, no work before: 2", "event wait, no work after: 2"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("event wait, no work before: 2",
+                                                           "event wait, no work after: 2"));
 }
 
 TEST(DeviceDependenciesTest, CountsWaitsThatDoNotTellEnough) {
@@ -344,9 +340,10 @@ TEST(DeviceDependenciesTest, CountsWaitsThatDoNotTellEnough) {
   no_record_stream.record_stream.reset();
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(), {no_call, no_device, no_record, no_stream, no_record_stream});
-  EXPECT_THAT(UnresolvedTexts(found),
-              ElementsAre("event wait, no call: 1", "event wait, device unknown: 1",
-                          "event wait, stream unknown: 2", "event wait, record unknown: 1"));
+  EXPECT_THAT(
+      UnresolvedTexts(found),
+      UnorderedElementsAre("event wait, no call: 1", "event wait, device unknown: 1",
+                           "event wait, stream unknown: 2", "event wait, record unknown: 1"));
 }
 
 TEST(DeviceDependenciesTest, AWaitThatTheTimesContradictIsNoEdge) {
@@ -358,7 +355,7 @@ TEST(DeviceDependenciesTest, AWaitThatTheTimesContradictIsNoEdge) {
   const DeviceDependencies found =
       FindDeviceDependencies(profile.table(), {EventWait(wait, 8, record, 7)});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait), IsEmpty());
-  EXPECT_THAT(UnresolvedTexts(found), ElementsAre("event wait, against time: 1"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("event wait, against time: 1"));
 }
 
 TEST(DeviceDependenciesTest, TheHostWaitsForARecordedEvent) {
@@ -374,7 +371,7 @@ TEST(DeviceDependenciesTest, TheHostWaitsForARecordedEvent) {
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventSync),
               ElementsAre("event sync: a -> cudaEventSynchronize"));
   // The query came too early.
-  EXPECT_THAT(UnresolvedTexts(found), ElementsAre("event sync, against time: 1"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("event sync, against time: 1"));
 }
 
 TEST(DeviceDependenciesTest, AStreamSyncWaitsForThatStreamOnly) {
@@ -389,8 +386,8 @@ TEST(DeviceDependenciesTest, AStreamSyncWaitsForThatStreamOnly) {
       profile.table(), {StreamSync(sync, 7), StreamSync(sync, 9), StreamSync(sync, std::nullopt)});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: b -> cudaStreamSynchronize"));
-  EXPECT_THAT(UnresolvedTexts(found),
-              ElementsAre("stream sync, stream unknown: 1", "stream sync, no work before: 1"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("stream sync, stream unknown: 1",
+                                                           "stream sync, no work before: 1"));
 }
 
 TEST(DeviceDependenciesTest, TheLastWorkOfABranchedGraphIsTheLastToEnd) {
@@ -419,8 +416,8 @@ TEST(DeviceDependenciesTest, ADeviceSyncWaitsForEveryStreamOfTheDevice) {
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kDeviceSync),
               ElementsAre("device sync: b -> cudaDeviceSynchronize",
                           "device sync: c -> cudaDeviceSynchronize"));
-  EXPECT_THAT(UnresolvedTexts(found),
-              ElementsAre("device sync, device unknown: 1", "device sync, no work before: 1"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("device sync, device unknown: 1",
+                                                           "device sync, no work before: 1"));
 }
 
 TEST(DeviceDependenciesTest, TheOnlyDeviceNeedNotBeNamed) {
@@ -445,7 +442,7 @@ TEST(DeviceDependenciesTest, ACopyThatBlocksEndsBeforeItsCall) {
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kBlockingCopy),
               ElementsAre("blocking copy: to host -> cudaMemcpy"));
-  EXPECT_THAT(UnresolvedTexts(found), ElementsAre("blocking copy, against time: 1"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("blocking copy, against time: 1"));
 }
 
 TEST(DeviceDependenciesTest, WorkWithoutACallFollowsItsPredecessor) {
@@ -462,7 +459,7 @@ TEST(DeviceDependenciesTest, WorkWithoutACallFollowsItsPredecessor) {
   EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: launched before the profile -> first sync",
                           "stream sync: child -> second sync"));
-  EXPECT_THAT(UnresolvedTexts(found), ElementsAre("launch, no call: 2"));
+  EXPECT_THAT(UnresolvedTexts(found), UnorderedElementsAre("launch, no call: 2"));
 }
 
 TEST(DeviceDependenciesTest, AnEmptyTableHasNone) {
@@ -475,9 +472,8 @@ TEST(DeviceDependenciesTest, AnEmptyTableHasNone) {
 TEST(DeviceDependenciesTest, WaitsForManyStreamsByManyThreadsDoNotMultiply) {
   constexpr int kCount = 2'000;
   Profile profile;
-  EventRow last_work = 0;
   for (int i = 0; i < kCount; ++i) {
-    last_work = profile.Kernel(profile.AddStream(0, i), "k", 2 * i, 2 * i + 1, 2 * i + 2);
+    profile.Kernel(profile.AddStream(0, i), "k", 2 * i, 2 * i + 1, 2 * i + 2);
   }
   std::vector<SyncCall> syncs;
   for (int i = 0; i < kCount; ++i) {
@@ -487,12 +483,9 @@ TEST(DeviceDependenciesTest, WaitsForManyStreamsByManyThreadsDoNotMultiply) {
   }
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), syncs);
   // A million lookups and 32 for each of the 6,000 events: 596 times 2,000 streams. Beside these
-  // edges there are the 2,000 launches, and one edge for each of the other waits.
-  EXPECT_EQ(found.edges.size(), 596 * kCount + kCount + 1'404);
-  EXPECT_EQ(found.unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kTooManyStreams),
-            1'404);
-  EXPECT_EQ(found.edges.back(),
-            (DeviceDependency{last_work, *syncs.back().call, DeviceDependencyKind::kDeviceSync}));
+  // edges there are the 2,000 launches.
+  EXPECT_EQ(found.edges.size(), 596 * kCount + kCount);
+  EXPECT_EQ(found.unresolved.at("device sync: too many streams"), 1'404);
 }
 
 }  // namespace

@@ -192,13 +192,6 @@ void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
 
 std::vector<size_t> InferDeviceWaits(absl::Span<const DeviceSpan> spans) {
   std::vector<size_t> awaited(spans.size(), kNoSpan);
-  // Most often nothing is late, and then nothing has to be sorted.
-  const bool is_any_late = std::any_of(spans.begin(), spans.end(), [](const DeviceSpan& span) {
-    int64_t earliest_ps = 0;
-    return !__builtin_sub_overflow(span.start_ps, kMaxStartDelayPs, &earliest_ps) &&
-           span.ready_ps < earliest_ps;
-  });
-  if (!is_any_late) return awaited;
   std::vector<size_t> by_end(spans.size());
   std::iota(by_end.begin(), by_end.end(), 0);
   std::sort(by_end.begin(), by_end.end(), [&](size_t a, size_t b) {

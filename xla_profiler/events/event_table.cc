@@ -1,6 +1,7 @@
 #include "xla_profiler/events/event_table.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace meridian {
 
@@ -12,11 +13,8 @@ TrackIndex::TrackIndex(const EventTable& table)
   for (EventRow row = 0; row < table.size(); ++row) rows_[next[table.track_id(row)]++] = row;
 
   const auto comes_before = [&](EventRow a, EventRow b) {
-    if (table.start_ps(a) != table.start_ps(b)) return table.start_ps(a) < table.start_ps(b);
-    if (table.duration_ps(a) != table.duration_ps(b)) {
-      return table.duration_ps(a) > table.duration_ps(b);
-    }
-    return a < b;
+    return std::make_tuple(table.start_ps(a), -table.duration_ps(a), a) <
+           std::make_tuple(table.start_ps(b), -table.duration_ps(b), b);
   };
   for (size_t track = 0; track + 1 < begins_.size(); ++track) {
     const auto begin = rows_.begin() + begins_[track], end = rows_.begin() + begins_[track + 1];

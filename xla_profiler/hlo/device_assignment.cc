@@ -6,20 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/wire/wire_reader.h"
-#include "xla_profiler/hlo/hlo_wire.h"
 
 namespace meridian {
 namespace {
-
-// Appends the devices of one partition.
-absl::Status AppendPartition(absl::string_view bytes, const char* origin,
-                             std::vector<int64_t>* device_ids) {
-  return ForEachField(bytes, origin, kHloModuleDepth - 2, [&](const WireField& field) {
-    if (field.number != ComputationDeviceField::kReplicaDeviceIds) return absl::OkStatus();
-    return AppendIntegers(field, origin, device_ids);
-  });
-}
 
 // What the ids of a mode count, and how often the groups repeat.
 struct IdSpace {
@@ -81,33 +70,20 @@ IdGroups Everybody(const IdSpace& space) {
 
 }  // namespace
 
-absl::StatusOr<DeviceAssignment> DeviceAssignment::Decode(absl::string_view bytes,
-                                                          const char* origin) {
-  int64_t replicas = 0, partitions = 0;
+absl::StatusOr<DeviceAssignment> DeviceAssignment::FromProto(
+    const xla::DeviceAssignmentProto& proto) {
+  const int64_t replicas = proto.replica_count(), partitions = proto.computation_count();
   std::vector<int64_t> device_ids;
-  std::vector<size_t> row_sizes;
-  WireReader reader(bytes, origin, kHloModuleDepth - 1);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsVarint(DeviceAssignmentField::kReplicaCount)) {
-      replicas = static_cast<int32_t>(field.scalar);
-    } else if (field.IsVarint(DeviceAssignmentField::kComputationCount)) {
-      partitions = static_cast<int32_t>(field.scalar);
-    } else if (field.IsBytes(DeviceAssignmentField::kComputationDevices)) {
-      const size_t before = device_ids.size();
-      RETURN_IF_ERROR(AppendPartition(field.bytes, origin, &device_ids));
-      row_sizes.push_back(device_ids.size() - before);
-    }
+  bool fits = replicas > 0 && partitions > 0 && proto.computation_devices_size() == partitions;
+  for (const auto& partition : proto.computation_devices()) {
+    const auto& ids = partition.replica_device_ids();
+    device_ids.insert(device_ids.end(), ids.begin(), ids.end());
+    fits &= ids.size() == replicas;
   }
-  RETURN_IF_ERROR(reader.status());
-  const int64_t rows = static_cast<int64_t>(row_sizes.size());
-  bool fits = replicas > 0 && partitions > 0 && rows == partitions;
-  for (size_t size : row_sizes) fits &= static_cast<int64_t>(size) == replicas;
   if (!fits) {
-    return WireError(
-        bytes.data(), origin,
-        absl::StrCat("the device assignment of ", replicas, " replicas and ", partitions,
-                     " partitions lists ", device_ids.size(), " devices in ", rows, " partitions"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the device assignment of ", replicas, " replicas and ", partitions, " partitions lists ",
+        device_ids.size(), " devices in ", proto.computation_devices_size(), " partitions"));
   }
   return DeviceAssignment(replicas, std::move(device_ids));
 }

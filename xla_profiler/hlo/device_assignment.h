@@ -17,16 +17,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/hlo/replica_groups.h"
 
 namespace meridian {
 
 class DeviceAssignment {
  public:
-  // Decodes an xla.DeviceAssignmentProto within the file that begins at `origin`. InvalidArgument
-  // when its counts do not fit its ids.
-  static absl::StatusOr<DeviceAssignment> Decode(absl::string_view bytes, const char* origin);
+  // InvalidArgument when the counts of the message do not fit its ids.
+  static absl::StatusOr<DeviceAssignment> FromProto(const xla::DeviceAssignmentProto& proto);
 
   // `device_ids` holds replica 0, 1, ... of partition 0, then of partition 1, ...
   // REQUIRED: replica_count divides their number.

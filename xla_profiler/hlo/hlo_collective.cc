@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/hlo/hlo_text.h"
 
 namespace meridian {
@@ -63,51 +63,53 @@ const Opcode* FindOpcode(absl::string_view opcode) {
 }
 
 // The attribute as XLA passes it on: only these opcodes have it, and proto3 cannot say "absent".
-std::optional<bool> UseGlobalDeviceIds(CollectiveKind kind, const HloInstruction& instruction) {
+std::optional<bool> UseGlobalDeviceIds(CollectiveKind kind, const xla::HloInstructionProto& proto) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
-      return instruction.use_global_device_ids();
+      return proto.use_global_device_ids();
     default:
       return std::nullopt;
   }
-}
-
-// Send and recv name their pairs in an attribute. Returns "{}" when there is none.
-absl::StatusOr<absl::string_view> SendRecvPairs(const HloInstruction& instruction) {
-  ASSIGN_OR_RETURN(const auto attributes, instruction.FrontendAttributes());
-  for (const auto& [key, value] : attributes) {
-    if (key == "_xla_send_recv_source_target_pairs") return value;
-  }
-  return "{}";
 }
 
 bool IsSendOrRecv(CollectiveKind kind) {
   return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
 }
 
+// Send and recv name their pairs in an attribute. Returns "{}" when there is none.
+std::string SendRecvPairs(const xla::HloInstructionProto& proto) {
+  const auto& attributes = proto.frontend_attributes().map();
+  const auto pairs = attributes.find("_xla_send_recv_source_target_pairs");
+  return pairs == attributes.end() ? "{}" : pairs->second;
+}
+
 absl::StatusOr<std::vector<SourceTargetPair>> LogicalPairs(CollectiveKind kind,
-                                                           const HloInstruction& instruction) {
-  if (!IsSendOrRecv(kind)) return instruction.SourceTargetPairs();
-  ASSIGN_OR_RETURN(const absl::string_view text, SendRecvPairs(instruction));
-  return ParseSourceTargetPairs(text);
+                                                           const xla::HloInstructionProto& proto) {
+  if (IsSendOrRecv(kind)) return ParseSourceTargetPairs(SendRecvPairs(proto));
+  std::vector<SourceTargetPair> pairs;
+  for (const xla::SourceTarget& pair : proto.source_target_pairs()) {
+    pairs.push_back({pair.source(), pair.target()});
+  }
+  return pairs;
 }
 
 absl::Status DecodeParticipants(CollectiveKind kind, const HloInstruction& instruction,
                                 CollectiveParticipants* participants) {
+  const xla::HloInstructionProto& proto = instruction.proto();
   ASSIGN_OR_RETURN(participants->mode,
-                   GroupMode(instruction.channel_id() > 0, UseGlobalDeviceIds(kind, instruction)));
+                   GroupMode(proto.channel_id() > 0, UseGlobalDeviceIds(kind, proto)));
   const DeviceAssignment* assignment = instruction.computation().module().device_assignment();
   participants->devices_are_logical_ids = assignment == nullptr;
   if (HasPairs(kind)) {
-    ASSIGN_OR_RETURN(participants->logical_pairs, LogicalPairs(kind, instruction));
+    ASSIGN_OR_RETURN(participants->logical_pairs, LogicalPairs(kind, proto));
     participants->device_pairs = participants->logical_pairs;
     if (assignment == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(participants->device_pairs,
                      ResolvePairs(participants->logical_pairs, participants->mode, *assignment));
   } else {
-    ASSIGN_OR_RETURN(participants->logical_groups, instruction.ReplicaGroups());
+    ASSIGN_OR_RETURN(participants->logical_groups, ReplicaGroupsOf(proto));
     participants->device_groups = participants->logical_groups;
     if (assignment == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(participants->device_groups,
@@ -117,23 +119,27 @@ absl::Status DecodeParticipants(CollectiveKind kind, const HloInstruction& instr
 }
 
 // Returns a text that is equal for collectives with equal participants.
-std::string ParticipantsKey(CollectiveKind kind, const HloInstruction& instruction) {
-  std::string key = absl::StrCat(HasPairs(kind), " ", instruction.channel_id() > 0, " ",
-                                 UseGlobalDeviceIds(kind, instruction).value_or(false), " ",
-                                 UseGlobalDeviceIds(kind, instruction).has_value(), " ");
-  if (IsSendOrRecv(kind)) {
-    const absl::StatusOr<absl::string_view> pairs = SendRecvPairs(instruction);
-    absl::StrAppend(&key, pairs.ok() ? *pairs : pairs.status().message());
-  } else {
-    AppendParticipantBytes(instruction.bytes(), instruction.origin(), &key);
+std::string ParticipantsKey(CollectiveKind kind, const xla::HloInstructionProto& proto) {
+  xla::HloInstructionProto key;
+  key.set_opcode(std::string(CollectiveKindName(kind)));
+  if (IsSendOrRecv(kind)) key.set_name(SendRecvPairs(proto));
+  key.set_channel_id(proto.channel_id() > 0 ? 1 : 0);
+  key.set_use_global_device_ids(proto.use_global_device_ids());
+  *key.mutable_replica_groups() = proto.replica_groups();
+  *key.mutable_source_target_pairs() = proto.source_target_pairs();
+  if (proto.has_collective_device_list()) {
+    *key.mutable_collective_device_list() = proto.collective_device_list();
+  } else if (proto.has_iota_collective_device_list()) {
+    *key.mutable_iota_collective_device_list() = proto.iota_collective_device_list();
+  } else if (proto.has_mesh_axes_replica_group_list()) {
+    *key.mutable_mesh_axes_replica_group_list() = proto.mesh_axes_replica_group_list();
   }
-  return key;
+  return key.SerializeAsString();
 }
 
 // Returns the element of a tuple, or the shape itself when it is none or too short.
-HloShape ElementOf(HloShape shape, size_t index) {
-  if (index >= shape.tuple_shapes.size()) return shape;
-  return std::move(shape.tuple_shapes[index]);
+const xla::ShapeProto& ElementOf(const xla::ShapeProto& shape, int index) {
+  return index < shape.tuple_shapes_size() ? shape.tuple_shapes(index) : shape;
 }
 
 }  // namespace
@@ -156,7 +162,7 @@ class CollectiveFinder {
  private:
   void Classify(const HloInstruction& instruction) {
     const Opcode* opcode = FindOpcode(instruction.opcode());
-    if (opcode == nullptr || instruction.is_host_transfer()) return;
+    if (opcode == nullptr || instruction.proto().is_host_transfer()) return;
     switch (opcode->role) {
       case Role::kWhole:
       case Role::kStart: {
@@ -241,7 +247,7 @@ class CollectiveFinder {
   const CollectiveParticipants* ParticipantsOf(const HloCollective& collective) {
     const HloInstruction& instruction = *collective.instruction;
     const CollectiveParticipants*& known =
-        participants_by_key_[ParticipantsKey(collective.kind, instruction)];
+        participants_by_key_[ParticipantsKey(collective.kind, instruction.proto())];
     if (known == nullptr) {
       CollectiveParticipants participants;
       const absl::Status status =
@@ -266,7 +272,7 @@ class CollectiveFinder {
     }
     int64_t total = 0;
     for (const HloInstruction* operand : collective->instruction->operands()) {
-      ASSIGN_OR_RETURN(const int64_t bytes, BytesOf(*operand));
+      ASSIGN_OR_RETURN(const int64_t bytes, ShapeBytes(operand->shape()));
       if (__builtin_add_overflow(total, bytes, &total)) {
         return absl::InvalidArgumentError("operands are beyond 2^63 bytes");
       }
@@ -275,19 +281,8 @@ class CollectiveFinder {
     return absl::OkStatus();
   }
 
-  // Measures each instruction's shape once: one may be the operand of many.
-  absl::StatusOr<int64_t> BytesOf(const HloInstruction& instruction) {
-    const auto known = bytes_.find(&instruction);
-    if (known != bytes_.end()) return known->second;
-    ASSIGN_OR_RETURN(const HloShape shape, instruction.Shape());
-    ASSIGN_OR_RETURN(const int64_t bytes, shape.ByteSize());
-    bytes_.emplace(&instruction, bytes);
-    return bytes;
-  }
-
   static absl::Status MeasureOutput(HloCollective* collective) {
-    ASSIGN_OR_RETURN(const HloShape shape, OutputShape(*collective));
-    ASSIGN_OR_RETURN(collective->output_bytes, shape.ByteSize());
+    ASSIGN_OR_RETURN(collective->output_bytes, ShapeBytes(OutputShape(*collective)));
     return absl::OkStatus();
   }
 
@@ -303,28 +298,27 @@ class CollectiveFinder {
   absl::flat_hash_map<const HloInstruction*, const HloInstruction*> done_of_start_;
   absl::flat_hash_map<std::string, const CollectiveParticipants*> participants_by_key_;
   size_t num_group_ids_ = 0;
-  absl::flat_hash_map<const HloInstruction*, int64_t> bytes_;
 };
 
-absl::StatusOr<HloShape> OutputShape(const HloCollective& collective) {
+const xla::ShapeProto& OutputShape(const HloCollective& collective) {
   const HloInstruction& instruction = *collective.instruction;
   // The done of a pair has the result; a wrapper's done has that of its root, so ask the
   // instruction within.
-  if (&instruction != collective.start) return instruction.Shape();
-  if (collective.done != nullptr) return collective.done->Shape();
-  ASSIGN_OR_RETURN(HloShape shape, instruction.Shape());
+  if (&instruction != collective.start) return instruction.shape();
+  if (collective.done != nullptr) return collective.done->shape();
+  const xla::ShapeProto& shape = instruction.shape();
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
       return shape;
     case CollectiveKind::kRecv:
       // (data, context, token)
-      return ElementOf(std::move(shape), 0);
+      return ElementOf(shape, 0);
     case CollectiveKind::kSend:
       // (data, context, token), of which only the token comes out.
-      return ElementOf(std::move(shape), 2);
+      return ElementOf(shape, 2);
     default:
       // (operand, result, contexts...)
-      return ElementOf(std::move(shape), 1);
+      return ElementOf(shape, 1);
   }
 }
 

@@ -20,12 +20,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/hlo/collective_kind.h"
 #include "xla_profiler/hlo/device_assignment.h"
 #include "xla_profiler/hlo/hlo_module.h"
-#include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/hlo/replica_groups.h"
 
 namespace meridian {
@@ -64,7 +63,7 @@ struct HloCollective {
 };
 
 // Returns the shape of what a participant gets out, whatever a start's own shape holds besides.
-absl::StatusOr<HloShape> OutputShape(const HloCollective& collective);
+const xla::ShapeProto& OutputShape(const HloCollective& collective);
 
 class HloCollectives {
  public:

@@ -9,7 +9,8 @@
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/hlo/hlo_wire.h"
+#include "xla_profiler/base/wire/wire_reader.h"
+#include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -22,89 +23,38 @@ uint64_t ProgramId(const XEventMetadata& metadata, const ProgramName& name) {
   return name.program_id.value_or(metadata.id);
 }
 
-class Fingerprinter {
- public:
-  absl::Status AddModule(const HloModule& module) {
-    hash_.AddText(module.name());
-    const HloComputation* entry = module.entry();
-    if (entry == nullptr) return absl::OkStatus();
-    for (const HloInstruction* parameter : Parameters(*entry)) {
-      hash_.AddNumber(parameter->parameter_number());
-      RETURN_IF_ERROR(AddShape(*parameter));
-    }
-    return entry->root() == nullptr ? absl::OkStatus() : AddShape(*entry->root());
+void AddShape(const xla::ShapeProto& shape, ContentHash* hash) {
+  hash->AddHash(HashOfText(ShapeText(shape)));
+}
+
+// Returns the parameters in the order of their numbers.
+std::vector<const HloInstruction*> Parameters(const HloComputation& computation) {
+  std::vector<const HloInstruction*> parameters;
+  for (const HloInstruction& instruction : computation.instructions()) {
+    if (instruction.opcode() == "parameter") parameters.push_back(&instruction);
   }
+  std::stable_sort(parameters.begin(), parameters.end(),
+                   [](const HloInstruction* a, const HloInstruction* b) {
+                     return a->proto().parameter_number() < b->proto().parameter_number();
+                   });
+  return parameters;
+}
 
-  absl::Status AddCollective(const HloCollective& collective) {
-    RETURN_IF_ERROR(collective.status);
-    const HloInstruction& instruction = *collective.instruction;
-    hash_.AddText(instruction.opcode());
-    hash_.AddNumber(instruction.operands().size());
-    for (const HloInstruction* operand : instruction.operands()) {
-      RETURN_IF_ERROR(AddShape(*operand));
-    }
-    ASSIGN_OR_RETURN(const HloShape output, OutputShape(collective));
-    hash_.AddText(output.ToString());
-    AddParticipants(*collective.participants);
-    return absl::OkStatus();
+absl::uint128 HashOfParticipants(const CollectiveParticipants& participants) {
+  ContentHash hash;
+  const IdGroups& groups = participants.logical_groups;
+  hash.AddNumber(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    hash.AddNumber(groups[i].size());
+    for (int64_t id : groups[i]) hash.AddNumber(id);
   }
-
-  absl::uint128 value() const { return hash_.value(); }
-
- private:
-  // Returns the parameters in the order of their numbers.
-  static std::vector<const HloInstruction*> Parameters(const HloComputation& computation) {
-    std::vector<const HloInstruction*> parameters;
-    for (const HloInstruction& instruction : computation.instructions()) {
-      if (instruction.opcode() == "parameter") parameters.push_back(&instruction);
-    }
-    std::stable_sort(parameters.begin(), parameters.end(),
-                     [](const HloInstruction* a, const HloInstruction* b) {
-                       return a->parameter_number() < b->parameter_number();
-                     });
-    return parameters;
+  hash.AddNumber(participants.logical_pairs.size());
+  for (const SourceTargetPair& pair : participants.logical_pairs) {
+    hash.AddNumber(pair.source);
+    hash.AddNumber(pair.target);
   }
-
-  // Shapes and participants are shared by many, so each is hashed once.
-  absl::Status AddShape(const HloInstruction& instruction) {
-    const auto known = shapes_.find(&instruction);
-    if (known != shapes_.end()) {
-      hash_.AddHash(known->second);
-      return absl::OkStatus();
-    }
-    ASSIGN_OR_RETURN(const HloShape shape, instruction.Shape());
-    const absl::uint128 hash = HashOfText(shape.ToString());
-    shapes_.emplace(&instruction, hash);
-    hash_.AddHash(hash);
-    return absl::OkStatus();
-  }
-
-  void AddParticipants(const CollectiveParticipants& participants) {
-    const auto [known, is_new] = participants_.try_emplace(&participants);
-    if (is_new) known->second = HashOfParticipants(participants);
-    hash_.AddHash(known->second);
-  }
-
-  static absl::uint128 HashOfParticipants(const CollectiveParticipants& participants) {
-    ContentHash hash;
-    const IdGroups& groups = participants.logical_groups;
-    hash.AddNumber(groups.size());
-    for (size_t i = 0; i < groups.size(); ++i) {
-      hash.AddNumber(groups[i].size());
-      for (int64_t id : groups[i]) hash.AddNumber(id);
-    }
-    hash.AddNumber(participants.logical_pairs.size());
-    for (const SourceTargetPair& pair : participants.logical_pairs) {
-      hash.AddNumber(pair.source);
-      hash.AddNumber(pair.target);
-    }
-    return hash.value();
-  }
-
-  ContentHash hash_;
-  absl::flat_hash_map<const HloInstruction*, absl::uint128> shapes_;
-  absl::flat_hash_map<const CollectiveParticipants*, absl::uint128> participants_;
-};
+  return hash.value();
+}
 
 }  // namespace
 
@@ -121,12 +71,29 @@ ProgramName ParseProgramName(absl::string_view name) {
 
 absl::StatusOr<absl::uint128> HloFingerprint(const HloModule& module,
                                              const HloCollectives& collectives) {
-  Fingerprinter fingerprinter;
-  RETURN_IF_ERROR(fingerprinter.AddModule(module));
-  for (const HloCollective& collective : collectives.all()) {
-    RETURN_IF_ERROR(fingerprinter.AddCollective(collective));
+  ContentHash hash;
+  hash.AddText(module.name());
+  if (const HloComputation* entry = module.entry()) {
+    for (const HloInstruction* parameter : Parameters(*entry)) {
+      hash.AddNumber(parameter->proto().parameter_number());
+      AddShape(parameter->shape(), &hash);
+    }
+    if (entry->root() != nullptr) AddShape(entry->root()->shape(), &hash);
   }
-  return fingerprinter.value();
+  // Many collectives have the same participants.
+  absl::flat_hash_map<const CollectiveParticipants*, absl::uint128> participants;
+  for (const HloCollective& collective : collectives.all()) {
+    RETURN_IF_ERROR(collective.status);
+    const HloInstruction& instruction = *collective.instruction;
+    hash.AddText(instruction.opcode());
+    hash.AddNumber(instruction.operands().size());
+    for (const HloInstruction* operand : instruction.operands()) AddShape(operand->shape(), &hash);
+    hash.AddText(ShapeText(OutputShape(collective)));
+    const auto [known, is_new] = participants.try_emplace(collective.participants);
+    if (is_new) known->second = HashOfParticipants(*collective.participants);
+    hash.AddHash(known->second);
+  }
+  return hash.value();
 }
 
 absl::StatusOr<const HloModule*> HloProgram::Module() const {
@@ -155,16 +122,22 @@ absl::StatusOr<absl::uint128> HloProgram::Fingerprint() const {
 
 absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment() const {
   std::optional<absl::string_view> found;
-  const auto read_module = [&](const WireField& field) {
-    if (field.IsBytes(HloModuleField::kDeviceAssignment)) found = field.bytes;
-    return absl::OkStatus();
-  };
-  RETURN_IF_ERROR(ForEachField(bytes_, origin_, kHloProtoDepth, [&](const WireField& field) {
-    if (!field.IsBytes(HloProtoField::kModule)) return absl::OkStatus();
-    return ForEachField(field.bytes, origin_, kHloModuleDepth, read_module);
-  }));
+  WireReader protos(bytes_, origin_, kMaxWireDepth);
+  for (WireField proto; protos.Next(&proto);) {
+    if (!proto.IsBytes(xla::HloProto::kHloModuleFieldNumber)) continue;
+    WireReader parts(proto.bytes, origin_, kMaxWireDepth - 1);
+    for (WireField part; parts.Next(&part);) {
+      if (part.IsBytes(xla::HloModuleProto::kDeviceAssignmentFieldNumber)) found = part.bytes;
+    }
+    RETURN_IF_ERROR(parts.status());
+  }
+  RETURN_IF_ERROR(protos.status());
   if (!found.has_value()) return std::optional<DeviceAssignment>();
-  ASSIGN_OR_RETURN(DeviceAssignment assignment, DeviceAssignment::Decode(*found, origin_));
+  xla::DeviceAssignmentProto message;
+  if (!message.ParseFromArray(found->data(), static_cast<int>(found->size()))) {
+    return WireError(found->data(), origin_, "the device assignment is damaged");
+  }
+  ASSIGN_OR_RETURN(DeviceAssignment assignment, DeviceAssignment::FromProto(message));
   return std::optional<DeviceAssignment>(std::move(assignment));
 }
 

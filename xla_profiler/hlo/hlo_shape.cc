@@ -7,8 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/wire/wire_reader.h"
-#include "xla_profiler/hlo/hlo_wire.h"
 
 namespace meridian {
 namespace {
@@ -30,102 +28,49 @@ constexpr ElementType kElementTypes[] = {
     {"f6e3m2fn", 6},   {"f6e2m3fn", 6},
 };
 constexpr int64_t kNumElementTypes = std::size(kElementTypes);
-constexpr int64_t kTuple = 13;
-constexpr int64_t kBuffer = 34;
 constexpr int64_t kMaxByteSize = int64_t{1} << 60;
-// An empty element is two bytes in the file and a hundred in memory.
-constexpr size_t kMaxTupleShapes = size_t{1} << 20;
 
 bool IsKnown(int64_t element_type) { return element_type > 0 && element_type < kNumElementTypes; }
 
-absl::Status DecodeLayout(absl::string_view bytes, const char* origin, int depth, HloShape* shape) {
-  return ForEachField(bytes, origin, depth, [&](const WireField& field) {
-    if (field.IsVarint(LayoutField::kElementSizeInBits)) {
-      shape->element_size_in_bits = static_cast<int64_t>(field.scalar);
-    }
-    return absl::OkStatus();
-  });
+bool IsTuple(const xla::ShapeProto& shape) {
+  return shape.element_type() == xla::TUPLE || shape.element_type() == xla::BUFFER;
 }
 
-// `depth` is how many levels may still nest below the shape.
-absl::Status DecodeShape(absl::string_view bytes, const char* origin, int depth, HloShape* shape) {
-  WireReader reader(bytes, origin, depth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.number == ShapeField::kDimensions) {
-      RETURN_IF_ERROR(AppendIntegers(field, origin, &shape->dimensions));
-    } else if (field.IsVarint(ShapeField::kElementType)) {
-      shape->element_type = static_cast<int32_t>(field.scalar);
-    } else if (field.IsBytes(ShapeField::kLayout)) {
-      RETURN_IF_ERROR(DecodeLayout(field.bytes, origin, depth - 1, shape));
-    } else if (field.IsBytes(ShapeField::kTupleShapes)) {
-      if (depth == 0) return WireError(field.bytes.data(), origin, "messages nest too deeply");
-      if (shape->tuple_shapes.size() == kMaxTupleShapes) {
-        return WireError(field.bytes.data(), origin, "a tuple has too many elements");
-      }
-      shape->tuple_shapes.emplace_back();
-      RETURN_IF_ERROR(DecodeShape(field.bytes, origin, depth - 1, &shape->tuple_shapes.back()));
-    }
-  }
-  return reader.status();
-}
-
-absl::StatusOr<int64_t> ArrayByteSize(const HloShape& shape) {
-  if (!IsKnown(shape.element_type)) {
+absl::StatusOr<int64_t> ArrayByteSize(const xla::ShapeProto& shape) {
+  if (!IsKnown(shape.element_type())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("element type ", shape.element_type, " is unknown"));
+        absl::StrCat("element type ", static_cast<int>(shape.element_type()), " is unknown"));
   }
-  int64_t bits = shape.element_size_in_bits > 0 ? shape.element_size_in_bits
-                                                : kElementTypes[shape.element_type].bits;
+  const int64_t layout_bits = shape.layout().element_size_in_bits();
+  int64_t bits = layout_bits > 0 ? layout_bits : kElementTypes[shape.element_type()].bits;
   bool overflow = false;
-  for (int64_t dimension : shape.dimensions) {
+  for (int64_t dimension : shape.dimensions()) {
     if (dimension < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the size of ", shape.ToString(), " is not bounded"));
+          absl::StrCat("the size of ", ShapeText(shape), " is not bounded"));
     }
     overflow |= __builtin_mul_overflow(bits, dimension, &bits);
   }
-  const bool is_empty =
-      std::find(shape.dimensions.begin(), shape.dimensions.end(), 0) != shape.dimensions.end();
+  const bool is_empty = std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) !=
+                        shape.dimensions().end();
   if (is_empty) return 0;
   if (overflow) {
-    return absl::InvalidArgumentError(absl::StrCat(shape.ToString(), " is beyond 2^60 bytes"));
+    return absl::InvalidArgumentError(absl::StrCat(ShapeText(shape), " is beyond 2^60 bytes"));
   }
   return bits / 8 + (bits % 8 != 0);
 }
 
-absl::Status AddByteSize(const HloShape& shape, int64_t* total) {
-  if (shape.element_type != kTuple && shape.element_type != kBuffer) {
+absl::Status AddByteSize(const xla::ShapeProto& shape, int64_t* total) {
+  if (!IsTuple(shape)) {
     ASSIGN_OR_RETURN(const int64_t bytes, ArrayByteSize(shape));
     *total += bytes;
     if (*total > kMaxByteSize) return absl::InvalidArgumentError("a tuple is beyond 2^60 bytes");
     return absl::OkStatus();
   }
-  for (const HloShape& element : shape.tuple_shapes) RETURN_IF_ERROR(AddByteSize(element, total));
+  for (const xla::ShapeProto& element : shape.tuple_shapes()) {
+    RETURN_IF_ERROR(AddByteSize(element, total));
+  }
   return absl::OkStatus();
-}
-
-void AppendText(const HloShape& shape, std::string* text) {
-  if (shape.element_type == kTuple || shape.element_type == kBuffer) {
-    absl::StrAppend(text, shape.element_type == kBuffer ? "b(" : "(");
-    absl::string_view separator;
-    for (const HloShape& element : shape.tuple_shapes) {
-      absl::StrAppend(text, separator);
-      AppendText(element, text);
-      separator = ", ";
-    }
-    absl::StrAppend(text, ")");
-    return;
-  }
-  if (IsKnown(shape.element_type)) {
-    absl::StrAppend(text, ElementTypeName(shape.element_type), "[");
-  } else {
-    absl::StrAppend(text, "type", shape.element_type, "[");
-  }
-  const auto append_dimension = [](std::string* out, int64_t dimension) {
-    absl::StrAppend(out, dimension < 0 ? "?" : absl::StrCat(dimension));
-  };
-  absl::StrAppend(text, absl::StrJoin(shape.dimensions, ",", append_dimension), "]");
 }
 
 }  // namespace
@@ -134,32 +79,35 @@ absl::string_view ElementTypeName(int64_t element_type) {
   return IsKnown(element_type) ? kElementTypes[element_type].name : "";
 }
 
-std::optional<int64_t> FindElementType(absl::string_view name) {
+std::optional<xla::PrimitiveType> FindElementType(absl::string_view name) {
   if (name.empty()) return std::nullopt;
-  int64_t type = 0;
-  for (const ElementType& candidate : kElementTypes) {
-    if (candidate.name == name) return type;
-    ++type;
+  for (int type = 0; type < kNumElementTypes; ++type) {
+    if (kElementTypes[type].name == name) return static_cast<xla::PrimitiveType>(type);
   }
   return std::nullopt;
 }
 
-absl::StatusOr<HloShape> HloShape::Decode(absl::string_view bytes, const char* origin) {
-  HloShape shape;
-  RETURN_IF_ERROR(DecodeShape(bytes, origin, kHloInstructionDepth - 1, &shape));
-  return shape;
-}
-
-absl::StatusOr<int64_t> HloShape::ByteSize() const {
+absl::StatusOr<int64_t> ShapeBytes(const xla::ShapeProto& shape) {
   int64_t total = 0;
-  RETURN_IF_ERROR(AddByteSize(*this, &total));
+  RETURN_IF_ERROR(AddByteSize(shape, &total));
   return total;
 }
 
-std::string HloShape::ToString() const {
-  std::string text;
-  AppendText(*this, &text);
-  return text;
+std::string ShapeText(const xla::ShapeProto& shape) {
+  if (IsTuple(shape)) {
+    const auto append_element = [](std::string* out, const xla::ShapeProto& element) {
+      absl::StrAppend(out, ShapeText(element));
+    };
+    return absl::StrCat(shape.element_type() == xla::BUFFER ? "b(" : "(",
+                        absl::StrJoin(shape.tuple_shapes(), ", ", append_element), ")");
+  }
+  const auto append_dimension = [](std::string* out, int64_t dimension) {
+    absl::StrAppend(out, dimension < 0 ? "?" : absl::StrCat(dimension));
+  };
+  return absl::StrCat(IsKnown(shape.element_type())
+                          ? std::string(ElementTypeName(shape.element_type()))
+                          : absl::StrCat("type", static_cast<int>(shape.element_type())),
+                      "[", absl::StrJoin(shape.dimensions(), ",", append_dimension), "]");
 }
 
 }  // namespace meridian

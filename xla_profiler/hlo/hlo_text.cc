@@ -44,7 +44,12 @@ bool ConsumeBracketed(char open, char close, absl::string_view* text, absl::stri
   return true;
 }
 
-absl::StatusOr<IdGroups> ParseList(absl::string_view text, absl::string_view whole) {
+bool IsList(absl::string_view text) {
+  return text.size() >= 2 && absl::StartsWith(text, "{") && absl::EndsWith(text, "}");
+}
+
+// Parses "{{0,1},{2,3}}".
+absl::StatusOr<IdGroups> ParseList(absl::string_view text, absl::string_view what) {
   IdGroups groups;
   std::vector<int64_t> ids;
   // Without the outer braces: "{0,1},{2,3}".
@@ -53,14 +58,13 @@ absl::StatusOr<IdGroups> ParseList(absl::string_view text, absl::string_view who
     absl::string_view inside;
     if (!ConsumeBracketed('{', '}', &rest, &inside) || !ParseIds(inside, &ids) || ids.empty() ||
         static_cast<int64_t>(groups.ids().size() + ids.size()) > kMaxGroupIds) {
-      return CannotParse("replica groups", whole);
+      return CannotParse(what, text);
     }
     groups.Add(ids);
     if (!rest.empty() && (!absl::ConsumePrefix(&rest, ",") || rest.empty())) {
-      return CannotParse("replica groups", whole);
+      return CannotParse(what, text);
     }
   }
-  RETURN_IF_ERROR(CheckGroupIds(groups));
   return groups;
 }
 
@@ -84,33 +88,21 @@ absl::StatusOr<IdGroups> ParseIota(absl::string_view text, absl::string_view who
 
 absl::StatusOr<IdGroups> ParseReplicaGroups(absl::string_view text) {
   std::string plain = absl::StrReplaceAll(text, {{";", ","}, {" ", ""}});
-  const absl::string_view view = plain;
-  if (absl::StartsWith(view, "{") && absl::EndsWith(view, "}") && view.size() >= 2) {
-    return ParseList(view, text);
-  }
-  return ParseIota(view, text);
+  if (!IsList(plain)) return ParseIota(plain, text);
+  ASSIGN_OR_RETURN(IdGroups groups, ParseList(plain, "replica groups"));
+  RETURN_IF_ERROR(CheckGroupIds(groups));
+  return groups;
 }
 
 absl::StatusOr<std::vector<SourceTargetPair>> ParseSourceTargetPairs(absl::string_view text) {
-  const absl::Status malformed =
-      absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not of the form {{0,1},{1,0}}"));
+  constexpr absl::string_view kWhat = "source-target pairs";
+  if (!IsList(text)) return CannotParse(kWhat, text);
+  ASSIGN_OR_RETURN(const IdGroups groups, ParseList(text, kWhat));
   std::vector<SourceTargetPair> pairs;
-  absl::string_view rest = text;
-  // Reads an integer up to the delimiter.
-  const auto read = [&rest](char delimiter, int64_t* integer) {
-    const size_t end = rest.find(delimiter);
-    if (end == absl::string_view::npos) return false;
-    if (!absl::SimpleAtoi(rest.substr(0, end), integer)) return false;
-    rest.remove_prefix(end + 1);
-    return true;
-  };
-  if (!absl::ConsumePrefix(&rest, "{")) return malformed;
-  while (absl::ConsumePrefix(&rest, "{")) {
-    SourceTargetPair& pair = pairs.emplace_back();
-    if (!read(',', &pair.source) || !read('}', &pair.target)) return malformed;
-    if (!absl::ConsumePrefix(&rest, ",")) break;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].size() != 2) return CannotParse(kWhat, text);
+    pairs.push_back({groups[i][0], groups[i][1]});
   }
-  if (rest != "}") return malformed;
   return pairs;
 }
 
@@ -123,19 +115,21 @@ absl::StatusOr<int64_t> ParseShapeBytes(absl::string_view text) {
   while (!rest.empty() && rest != ")") {
     const size_t bracket = rest.find('[');
     absl::string_view dims_text, layout;
-    HloShape shape;
+    xla::ShapeProto shape;
+    std::vector<int64_t> dims;
     const absl::string_view type = rest.substr(0, std::min(bracket, rest.size()));
-    const std::optional<int64_t> element_type = FindElementType(type);
+    const std::optional<xla::PrimitiveType> element_type = FindElementType(type);
     if (bracket == absl::string_view::npos || !element_type.has_value()) {
       return CannotParse("shape", text);
     }
-    shape.element_type = *element_type;
+    shape.set_element_type(*element_type);
     rest.remove_prefix(bracket);
-    if (!ConsumeBracketed('[', ']', &rest, &dims_text) || !ParseIds(dims_text, &shape.dimensions)) {
+    if (!ConsumeBracketed('[', ']', &rest, &dims_text) || !ParseIds(dims_text, &dims)) {
       return CannotParse("shape", text);
     }
     (void)ConsumeBracketed('{', '}', &rest, &layout);
-    ASSIGN_OR_RETURN(const int64_t bytes, shape.ByteSize());
+    shape.mutable_dimensions()->Add(dims.begin(), dims.end());
+    ASSIGN_OR_RETURN(const int64_t bytes, ShapeBytes(shape));
     if (__builtin_add_overflow(total, bytes, &total)) return CannotParse("shape", text);
     if (!tuple && !rest.empty()) return CannotParse("shape", text);
     absl::ConsumePrefix(&rest, ",");

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/wire/wire_reader.h"
-#include "xla_profiler/hlo/hlo_wire.h"
 
 namespace meridian {
 namespace {
@@ -19,16 +16,6 @@ using Integers = std::vector<int64_t>;
 constexpr size_t kMaxRank = 64;
 
 absl::Status Invalid(absl::string_view reason) { return absl::InvalidArgumentError(reason); }
-
-// All messages here lie in an instruction.
-template <typename Fn>
-absl::Status ForEachInnerField(absl::string_view message, const char* origin, const Fn& fn) {
-  return ForEachField(message, origin, kHloInstructionDepth, fn);
-}
-
-void ReadInteger(const WireField& field, uint32_t number, int64_t* integer) {
-  if (field.IsVarint(number)) *integer = static_cast<int64_t>(field.scalar);
-}
 
 // Returns the number of elements of an array of these dimensions, each at least 1.
 absl::StatusOr<int64_t> ElementCount(const Integers& dims, absl::string_view what) {
@@ -116,65 +103,36 @@ absl::Status CheckDistinct(absl::Span<const int64_t> ids, absl::string_view what
   return absl::OkStatus();
 }
 
-// --- list ---
-
-absl::Status AppendGroup(absl::string_view bytes, const char* origin, IdGroups* groups) {
-  Integers ids;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) {
-    if (field.number != ReplicaGroupField::kReplicaIds) return absl::OkStatus();
-    return AppendIntegers(field, origin, &ids);
-  }));
-  if (ids.empty()) {
-    return Invalid(absl::StrCat("replica group ", groups->size(), " has no members"));
-  }
-  if (groups->ids().size() + ids.size() > static_cast<size_t>(kMaxGroupIds)) {
-    return Invalid(absl::StrCat("replica groups have more than ", kMaxGroupIds, " ids"));
-  }
-  groups->Add(ids);
-  return absl::OkStatus();
+template <typename Repeated>
+Integers IntegersOf(const Repeated& repeated) {
+  return Integers(repeated.begin(), repeated.end());
 }
 
-// Groups listed under that field number of a message.
-absl::StatusOr<IdGroups> DecodeList(absl::string_view bytes, const char* origin, uint32_t number) {
+absl::StatusOr<IdGroups> ReadList(
+    const google::protobuf::RepeatedPtrField<xla::ReplicaGroup>& list) {
   IdGroups groups;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) {
-    if (!field.IsBytes(number)) return absl::OkStatus();
-    return AppendGroup(field.bytes, origin, &groups);
-  }));
-  RETURN_IF_ERROR(CheckDistinct(groups.ids(), "replica groups"));
+  for (const xla::ReplicaGroup& group : list) {
+    if (group.replica_ids().empty()) {
+      return Invalid(absl::StrCat("replica group ", groups.size(), " has no members"));
+    }
+    if (groups.ids().size() + group.replica_ids_size() > static_cast<size_t>(kMaxGroupIds)) {
+      return Invalid(absl::StrCat("replica groups have more than ", kMaxGroupIds, " ids"));
+    }
+    groups.Add(IntegersOf(group.replica_ids()));
+  }
+  RETURN_IF_ERROR(CheckGroupIds(groups));
   return groups;
 }
 
-// --- iota ---
-
-absl::StatusOr<IdGroups> DecodeIota(absl::string_view bytes, const char* origin) {
-  int64_t num_groups = 0, group_size = 0;
-  Integers dims, perm;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
-    ReadInteger(field, IotaField::kNumGroups, &num_groups);
-    ReadInteger(field, IotaField::kGroupSize, &group_size);
-    if (field.number == IotaField::kReshapeDims) return AppendIntegers(field, origin, &dims);
-    if (field.number == IotaField::kTransposePerm) return AppendIntegers(field, origin, &perm);
-    return absl::OkStatus();
-  }));
+absl::StatusOr<IdGroups> ReadIota(const xla::IotaReplicaGroupListProto& iota) {
+  const int64_t num_groups = iota.num_replica_groups(), group_size = iota.num_devices_per_group();
   // How XLA writes "everybody".
   if (num_groups == 0 && group_size == 0) return IdGroups();
   ASSIGN_OR_RETURN(const int64_t count, ElementCount({num_groups, group_size}, "iota group list"));
+  Integers dims = IntegersOf(iota.iota_reshape_dims());
   if (dims.empty()) dims = {count};
-  return IotaGroups(num_groups, group_size, dims, perm);
+  return IotaGroups(num_groups, group_size, dims, IntegersOf(iota.iota_transpose_perm()));
 }
-
-absl::StatusOr<IdGroups> DecodeDeviceList(absl::string_view bytes, const char* origin) {
-  std::optional<absl::string_view> iota;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) {
-    if (field.IsBytes(DeviceListField::kIota)) iota = field.bytes;
-    return absl::OkStatus();
-  }));
-  if (iota.has_value()) return DecodeIota(*iota, origin);
-  return DecodeList(bytes, origin, DeviceListField::kReplicaGroups);
-}
-
-// --- mesh axes ---
 
 struct Mesh {
   Integers axis_sizes;
@@ -182,48 +140,18 @@ struct Mesh {
   Integers ids;
 };
 
-struct AxisRef {
-  int64_t axis = 0;
-  // A sub-axis splits its axis into (pre_size, size, rest) and is the middle part.
-  bool is_sub_axis = false;
-  int64_t pre_size = 1;
-  int64_t size = 0;
-};
-
-absl::StatusOr<Integers> DecodeIotaTransform(absl::string_view bytes, const char* origin) {
-  Integers dims, perm;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
-    if (field.number == IotaTransformField::kReshapeDims) {
-      return AppendIntegers(field, origin, &dims);
-    }
-    if (field.number == IotaTransformField::kTransposePerm) {
-      return AppendIntegers(field, origin, &perm);
-    }
-    return absl::OkStatus();
-  }));
-  return TransposedIota(dims, perm, "mesh transform");
-}
-
-absl::StatusOr<Mesh> DecodeMesh(absl::string_view bytes, const char* origin) {
+absl::StatusOr<Mesh> ReadMesh(const xla::MeshProto& proto) {
   Mesh mesh;
-  std::optional<absl::string_view> transform;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
-    if (field.IsBytes(MeshField::kAxes)) {
-      int64_t& size = mesh.axis_sizes.emplace_back();
-      return ForEachInnerField(field.bytes, origin, [&](const WireField& axis_field) {
-        ReadInteger(axis_field, MeshAxisField::kSize, &size);
-        return absl::OkStatus();
-      });
-    }
-    if (field.IsBytes(MeshField::kIotaTransform)) transform = field.bytes;
-    if (field.number != MeshField::kDeviceIds) return absl::OkStatus();
-    return AppendIntegers(field, origin, &mesh.ids);
-  }));
+  for (const xla::MeshAxisProto& axis : proto.axes()) mesh.axis_sizes.push_back(axis.size());
+  mesh.ids = IntegersOf(proto.device_ids());
   ASSIGN_OR_RETURN(const int64_t count, ElementCount(mesh.axis_sizes, "mesh"));
   if (!mesh.ids.empty()) {
     RETURN_IF_ERROR(CheckDistinct(mesh.ids, "mesh devices"));
-  } else if (transform.has_value()) {
-    ASSIGN_OR_RETURN(mesh.ids, DecodeIotaTransform(*transform, origin));
+  } else if (proto.has_iota_transform()) {
+    const xla::IotaTransformProto& transform = proto.iota_transform();
+    ASSIGN_OR_RETURN(mesh.ids,
+                     TransposedIota(IntegersOf(transform.reshape_dims()),
+                                    IntegersOf(transform.transpose_perm()), "mesh transform"));
   } else {
     mesh.ids = Iota(count);
   }
@@ -233,21 +161,12 @@ absl::StatusOr<Mesh> DecodeMesh(absl::string_view bytes, const char* origin) {
   return mesh;
 }
 
-absl::StatusOr<AxisRef> DecodeAxisRef(absl::string_view bytes, const char* origin) {
-  AxisRef ref;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
-    ReadInteger(field, AxisRefField::kMeshAxisIndex, &ref.axis);
-    if (!field.IsBytes(AxisRefField::kSubAxis)) return absl::OkStatus();
-    ref.is_sub_axis = true;
-    ref.pre_size = 0;
-    return ForEachInnerField(field.bytes, origin, [&](const WireField& sub_field) {
-      ReadInteger(sub_field, SubAxisField::kPreSize, &ref.pre_size);
-      ReadInteger(sub_field, SubAxisField::kSize, &ref.size);
-      return absl::OkStatus();
-    });
-  }));
-  return ref;
-}
+// A part of an axis, or the whole: the axis is (pre_size, size, rest), of which it is the middle.
+struct AxisRef {
+  int64_t axis = 0;
+  int64_t pre_size = 1;
+  int64_t size = 0;
+};
 
 // Splits one axis into the parts that its references select and what lies between them, e.g. an
 // axis of 8 with references (1)2 and (4)2 into 2 x 2 x 2, of which the first and last are selected.
@@ -258,8 +177,7 @@ absl::Status SplitAxis(int64_t axis_size, const std::vector<AxisRef>& all, std::
             [&](size_t a, size_t b) { return all[a].pre_size < all[b].pre_size; });
   int64_t done = 1;
   for (size_t index : refs) {
-    AxisRef ref = all[index];
-    if (!ref.is_sub_axis) ref.size = axis_size;
+    const AxisRef& ref = all[index];
     const bool fits = ref.pre_size > 0 && ref.size > 0 && ref.pre_size % done == 0 &&
                       ref.pre_size <= axis_size && ref.size <= axis_size / ref.pre_size &&
                       axis_size % (ref.pre_size * ref.size) == 0;
@@ -278,13 +196,7 @@ absl::Status SplitAxis(int64_t axis_size, const std::vector<AxisRef>& all, std::
 
 absl::StatusOr<IdGroups> GroupAlongAxes(const Mesh& mesh, const std::vector<AxisRef>& refs) {
   std::vector<std::vector<size_t>> refs_of_axis(mesh.axis_sizes.size());
-  for (size_t i = 0; i < refs.size(); ++i) {
-    if (refs[i].axis < 0 || refs[i].axis >= static_cast<int64_t>(refs_of_axis.size())) {
-      return Invalid(
-          absl::StrCat("axis ", refs[i].axis, " is none of the mesh's ", refs_of_axis.size()));
-    }
-    refs_of_axis[refs[i].axis].push_back(i);
-  }
+  for (size_t i = 0; i < refs.size(); ++i) refs_of_axis[refs[i].axis].push_back(i);
   Integers dims, dim_of_ref(refs.size());
   for (size_t axis = 0; axis < refs_of_axis.size(); ++axis) {
     RETURN_IF_ERROR(SplitAxis(mesh.axis_sizes[axis], refs, refs_of_axis[axis], &dims, &dim_of_ref));
@@ -306,27 +218,22 @@ absl::StatusOr<IdGroups> GroupAlongAxes(const Mesh& mesh, const std::vector<Axis
   return Cut(Transpose(mesh.ids, dims, perm), group_size);
 }
 
-absl::StatusOr<IdGroups> DecodeMeshAxes(absl::string_view bytes, const char* origin) {
-  std::optional<absl::string_view> mesh_bytes;
-  std::vector<AxisRef> refs;
-  RETURN_IF_ERROR(ForEachInnerField(bytes, origin, [&](const WireField& field) -> absl::Status {
-    if (field.IsBytes(MeshAxesField::kMesh)) mesh_bytes = field.bytes;
-    if (!field.IsBytes(MeshAxesField::kAxes)) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const AxisRef ref, DecodeAxisRef(field.bytes, origin));
-    refs.push_back(ref);
-    return absl::OkStatus();
-  }));
+absl::StatusOr<IdGroups> ReadMeshAxes(const xla::MeshAxesReplicaGroupListProto& list) {
   // An empty mesh is how XLA writes "everybody" here.
-  if (mesh_bytes.value_or("").empty() && refs.empty()) return IdGroups();
-  ASSIGN_OR_RETURN(const Mesh mesh, DecodeMesh(mesh_bytes.value_or(""), origin));
+  if (list.mesh().ByteSizeLong() == 0 && list.axes().empty()) return IdGroups();
+  ASSIGN_OR_RETURN(const Mesh mesh, ReadMesh(list.mesh()));
+  std::vector<AxisRef> refs;
+  for (const xla::AxisRefProto& proto : list.axes()) {
+    const int64_t axis = proto.mesh_axis_index();
+    if (axis < 0 || axis >= static_cast<int64_t>(mesh.axis_sizes.size())) {
+      return Invalid(
+          absl::StrCat("axis ", axis, " is none of the mesh's ", mesh.axis_sizes.size()));
+    }
+    const xla::SubAxisInfoProto& part = proto.sub_axis_info();
+    refs.push_back(proto.has_sub_axis_info() ? AxisRef{axis, part.pre_size(), part.size()}
+                                             : AxisRef{axis, 1, mesh.axis_sizes[axis]});
+  }
   return GroupAlongAxes(mesh, refs);
-}
-
-bool IsParticipantField(uint32_t number) {
-  return number == HloInstructionField::kReplicaGroups ||
-         number == HloInstructionField::kSourceTargetPairs ||
-         number == HloInstructionField::kDeviceList ||
-         number == HloInstructionField::kIotaDeviceList || number == HloInstructionField::kMeshAxes;
 }
 
 }  // namespace
@@ -356,49 +263,18 @@ std::string ToString(const IdGroups& groups) {
   return text;
 }
 
-absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, const char* origin) {
-  bool has_list = false;
-  // The last of the alternatives 87, 92 and 93 counts.
-  WireField chosen;
-  RETURN_IF_ERROR(ForEachInnerField(instruction, origin, [&](const WireField& field) {
-    if (field.IsBytes(HloInstructionField::kReplicaGroups)) has_list = true;
-    if (field.IsBytes(HloInstructionField::kDeviceList) ||
-        field.IsBytes(HloInstructionField::kIotaDeviceList) ||
-        field.IsBytes(HloInstructionField::kMeshAxes)) {
-      chosen = field;
-    }
-    return absl::OkStatus();
-  }));
-  if (chosen.number == HloInstructionField::kIotaDeviceList)
-    return DecodeIota(chosen.bytes, origin);
-  if (chosen.number == HloInstructionField::kMeshAxes) return DecodeMeshAxes(chosen.bytes, origin);
-  // XLA believes the old list before the new one.
-  if (has_list) return DecodeList(instruction, origin, HloInstructionField::kReplicaGroups);
-  return DecodeDeviceList(chosen.bytes, origin);
-}
-
-absl::StatusOr<std::vector<SourceTargetPair>> DecodeSourceTargetPairs(absl::string_view instruction,
-                                                                      const char* origin) {
-  std::vector<SourceTargetPair> pairs;
-  RETURN_IF_ERROR(
-      ForEachInnerField(instruction, origin, [&](const WireField& field) -> absl::Status {
-        if (!field.IsBytes(HloInstructionField::kSourceTargetPairs)) return absl::OkStatus();
-        SourceTargetPair& pair = pairs.emplace_back();
-        return ForEachInnerField(field.bytes, origin, [&](const WireField& end) {
-          ReadInteger(end, SourceTargetField::kSource, &pair.source);
-          ReadInteger(end, SourceTargetField::kTarget, &pair.target);
-          return absl::OkStatus();
-        });
-      }));
-  return pairs;
-}
-
-void AppendParticipantBytes(absl::string_view instruction, const char* origin, std::string* bytes) {
-  WireReader reader(instruction, origin, kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (IsParticipantField(field.number)) bytes->append(field.raw.data(), field.raw.size());
+absl::StatusOr<IdGroups> ReplicaGroupsOf(const xla::HloInstructionProto& instruction) {
+  if (instruction.has_iota_collective_device_list()) {
+    return ReadIota(instruction.iota_collective_device_list());
   }
+  if (instruction.has_mesh_axes_replica_group_list()) {
+    return ReadMeshAxes(instruction.mesh_axes_replica_group_list());
+  }
+  // XLA believes the old list before the new one.
+  if (!instruction.replica_groups().empty()) return ReadList(instruction.replica_groups());
+  const xla::CollectiveDeviceListProto& list = instruction.collective_device_list();
+  if (list.has_iota_replica_group_list()) return ReadIota(list.iota_replica_group_list());
+  return ReadList(list.replica_groups());
 }
 
 }  // namespace meridian

@@ -21,8 +21,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "third_party/hlo/hlo.pb.h"
 
 namespace meridian {
 
@@ -96,19 +96,10 @@ struct SourceTargetPair {
   }
 };
 
-// Decodes the groups of the xla.HloInstructionProto in `instruction`, which lies within the file
-// that begins at `origin`; no groups mean "everybody". Groups and members come in XLA's order.
-// InvalidArgument when they contradict themselves: an id twice or negative, dimensions that do not
-// multiply up, a permutation that is none, more than kMaxGroupIds ids.
-absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, const char* origin);
-
-// Decodes the source-target pairs of an xla.HloInstructionProto.
-absl::StatusOr<std::vector<SourceTargetPair>> DecodeSourceTargetPairs(absl::string_view instruction,
-                                                                      const char* origin);
-
-// Appends the bytes that say groups and pairs: instructions for which they are equal have equal
-// groups and pairs. Thousands of instructions share a few.
-void AppendParticipantBytes(absl::string_view instruction, const char* origin, std::string* bytes);
+// Returns the groups of an instruction; no groups mean "everybody". Groups and members come in XLA's
+// order. InvalidArgument when they contradict themselves: an id twice or negative, dimensions that do
+// not multiply up, a permutation that is none, more than kMaxGroupIds ids.
+absl::StatusOr<IdGroups> ReplicaGroupsOf(const xla::HloInstructionProto& instruction);
 
 }  // namespace meridian
 

@@ -10,15 +10,9 @@
 namespace meridian {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
-using Pair = SourceTargetPair;
-
 // The groups, or why there are none.
 std::string Groups(const xla::HloInstructionProto& instruction) {
-  const std::string bytes = instruction.SerializeAsString();
-  const absl::StatusOr<IdGroups> groups = DecodeReplicaGroups(bytes, bytes.data());
+  const absl::StatusOr<IdGroups> groups = ReplicaGroupsOf(instruction);
   return groups.ok() ? ToString(*groups) : std::string(groups.status().message());
 }
 
@@ -221,41 +215,6 @@ TEST(ReplicaGroupsTest, NewerEncodingsCountBeforeTheOldList) {
   EXPECT_EQ(Groups(instruction), "{0,1}");
   *instruction.mutable_iota_collective_device_list() = Iota(1, 3, {3}, {0});
   EXPECT_EQ(Groups(instruction), "{0,1,2}");
-}
-
-TEST(ReplicaGroupsTest, DamageNamesItsOffset) {
-  // Field 92 with a length of 127 and nothing in it.
-  const std::string file = "xx\xE2\x05\x7F";
-  EXPECT_THAT(DecodeReplicaGroups(absl::string_view(file).substr(2), file.data()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "offset 4: length runs past the end of the enclosing message"));
-}
-
-TEST(ReplicaGroupsTest, PairsReadMissingEndsAsZero) {
-  xla::HloInstructionProto instruction;
-  for (const auto& [source, target] : {std::pair(0, 1), {1, 0}}) {
-    auto* pair = instruction.add_source_target_pairs();
-    pair->set_source(source);
-    pair->set_target(target);
-  }
-  const std::string bytes = instruction.SerializeAsString();
-  ASSERT_OK_AND_ASSIGN(const auto pairs, DecodeSourceTargetPairs(bytes, bytes.data()));
-  EXPECT_THAT(pairs, ElementsAre(Pair{0, 1}, Pair{1, 0}));
-}
-
-TEST(ReplicaGroupsTest, ParticipantBytesDifferWhenGroupsDo) {
-  const auto bytes_of = [](const xla::HloInstructionProto& instruction) {
-    const std::string bytes = instruction.SerializeAsString();
-    std::string participants;
-    AppendParticipantBytes(bytes, bytes.data(), &participants);
-    return participants;
-  };
-  xla::HloInstructionProto a = MeshInstruction({2, 2}, {{1}});
-  xla::HloInstructionProto b = a;
-  b.set_name("other");
-  b.set_channel_id(7);
-  EXPECT_EQ(bytes_of(a), bytes_of(b));
-  EXPECT_NE(bytes_of(a), bytes_of(MeshInstruction({2, 2}, {{0}})));
 }
 
 }  // namespace

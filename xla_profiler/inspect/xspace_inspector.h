@@ -15,14 +15,10 @@ namespace meridian {
 
 class XSpaceReport;
 
-struct InspectOptions {
-  // Called now and then with the file offset reached; may be null.
-  std::function<void(uint64_t offset)> progress;
-};
-
-// Errors name the file, the offset and the reason.
+// Errors name the file, the offset and the reason. `progress` is called now and then with the file
+// offset reached; it may be null.
 absl::StatusOr<XSpaceReport> InspectXSpace(const XSpaceReader& reader,
-                                           const InspectOptions& options = {});
+                                           std::function<void(uint64_t offset)> progress = nullptr);
 
 // Returns the report as text for people.
 std::string FormatReport(const XSpaceReport& report);

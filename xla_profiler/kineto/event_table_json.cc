@@ -82,20 +82,6 @@ class Loader {
       case 'M':
         TakeMetadata(event);
         break;
-      case 'i':
-      case 'I':
-        ++result_.instants;
-        break;
-      case 's':
-      case 't':
-      case 'f':
-        ++result_.flows;
-        break;
-      case 'C':
-        ++result_.counters;
-        break;
-      default:
-        ++result_.other;
     }
     return absl::OkStatus();
   }
@@ -111,10 +97,7 @@ class Loader {
 
   void TakeEnd(const TraceJsonEvent& event) {
     std::vector<EventRow>& open = open_rows_[FindTrack(event.pid, event.tid, TrackKind::kHost)];
-    if (open.empty()) {
-      ++result_.unmatched_ends;
-      return;
-    }
+    if (open.empty()) return;
     const EventRow row = open.back();
     open.pop_back();
     const std::optional<int64_t> end_ps = RelativePs(event);
@@ -194,7 +177,7 @@ class Loader {
     return recent_track_ = it->second;
   }
 
-  void AddProblem(TraceJsonProblem problem, const TraceJsonEvent& event) {
+  void AddProblem(absl::string_view problem, const TraceJsonEvent& event) {
     result_.problems.Add(problem, event.offset);
   }
 
@@ -204,7 +187,6 @@ class Loader {
         const absl::int128 duration_ps = absl::int128(last_end_ps_) - table_.start_ps(row);
         table_.set_duration_ps(
             row, NarrowToInt64(duration_ps).value_or(std::numeric_limits<int64_t>::max()));
-        ++result_.unmatched_begins;
       }
     }
   }

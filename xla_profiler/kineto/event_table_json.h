@@ -23,18 +23,11 @@ struct TraceJsonTable {
   TraceJsonHeader header;
   // What was wrong with events that could not be used.
   TraceJsonProblems problems;
-  // Events that are no rows: marks, arrows, counters, and whatever else the format has.
-  uint64_t instants = 0;
-  uint64_t flows = 0;
-  uint64_t counters = 0;
-  uint64_t other = 0;
-  // Begins without an end, which last until the last row's end, and ends without a begin.
-  uint64_t unmatched_begins = 0;
-  uint64_t unmatched_ends = 0;
 };
 
 // Makes a row of each complete event (X) and of each begin (B) with its end (E, the next on the
-// same thread that no later begin has taken). There is a track for each pid and tid, named by the
+// same thread that no later begin has taken). A begin without an end lasts until the last row's end.
+// Marks, arrows and counters are left out. There is a track for each pid and tid, named by the
 // metadata events. Work that Kineto reports from a device gets tracks of its own (kind kDevice,
 // device_id = pid), since in a container a process may well have the same number as a device. The
 // correlation is `args.correlation`.

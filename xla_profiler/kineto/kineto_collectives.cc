@@ -354,10 +354,7 @@ class KinetoReader {
       absl::StrAppend(&device.name, " ", table_.track(table_.track_id(kernels_[0])).process);
     }
     const std::optional<int64_t> rank = info_.Find("rank").AsInt64();
-    if (rank.has_value() && *rank >= 0) {
-      device.global_id = *rank;
-      device.source = DeviceIdSource::kTraceHeader;
-    }
+    if (rank.has_value() && *rank >= 0) device.global_id = *rank;
     device_ = collector_.AddDevice(std::move(device));
   }
 

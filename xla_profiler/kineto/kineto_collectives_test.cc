@@ -122,7 +122,6 @@ TEST(KinetoCollectivesTest, ReadsWhatKernelLaunchAndHeaderSay) {
   ASSERT_THAT(profile.devices, SizeIs(1));
   EXPECT_EQ(profile.devices[0].name, "GPU 0");
   EXPECT_EQ(profile.devices[0].global_id, 1);
-  EXPECT_EQ(profile.devices[0].source, DeviceIdSource::kTraceHeader);
   EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Unresolved(profile), IsEmpty());
 }
@@ -347,7 +346,6 @@ TEST(KinetoCollectivesTest, WithoutAHeaderTheRankIsOpen) {
   const ProfileCollectives profile = ReadTrace("", {KernelWith("")});
   ASSERT_THAT(profile.events, SizeIs(1));
   EXPECT_EQ(profile.events[0].device, kUnknownId);
-  EXPECT_EQ(profile.devices[0].source, DeviceIdSource::kUnknown);
   EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
 }
 

@@ -6,9 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <tuple>
-#include <utility>
-#include <vector>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -28,9 +26,6 @@ constexpr size_t kMaxPlaneBytes = std::numeric_limits<int32_t>::max();
 // 58 days, and the year 2255: sums of these fit.
 constexpr int64_t kMaxSpanPs = 5'000'000'000'000'000'000;
 constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
-
-// The rows of each track of a plane, by the plane's name.
-using PlaneRows = std::map<std::string, std::map<TrackId, std::vector<EventRow>>>;
 
 std::string PlaneNameOf(const Track& track) {
   if (track.kind == TrackKind::kHost) return std::string(kHostThreadsPlaneName);
@@ -62,10 +57,9 @@ void SetValue(const JsonValue& value, XStatProto* stat) {
 class PlaneWriter {
  public:
   PlaneWriter(const TraceJsonTable& trace, absl::string_view text, int64_t start_ps)
-      : table_(trace.table), text_(text), start_ps_(start_ps) {}
+      : table_(trace.table), index_(trace.table), text_(text), start_ps_(start_ps) {}
 
-  absl::Status Write(const std::string& name,
-                     std::map<TrackId, std::vector<EventRow>>& rows_of_tracks, int64_t id,
+  absl::Status Write(const std::string& name, const std::set<TrackId>& tracks, int64_t id,
                      ByteSink& sink) {
     XSpaceProto space;
     XPlaneProto& plane = *space.add_planes();
@@ -73,15 +67,11 @@ class PlaneWriter {
     plane.set_name(name);
     PlaneMetadataBuilder metadata(&plane);
     int64_t line_id = 0;
-    for (auto& [track, rows] : rows_of_tracks) {
-      std::sort(rows.begin(), rows.end(), [&](EventRow a, EventRow b) {
-        return std::make_tuple(table_.start_ps(a), -table_.duration_ps(a), a) <
-               std::make_tuple(table_.start_ps(b), -table_.duration_ps(b), b);
-      });
+    for (const TrackId track : tracks) {
       XLineProto& line = *plane.add_lines();
       line.set_id(++line_id);
       line.set_name(LineNameOf(table_.track(track)));
-      for (EventRow row : rows) AddEvent(row, &metadata, line.add_events());
+      for (EventRow row : index_.Rows(track)) AddEvent(row, &metadata, line.add_events());
     }
     if (space.ByteSizeLong() > kMaxPlaneBytes) {
       return absl::ResourceExhaustedError(
@@ -110,6 +100,7 @@ class PlaneWriter {
   }
 
   const EventTable& table_;
+  const TrackIndex index_;
   const absl::string_view text_;
   // What offsets count from.
   const int64_t start_ps_;
@@ -120,10 +111,11 @@ class PlaneWriter {
 absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view text,
                                const std::string& hostname, ByteSink& sink) {
   const EventTable& table = trace.table;
-  PlaneRows planes;
+  // The tracks that have events, by the name of their plane.
+  std::map<std::string, std::set<TrackId>> planes;
   int64_t first_ps = 0, last_ps = 0;
   for (EventRow row = 0; row < table.size(); ++row) {
-    planes[PlaneNameOf(table.track(table.track_id(row)))][table.track_id(row)].push_back(row);
+    planes[PlaneNameOf(table.track(table.track_id(row)))].insert(table.track_id(row));
     first_ps = std::min(first_ps, table.start_ps(row));
     last_ps = std::max(last_ps, table.end_ps(row));
   }
@@ -134,7 +126,9 @@ absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view te
   const int64_t start_ns = table.base_ns() + FloorToNs(first_ps);
   PlaneWriter writer(trace, text, FloorToNs(first_ps) * kPsPerNs);
   int64_t id = 0;
-  for (auto& [name, rows] : planes) RETURN_IF_ERROR(writer.Write(name, rows, ++id, sink));
+  for (const auto& [name, tracks] : planes) {
+    RETURN_IF_ERROR(writer.Write(name, tracks, ++id, sink));
+  }
   XSpaceProto session;
   if (!hostname.empty()) session.add_hostnames(hostname);
   XPlaneProto& environment = *session.add_planes();

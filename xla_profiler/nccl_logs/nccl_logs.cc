@@ -135,26 +135,26 @@ std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefi
   return op;
 }
 
-// The kind of an operation, and what one rank puts in and gets out.
-struct LoggedKind {
-  CollectiveKind kind;
-  int64_t in_bytes = 0;
-  int64_t out_bytes = 0;
-};
-
-// Nullopt for kinds that are not known, and for more bytes than there are.
-std::optional<LoggedKind> KindOf(const InspectorOp& op) {
+// Sets the kind, and what one rank puts in and gets out. False for kinds that are not known, and for
+// more bytes than there are.
+bool SetKind(const InspectorOp& op, LoggedCollective* collective) {
   using Kind = CollectiveKind;
+  static const auto& kinds = *new std::map<absl::string_view, Kind>{
+      {"AllReduce", Kind::kAllReduce},
+      {"AllGather", Kind::kAllGather},
+      {"ReduceScatter", Kind::kReduceScatter},
+      {"Broadcast", Kind::kCollectiveBroadcast},
+      {"Reduce", Kind::kCollectiveReduce},
+      {"Send", Kind::kSend},
+      {"Recv", Kind::kRecv},
+  };
+  const auto kind = kinds.find(op.name);
   int64_t all = 0;
-  if (__builtin_mul_overflow(op.bytes, op.ranks, &all)) return std::nullopt;
-  if (op.name == "AllReduce") return LoggedKind{Kind::kAllReduce, op.bytes, op.bytes};
-  if (op.name == "AllGather") return LoggedKind{Kind::kAllGather, op.bytes, all};
-  if (op.name == "ReduceScatter") return LoggedKind{Kind::kReduceScatter, all, op.bytes};
-  if (op.name == "Broadcast") return LoggedKind{Kind::kCollectiveBroadcast, op.bytes, op.bytes};
-  if (op.name == "Reduce") return LoggedKind{Kind::kCollectiveReduce, op.bytes, op.bytes};
-  if (op.name == "Send") return LoggedKind{Kind::kSend, op.bytes, op.bytes};
-  if (op.name == "Recv") return LoggedKind{Kind::kRecv, op.bytes, op.bytes};
-  return std::nullopt;
+  if (kind == kinds.end() || __builtin_mul_overflow(op.bytes, op.ranks, &all)) return false;
+  collective->kind = kind->second;
+  collective->in_bytes = kind->second == Kind::kReduceScatter ? all : op.bytes;
+  collective->out_bytes = kind->second == Kind::kAllGather ? all : op.bytes;
+  return true;
 }
 
 // Logs that belong together, and who is who in them.
@@ -313,54 +313,24 @@ std::vector<std::vector<size_t>> FindRuns(const std::vector<InspectorLog>& logs)
   return runs;
 }
 
-// An operation with the time at which it is taken to have ended.
-struct TimedOp {
-  const InspectorOp* op;
-  LoggedKind kind;
-  int64_t start_us;
-  int64_t end_us;
-};
-
-CollectiveLog LogOf(const InspectorRun& run, size_t position, const std::vector<TimedOp>& ops) {
-  CollectiveLog log;
-  log.rank = run.rank(position);
-  log.world_size = run.world_size();
-  log.hostname = run.logs()[position]->hostname;
-  log.pid = run.logs()[position]->pid;
-  log.groups = run.Communicators();
-  for (const TimedOp& timed : ops) {
-    const InspectorOp& op = *timed.op;
-    LoggedCollective& collective = log.collectives.emplace_back();
-    collective.kind = timed.kind.kind;
-    collective.group = op.communicator;
-    collective.group_size = op.ranks;
-    collective.in_bytes = timed.kind.in_bytes;
-    collective.out_bytes = timed.kind.out_bytes;
-    collective.start_ns = timed.start_us * kNsPerUs;
-    collective.end_ns = timed.end_us * kNsPerUs;
-    if (op.launched_us.has_value()) collective.launched_ns = *op.launched_us * kNsPerUs;
-    if (op.peer.has_value()) {
-      collective.peer = run.MemberOf(op.communicator, *op.peer);
-    } else {
-      collective.execution = ExecutionNumber(op.communicator, op.name, op.number);
-      collective.protocol = op.protocol;
-    }
-  }
-  return log;
-}
-
-// Returns the operations that can be shown, in order of their starts. Ends that were made up count
-// in place of the log's, if there are any.
-absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
-                                             const std::map<OpKey, int64_t>& made_up_ends_us,
-                                             std::vector<std::string>* notes) {
+// Returns the operations of one of the run's logs that can be shown, in order of their starts. Ends
+// that were made up count in place of the log's, if there are any.
+absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
+                                       const std::map<OpKey, int64_t>& made_up_ends_us,
+                                       std::vector<std::string>* notes) {
+  const InspectorLog& log = *run.logs()[position];
+  CollectiveLog shown;
+  shown.rank = run.rank(position);
+  shown.world_size = run.world_size();
+  shown.hostname = log.hostname;
+  shown.pid = log.pid;
+  shown.groups = run.Communicators();
   const bool make_up_times = !made_up_ends_us.empty();
-  std::vector<TimedOp> timed;
   int64_t without_time = 0;
   std::map<std::string, int64_t> unknown;
   for (const InspectorOp& op : log.ops) {
-    const std::optional<LoggedKind> kind = KindOf(op);
-    if (!kind.has_value()) {
+    LoggedCollective collective;
+    if (!SetKind(op, &collective)) {
       ++unknown[op.name];
       continue;
     }
@@ -374,15 +344,26 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
       ++without_time;
       continue;
     }
-    timed.push_back({&op, *kind, *end_us - op.took_us, *end_us});
+    collective.group = op.communicator;
+    collective.group_size = op.ranks;
+    collective.start_ns = (*end_us - op.took_us) * kNsPerUs;
+    collective.end_ns = *end_us * kNsPerUs;
+    if (op.launched_us.has_value()) collective.launched_ns = *op.launched_us * kNsPerUs;
+    if (op.peer.has_value()) {
+      collective.peer = run.MemberOf(op.communicator, *op.peer);
+    } else {
+      collective.execution = ExecutionNumber(op.communicator, op.name, op.number);
+      collective.protocol = op.protocol;
+    }
+    shown.collectives.push_back(std::move(collective));
   }
-  if (!make_up_times && timed.empty() && without_time > 0) {
+  if (!make_up_times && shown.collectives.empty() && without_time > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(Printable(log.path),
                      ": says how long operations took, not when; record with "
                      "NCCL_INSPECTOR_DUMP_VERBOSE=1 (without, astra_calibrate takes it)"));
   }
-  if (timed.empty() && !unknown.empty()) {
+  if (shown.collectives.empty() && !unknown.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(Printable(log.path), ": holds no operation of a known kind; the first is '",
                      Printable(unknown.begin()->first), "'"));
@@ -398,10 +379,10 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
     notes->push_back(absl::StrCat(Printable(log.path), ": ", count, " operations of kind '",
                                   Printable(name), "' were left out"));
   }
-  std::stable_sort(timed.begin(), timed.end(), [](const TimedOp& a, const TimedOp& b) {
-    return std::make_pair(a.start_us, a.op->number) < std::make_pair(b.start_us, b.op->number);
-  });
-  return timed;
+  std::stable_sort(
+      shown.collectives.begin(), shown.collectives.end(),
+      [](const LoggedCollective& a, const LoggedCollective& b) { return a.start_ns < b.start_ns; });
+  return shown;
 }
 
 // Returns the host that NCCL Inspector names a log after: <host>-pid<process>.log. Empty for other
@@ -509,9 +490,8 @@ absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<Ins
       ASSIGN_OR_RETURN(made_up_ends_us, run.MadeUpEnds());
     }
     for (size_t i = 0; i < members.size(); ++i) {
-      ASSIGN_OR_RETURN(const std::vector<TimedOp> ops,
-                       TimeOps(logs[members[i]], made_up_ends_us, &notes));
-      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(LogOf(run, i, ops))));
+      ASSIGN_OR_RETURN(const CollectiveLog log, ShownLog(run, i, made_up_ends_us, &notes));
+      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(log)));
     }
   }
   return notes;

@@ -1,6 +1,8 @@
 #include "xla_profiler/sources/collective_log.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 
 #include "absl/numeric/int128.h"
@@ -20,35 +22,25 @@ struct CallName {
 };
 
 CallName NameOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return {"allreduce", "AllReduce"};
-    case CollectiveKind::kAllGather:
-      return {"_allgather_base", "AllGather"};
-    case CollectiveKind::kReduceScatter:
-      return {"_reduce_scatter_base", "ReduceScatter"};
-    case CollectiveKind::kAllToAll:
-      return {"all_to_all", "SendRecv"};
-    case CollectiveKind::kRaggedAllToAll:
-      return {"all_to_allv", "SendRecv"};
-    case CollectiveKind::kCollectiveBroadcast:
-      return {"broadcast", "Broadcast"};
-    case CollectiveKind::kCollectiveReduce:
-      return {"reduce", "Reduce"};
-    case CollectiveKind::kCollectiveGather:
-      return {"gather", "SendRecv"};
-    case CollectiveKind::kCollectiveScatter:
-      return {"scatter", "SendRecv"};
-    case CollectiveKind::kBarrier:
-      return {"barrier", "AllReduce"};
-    case CollectiveKind::kRecv:
-      return {"recv", "SendRecv"};
-    case CollectiveKind::kSend:
-    case CollectiveKind::kPointToPoint:
-    case CollectiveKind::kCollectivePermute:
-      break;
-  }
-  return {"send", "SendRecv"};
+  // In the order of the enum.
+  static constexpr CallName kNames[] = {
+      {"allreduce", "AllReduce"},
+      {"_allgather_base", "AllGather"},
+      {"_reduce_scatter_base", "ReduceScatter"},
+      {"all_to_all", "SendRecv"},
+      {"send", "SendRecv"},
+      {"all_to_allv", "SendRecv"},
+      {"broadcast", "Broadcast"},
+      {"reduce", "Reduce"},
+      {"send", "SendRecv"},
+      {"send", "SendRecv"},
+      {"recv", "SendRecv"},
+      {"gather", "SendRecv"},
+      {"scatter", "SendRecv"},
+      {"barrier", "AllReduce"},
+  };
+  static_assert(std::size(kNames) == static_cast<size_t>(CollectiveKind::kBarrier) + 1);
+  return kNames[static_cast<int>(kind)];
 }
 
 int64_t LaunchNs(const LoggedCollective& collective) {

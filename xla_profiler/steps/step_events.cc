@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
@@ -53,20 +52,13 @@ struct StepRule {
   std::optional<StatType> number_stat;
   // Returns the step's name; empty for an event that is no step.
   absl::string_view (*name_of)(const XEventVisitor&);
-  // What to say when the source has steps, and when it has none.
-  absl::string_view taken;
-  absl::string_view missing;
 };
 
 constexpr StepRule kRules[] = {
-    {StepSource::kAnnotation, false, "", StatType::kStepNum, EventName,
-     "host events with step_num were taken", "no host event has step_num"},
-    {StepSource::kStepsLine, true, kStepsLineName, std::nullopt, EventName,
-     "the Steps lines of devices were taken", "no device has a Steps line"},
-    {StepSource::kDeviceModule, true, kXlaModulesLineName, StatType::kRunId, NameOfModuleRun,
-     "the first device's module runs were taken", "no device's XLA Modules line has run ids"},
-    {StepSource::kHostModule, false, "", StatType::kRunId, ModuleOf,
-     "the host's module runs were taken", "no host event tells run_id and module"},
+    {StepSource::kAnnotation, false, "", StatType::kStepNum, EventName},
+    {StepSource::kStepsLine, true, kStepsLineName, std::nullopt, EventName},
+    {StepSource::kDeviceModule, true, kXlaModulesLineName, StatType::kRunId, NameOfModuleRun},
+    {StepSource::kHostModule, false, "", StatType::kRunId, ModuleOf},
 };
 
 std::optional<int64_t> NumberOf(const StepRule& rule, const XEventVisitor& event) {
@@ -142,16 +134,13 @@ absl::StatusOr<std::vector<StepEvent>> FindSteps(const XSpaceReader& reader, con
 
 }  // namespace
 
-absl::StatusOr<StepEvents> FindXSpaceSteps(const XSpaceReader& reader) {
-  StepEvents found;
-  std::vector<absl::string_view> reasons;
+absl::StatusOr<std::vector<StepEvent>> FindXSpaceSteps(const XSpaceReader& reader) {
+  std::vector<StepEvent> steps;
   for (const StepRule& rule : kRules) {
-    ASSIGN_OR_RETURN(found.steps, FindSteps(reader, rule));
-    reasons.push_back(found.steps.empty() ? rule.missing : rule.taken);
-    if (!found.steps.empty()) break;
+    ASSIGN_OR_RETURN(steps, FindSteps(reader, rule));
+    if (!steps.empty()) break;
   }
-  found.reason = absl::StrJoin(reasons, "; ");
-  return found;
+  return steps;
 }
 
 }  // namespace meridian

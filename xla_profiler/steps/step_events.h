@@ -47,15 +47,8 @@ struct StepEvent {
   StepSource source = StepSource::kAnnotation;
 };
 
-struct StepEvents {
-  // In order of their starts, all of one source; empty when no source has any.
-  std::vector<StepEvent> steps;
-  // Why that source, for people, e.g. "no host event has step_num; the Steps lines of devices
-  // were taken".
-  std::string reason;
-};
-
-absl::StatusOr<StepEvents> FindXSpaceSteps(const XSpaceReader& reader);
+// Returns the steps in order of their starts, all of one source; none when no source has any.
+absl::StatusOr<std::vector<StepEvent>> FindXSpaceSteps(const XSpaceReader& reader);
 
 }  // namespace meridian
 

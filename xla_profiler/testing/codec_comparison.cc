@@ -102,7 +102,6 @@ absl::Status CompareLine(const XLineVisitor& ours, const xp::XLine& theirs,
   EXPECT_SAME(ours.Header().id, theirs.id(), "line id");
   EXPECT_SAME(ours.Header().name, theirs.name(), "line name");
   EXPECT_SAME(ours.Header().timestamp_ns, theirs.timestamp_ns(), "timestamp_ns");
-  EXPECT_SAME(ours.Header().duration_ps, theirs.duration_ps(), "line duration_ps");
   EXPECT_SAME(ours.Header().display_name, theirs.display_name(), "display_name");
   EXPECT_SAME(ours.NumEvents(), static_cast<uint64_t>(theirs.events_size()), "number of events");
   int index = 0;
@@ -117,13 +116,11 @@ absl::Status CompareMetadata(const XPlaneVisitor& ours, const xp::XPlane& theirs
   for (const XStatMetadata& metadata : ours.StatMetadata()) {
     const xp::XStatMetadata& other = theirs.stat_metadata().at(metadata.id);
     EXPECT_SAME(metadata.name, other.name(), "stat metadata name");
-    EXPECT_SAME(metadata.description, other.description(), "stat metadata description");
   }
   for (const XEventMetadata& metadata : ours.EventMetadata()) {
     const xp::XEventMetadata& other = theirs.event_metadata().at(metadata.id);
     EXPECT_SAME(metadata.name, other.name(), "event metadata name");
     EXPECT_SAME(metadata.display_name, other.display_name(), "event metadata display_name");
-    EXPECT_SAME(metadata.metadata, other.metadata(), "event metadata bytes");
     RETURN_IF_ERROR(CompareStats(metadata.stats, other.stats(), theirs));
   }
   return CompareStats(ours.Stats(), theirs.stats(), theirs);

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace meridian {
 namespace {
@@ -51,15 +52,8 @@ std::vector<std::string> EdgeCounts(const DeviceDependencies& dependencies) {
 
 std::vector<std::string> UnresolvedTexts(const DeviceDependencies& dependencies) {
   std::vector<std::string> texts;
-  for (int kind = 0; kind < kNumDeviceDependencyKinds; ++kind) {
-    for (int reason = 0; reason < kNumUnresolvedReasons; ++reason) {
-      const auto dependency_kind = static_cast<DeviceDependencyKind>(kind);
-      const auto unresolved_reason = static_cast<UnresolvedReason>(reason);
-      const uint64_t count = dependencies.unresolved(dependency_kind, unresolved_reason);
-      if (count == 0) continue;
-      texts.push_back(absl::StrCat(DeviceDependencyKindName(dependency_kind), ", ",
-                                   UnresolvedReasonName(unresolved_reason), ": ", count));
-    }
+  for (const auto& [what, count] : dependencies.unresolved) {
+    texts.push_back(absl::StrCat(absl::StrReplaceAll(what, {{": ", ", "}}), ": ", count));
   }
   return texts;
 }

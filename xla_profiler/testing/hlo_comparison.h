@@ -12,8 +12,6 @@ namespace meridian {
 // What became of the bytes.
 enum class HloVerdict {
   kAccepted,
-  // Accepted here, refused by libprotobuf, which looks into parts that the decoder jumps over.
-  kAcceptedUnseen,
   kRefused,
 };
 

@@ -24,7 +24,7 @@ namespace dom = simdjson::dom;
 // A TraceJsonEvent that outlives its callback.
 struct Event {
   char ph = '\0';
-  std::string name, cat, pid, tid, id, bp;
+  std::string name, cat, pid, tid;
   std::optional<absl::int128> ts_ps;
   int64_t dur_ps = 0;
   std::string args;
@@ -37,8 +37,6 @@ Event Copy(const TraceJsonEvent& event) {
           std::string(event.cat),
           std::string(event.pid),
           std::string(event.tid),
-          std::string(event.id),
-          std::string(event.bp),
           event.ts_ps,
           event.dur_ps,
           std::string(event.args.text()),
@@ -127,7 +125,7 @@ bool IsUsable(const dom::object& object) {
                       const std::optional<std::string> text = StringOf(value);
                       return text.has_value() && text->size() == 1 && (*text)[0] != '\0';
                     }) &&
-         fields.All({"name", "cat", "bp"}, is_string) && fields.All({"pid", "tid", "id"}, is_id) &&
+         fields.All({"name", "cat"}, is_string) && fields.All({"pid", "tid"}, is_id) &&
          fields.All({"ts"}, [](const dom::element& value) { return IsUsableTime(value, 1e24); }) &&
          fields.All(
              {"dur"},
@@ -171,10 +169,8 @@ absl::Status CompareEvent(const Event& ours, const dom::object& theirs) {
   if (!SameText(fields, "ph", std::string(1, ours.ph))) return Differ(ours, "ph");
   if (!SameText(fields, "name", ours.name)) return Differ(ours, "name");
   if (!SameText(fields, "cat", ours.cat)) return Differ(ours, "cat");
-  if (!SameText(fields, "bp", ours.bp)) return Differ(ours, "bp");
   if (!SameId(fields, "pid", ours.pid)) return Differ(ours, "pid");
   if (!SameId(fields, "tid", ours.tid)) return Differ(ours, "tid");
-  if (!SameId(fields, "id", ours.id)) return Differ(ours, "id");
   if (fields.Last("ts").has_value() != ours.ts_ps.has_value()) return Differ(ours, "has ts");
   if (!SameTime(fields, "ts", ours.ts_ps.value_or(0))) return Differ(ours, "ts");
   if (!SameTime(fields, "dur", ours.dur_ps)) return Differ(ours, "dur");

@@ -102,11 +102,9 @@ class SpaceWalk {
     for (const TraceProcess& process : layout_.processes) {
       RETURN_IF_ERROR(sink_.AddProcess(process));
     }
-    stats_.processes += static_cast<int64_t>(layout_.processes.size());
     for (const LineLayout& line : layout_.lines) {
       if (line.kind != LineLayout::Kind::kSlices) continue;
       RETURN_IF_ERROR(sink_.AddTrack(line.track));
-      ++stats_.tracks;
     }
     return reader.ForEachPlane([&](const XPlaneVisitor& plane) { return AddPlane(plane); });
   }
@@ -146,7 +144,10 @@ class SpaceWalk {
     ReportProgress(event.FileOffset());
     int64_t start_ps = 0;
     int64_t end_ps = 0;
-    if (!ReadTimes(line, event, &start_ps, &end_ps)) return absl::OkStatus();
+    if (!ReadTimes(line, event, &start_ps, &end_ps)) {
+      ++stats_.left_out;
+      return absl::OkStatus();
+    }
     if (layout.kind == LineLayout::Kind::kCounters) {
       return AddCounterValues(layout, event, start_ps);
     }
@@ -155,21 +156,11 @@ class SpaceWalk {
 
   // Returns false when the event has no time that can be told.
   bool ReadTimes(const XLineVisitor& line, const XEventVisitor& event, int64_t* start_ps,
-                 int64_t* end_ps) {
-    if (event.IsAggregatedEvent()) {
-      ++stats_.aggregated;
-      return false;
-    }
-    if (event.DurationPs() < 0) {
-      ++stats_.negative_durations;
-      return false;
-    }
+                 int64_t* end_ps) const {
+    if (event.IsAggregatedEvent() || event.DurationPs() < 0) return false;
     const absl::int128 start = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
     const absl::int128 end = start + event.DurationPs();
-    if (start < range_.min_ps || end > range_.max_ps) {
-      ++stats_.out_of_range;
-      return false;
-    }
+    if (start < range_.min_ps || end > range_.max_ps) return false;
     *start_ps = static_cast<int64_t>(start);
     *end_ps = static_cast<int64_t>(end);
     return true;
@@ -181,7 +172,7 @@ class SpaceWalk {
     const std::optional<size_t> lane = lanes_.Place(start_ps, end_ps, &ends_);
     RETURN_IF_ERROR(EndSlices());
     if (!lane.has_value()) {
-      ++stats_.too_many_overlaps;
+      ++stats_.left_out;
       return absl::OkStatus();
     }
     if (*lane == tracks_.size()) RETURN_IF_ERROR(AddOverlapTrack(layout.track));
@@ -204,7 +195,6 @@ class SpaceWalk {
       if (!IsFiniteNumber(stat)) continue;
       ASSIGN_OR_RETURN(const TraceTrack* track, CounterTrack(layout, event, stat, first));
       RETURN_IF_ERROR(sink_.AddCounterValue(*track, time_ps, stat));
-      ++stats_.counter_values;
       first = false;
     }
     return absl::OkStatus();
@@ -234,7 +224,6 @@ class SpaceWalk {
     track.name = absl::StrCat(line_track.name, " (", tracks_.size() + 1, ")");
     RETURN_IF_ERROR(sink_.AddTrack(track));
     tracks_.push_back(std::move(track));
-    ++stats_.overlap_tracks;
     return absl::OkStatus();
   }
 
@@ -260,25 +249,19 @@ class SpaceWalk {
   }
 
   void AddArg(const XStatVisitor& stat) {
-    if (stat.value_case() == XStatVisitor::ValueCase::kNone) return;
-    if (stat.value_case() == XStatVisitor::ValueCase::kBytes) {
-      ++stats_.bytes_stats;
-    } else if (args_.size() == TraceSlice::kMaxArgs) {
-      ++stats_.excess_stats;
-    } else {
-      args_.push_back(&stat);
-    }
+    const bool is_shown = stat.value_case() != XStatVisitor::ValueCase::kNone &&
+                          stat.value_case() != XStatVisitor::ValueCase::kBytes;
+    if (is_shown && args_.size() < TraceSlice::kMaxArgs) args_.push_back(&stat);
   }
 
   // Arrows need no table of launches: the ends that share a node and a correlation id share the id
   // of the arrow. Correlation ids of 2^32 and more (none of the known profilers') get no arrow.
-  std::optional<TraceFlow> ReadFlow(const LineLayout& layout, const XEventVisitor& event) {
+  static std::optional<TraceFlow> ReadFlow(const LineLayout& layout, const XEventVisitor& event) {
     const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
     if (stat == nullptr) return std::nullopt;
     const auto correlation = static_cast<uint64_t>(stat->IntOrUintValue().value_or(0));
     // Profilers give 0 to what no call has caused.
     if (correlation == 0 || correlation > kMaxCorrelation) return std::nullopt;
-    ++(layout.on_device ? stats_.flow_ends : stats_.flow_starts);
     return TraceFlow{layout.node_index << 32 | correlation, !layout.on_device};
   }
 

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -170,14 +171,8 @@ TEST(TraceExportTest, WritesAWholeJsonDocument) {
 {"ph":"s","pid":1,"tid":3,"ts":0.4,"name":"launch","cat":"launch","id":7}
 ]}
 )json");
-  EXPECT_EQ(json.stats.processes, 2);
-  EXPECT_EQ(json.stats.tracks, 2);
-  EXPECT_EQ(json.stats.overlap_tracks, 1);
   EXPECT_EQ(json.stats.slices, 4);
-  EXPECT_EQ(json.stats.flow_starts, 1);
-  EXPECT_EQ(json.stats.flow_ends, 2);
-  EXPECT_EQ(json.stats.aggregated, 1);
-  EXPECT_EQ(json.stats.bytes_stats, 1);
+  EXPECT_EQ(json.stats.left_out, 1);
 }
 
 TEST(TraceExportTest, WritesAWholePerfettoTrace) {
@@ -516,7 +511,8 @@ TEST(TraceExportTest, EventsThatNoCallCausedHaveNoArrow) {
     AddCorrelated("negative", 60, 10, uint64_t(-1), gpu, stream);
   }
   ASSERT_OK_AND_ASSIGN(const Exported json, RunExport(ExportTraceJson, space));
-  EXPECT_EQ(json.stats.flow_ends, 1);
+  const std::vector<std::string> parts = absl::StrSplit(json.text, "\"ph\":\"f\"");
+  EXPECT_THAT(parts, SizeIs(2));
   EXPECT_EQ(json.stats.slices, 4);
 }
 
@@ -545,8 +541,6 @@ TEST(TraceExportTest, CountersAreTracksOfTheirProcess) {
 {"ph":"C","pid":1,"tid":0,"ts":0.005,"name":"sm active","args":{"value":13.5}}
 ]}
 )json");
-  EXPECT_EQ(json.stats.counter_values, 4);
-  EXPECT_EQ(json.stats.tracks, 0);
 
   ASSERT_OK_AND_ASSIGN(const Exported perfetto, RunExport(ExportPerfetto, space));
   pp::Trace trace;
@@ -632,7 +626,6 @@ TEST(TraceExportTest, ALineOutOfOrderIsSorted) {
   std::vector<std::string> names;
   for (const PerfettoTrace::Slice& slice : trace.slices()) names.push_back(slice.name);
   EXPECT_THAT(names, ElementsAre("parent", "twin", "child", "late"));
-  EXPECT_EQ(perfetto.stats.overlap_tracks, 0);
   EXPECT_EQ(trace.slices()[2].start_ns, 10u);
   EXPECT_EQ(trace.slices()[2].end_ns, 15u);
 }
@@ -651,20 +644,19 @@ TEST(TraceExportTest, LeavesOutAndCountsWhatHasNoTime) {
     AddEvent("absurd", 0, 1, host, AddLine(2, "other", kMax, host));
   }
   ASSERT_OK_AND_ASSIGN(const Exported json, RunExport(ExportTraceJson, space));
-  EXPECT_EQ(json.stats.negative_durations, 1);
-  EXPECT_EQ(json.stats.out_of_range, 2);
+  EXPECT_EQ(json.stats.left_out, 3);
   EXPECT_EQ(json.stats.slices, 2);
   EXPECT_THAT(json.text, HasSubstr("\"ts\":-0.000001,\"name\":\"before\""));
   EXPECT_THAT(json.text, Not(HasSubstr("baseTimeNanoseconds")));
 
   // Without a session start Perfetto's times begin at 0.
   ASSERT_OK_AND_ASSIGN(const Exported without_start, RunExport(ExportPerfetto, space));
-  EXPECT_EQ(without_start.stats.out_of_range, 3);
+  EXPECT_EQ(without_start.stats.left_out, 4);
   EXPECT_EQ(without_start.stats.slices, 1);
   ExportOptions options;
   options.profile_start_ns = 1;
   ASSERT_OK_AND_ASSIGN(const Exported with_start, RunExport(ExportPerfetto, space, options));
-  EXPECT_EQ(with_start.stats.out_of_range, 2);
+  EXPECT_EQ(with_start.stats.left_out, 3);
   const PerfettoTrace trace(with_start.text);
   ASSERT_THAT(trace.slices(), SizeIs(2));
   EXPECT_EQ(trace.slices()[0].start_ns, 0u);
@@ -694,7 +686,6 @@ TEST(TraceExportTest, LongTextsAndManyStatsAreCut) {
                                                 std::string(1000, 'v'), "...\"")));
   EXPECT_THAT(json.text, HasSubstr("stat 254"));
   EXPECT_THAT(json.text, Not(HasSubstr("stat 255")));
-  EXPECT_EQ(json.stats.excess_stats, 46);
   ASSERT_OK_AND_ASSIGN(const Exported perfetto, RunExport(ExportPerfetto, space));
   EXPECT_LT(perfetto.text.size(), 40000u);
   const PerfettoTrace trace(perfetto.text);
@@ -848,7 +839,6 @@ TEST(TraceExportTest, RealProfilesAreWhole) {
 
     ASSERT_OK_AND_ASSIGN(const Exported perfetto, RunExport(ExportPerfetto, reader));
     EXPECT_EQ(perfetto.stats.slices, json.stats.slices);
-    EXPECT_EQ(perfetto.stats.flow_ends, json.stats.flow_ends);
     const PerfettoTrace trace(perfetto.text);
     pp::Trace raw;
     ASSERT_TRUE(raw.ParseFromString(perfetto.text));

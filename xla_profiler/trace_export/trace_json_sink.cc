@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
@@ -29,16 +30,16 @@ class TraceJsonSink : public TraceSink {
   TraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out) : writer_(out, start_ns) {}
 
   absl::Status AddProcess(const TraceProcess& process) override {
-    RETURN_IF_ERROR(writer_.WriteProcessName(
-        process.id, Shorten(process.name, kMaxNameCharacters, &name_buffer_)));
+    RETURN_IF_ERROR(
+        writer_.WriteProcessName(process.id, FirstCharacters(process.name, kMaxNameCharacters)));
     return writer_.WriteProcessSortIndex(process.id, process.position);
   }
 
   absl::Status AddTrack(const TraceTrack& track) override {
     // Counters need no announcement.
     if (track.kind == TraceTrack::Kind::kCounter) return absl::OkStatus();
-    RETURN_IF_ERROR(writer_.WriteThreadName(
-        track.process_id, track.id, Shorten(track.name, kMaxNameCharacters, &name_buffer_)));
+    RETURN_IF_ERROR(writer_.WriteThreadName(track.process_id, track.id,
+                                            FirstCharacters(track.name, kMaxNameCharacters)));
     return writer_.WriteThreadSortIndex(track.process_id, track.id, track.position);
   }
 
@@ -47,14 +48,14 @@ class TraceJsonSink : public TraceSink {
   absl::Status BeginSlice(const TraceTrack& track, const TraceSlice& slice) override {
     args_.Clear();
     if (!slice.long_name().empty()) {
-      args_.AddString(kLongNameArg,
-                      Shorten(slice.long_name(), kMaxValueCharacters, &value_buffer_));
+      args_.AddString(kLongNameArg, FirstCharacters(slice.long_name(), kMaxValueCharacters));
     }
     for (const XStatVisitor* stat : slice.args) AddArg(*stat);
+    const std::string name = FirstCharacters(slice.name(), kMaxNameCharacters);
     TraceJsonFields fields;
     fields.pid = track.process_id;
     fields.tid = track.id;
-    fields.name = Shorten(slice.name(), kMaxNameCharacters, &name_buffer_);
+    fields.name = name;
     fields.category = CategoryText(slice.category);
     fields.ts_ps = slice.start_ps;
     fields.args = args_.members().empty() ? nullptr : &args_;
@@ -83,9 +84,10 @@ class TraceJsonSink : public TraceSink {
       default:
         args_.AddInt64(kCounterArg, value.IntValue());
     }
+    const std::string name = FirstCharacters(track.name, kMaxNameCharacters);
     TraceJsonFields fields;
     fields.pid = track.process_id;
-    fields.name = Shorten(track.name, kMaxNameCharacters, &name_buffer_);
+    fields.name = name;
     fields.ts_ps = time_ps;
     fields.args = &args_;
     return writer_.WriteCounter(fields);
@@ -95,7 +97,7 @@ class TraceJsonSink : public TraceSink {
 
  private:
   void AddArg(const XStatVisitor& stat) {
-    const absl::string_view key = Shorten(stat.Name(), kMaxValueCharacters, &name_buffer_);
+    const std::string key = FirstCharacters(stat.Name(), kMaxValueCharacters);
     switch (stat.value_case()) {
       case XStatVisitor::ValueCase::kInt64: {
         const int64_t value = stat.IntValue();
@@ -112,16 +114,13 @@ class TraceJsonSink : public TraceSink {
       case XStatVisitor::ValueCase::kDouble:
         return args_.AddDouble(key, stat.DoubleValue());
       default:
-        return args_.AddString(key,
-                               Shorten(stat.StrOrRefValue(), kMaxValueCharacters, &value_buffer_));
+        return args_.AddString(key, FirstCharacters(stat.StrOrRefValue(), kMaxValueCharacters));
     }
   }
 
   TraceJsonWriter writer_;
-  // Kept between events for their memory.
+  // Kept between events for its memory.
   TraceJsonArgs args_;
-  std::string name_buffer_;
-  std::string value_buffer_;
 };
 
 }  // namespace

@@ -21,7 +21,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -129,14 +128,6 @@ std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns,
 // instruction, and values repeat with every event.
 inline constexpr size_t kMaxNameCharacters = 4000;
 inline constexpr size_t kMaxValueCharacters = 1000;
-
-// Returns the text, or its first characters and "..." in the buffer.
-inline absl::string_view Shorten(absl::string_view text, size_t max_characters,
-                                 std::string* buffer) {
-  if (text.size() <= max_characters) return text;
-  *buffer = FirstCharacters(text, max_characters);
-  return *buffer;
-}
 
 }  // namespace meridian
 

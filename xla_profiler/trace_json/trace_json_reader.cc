@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr absl::string_view kBaseTimeKey = "baseTimeNanoseconds";
 
 // Nullopt: no problem.
-using MaybeProblem = std::optional<TraceJsonProblem>;
+using MaybeProblem = std::optional<absl::string_view>;
 
 // Parses one event after the other, of which CutTrace has seen to it that they are JSON; texts of an
 // event are valid until the next.
@@ -55,8 +55,6 @@ class EventParser {
     if (key == "ts") return ParseTime(value, &event->ts_ps);
     if (key == "dur") return ParseDuration(value, event);
     if (key == "args") return ParseArgs(value, &event->args);
-    if (key == "id") return ParseTextOrNumber(value, &event->id);
-    if (key == "bp") return ParseText(value, &event->bp);
     return std::nullopt;
   }
 
@@ -143,47 +141,34 @@ absl::Status AddMember(absl::string_view key, JsonValue value, uint64_t offset,
 
 }  // namespace
 
-absl::string_view TraceJsonProblemText(TraceJsonProblem problem) {
-  // In the order of the enum.
-  static constexpr absl::string_view kNames[] = {"not an object",
-                                                 "too long",
-                                                 "with a field of the wrong type",
-                                                 "without ph",
-                                                 "without ts",
-                                                 "with a ts or dur that is no usable number",
-                                                 "with a negative duration",
-                                                 "more than 106 days from the first event"};
-  static_assert(std::size(kNames) == kNumTraceJsonProblems);
-  return kNames[static_cast<int>(problem)];
+void TraceJsonProblems::Add(absl::string_view problem, uint64_t offset) {
+  Tally& tally = tallies_[problem];
+  if (tally.count++ == 0) tally.first_offset = offset;
 }
 
-void TraceJsonProblems::Add(TraceJsonProblem problem, uint64_t offset) {
-  Tally& tally = tallies_[static_cast<int>(problem)];
-  if (tally.count++ == 0) tally.first_offset = offset;
+uint64_t TraceJsonProblems::count(absl::string_view problem) const {
+  const auto it = tallies_.find(problem);
+  return it == tallies_.end() ? 0 : it->second.count;
 }
 
 uint64_t TraceJsonProblems::total() const {
   uint64_t total = 0;
-  for (const Tally& tally : tallies_) total += tally.count;
+  for (const auto& [problem, tally] : tallies_) total += tally.count;
   return total;
 }
 
-std::optional<uint64_t> TraceJsonProblems::first_offset(TraceJsonProblem problem) const {
-  const Tally& tally = Get(problem);
-  return tally.count == 0 ? std::nullopt : std::optional<uint64_t>(tally.first_offset);
+std::optional<uint64_t> TraceJsonProblems::first_offset(absl::string_view problem) const {
+  const auto it = tallies_.find(problem);
+  return it == tallies_.end() ? std::nullopt : std::make_optional(it->second.first_offset);
 }
 
 std::string TraceJsonProblems::ToString() const {
-  std::string text;
-  for (int i = 0; i < kNumTraceJsonProblems; ++i) {
-    const Tally& tally = tallies_[i];
-    if (tally.count == 0) continue;
-    absl::StrAppend(&text, text.empty() ? "" : ", ", tally.count, " ",
-                    TraceJsonProblemText(static_cast<TraceJsonProblem>(i)),
+  return absl::StrJoin(tallies_, ", ", [](std::string* text, const auto& entry) {
+    const auto& [problem, tally] = entry;
+    absl::StrAppend(text, tally.count, " ", problem,
                     tally.count == 1 ? " (at offset " : " (first at offset ", tally.first_offset,
                     ")");
-  }
-  return text;
+  });
 }
 
 JsonValue TraceJsonHeader::Find(absl::string_view key) const {

@@ -3,7 +3,7 @@
 // write it, one event at a time: the text is cut into events (json_cutter.h) and each is parsed
 // alone, so memory does not grow with the file.
 //
-// What is looked at, per event: ph, name, cat, pid, tid, ts, dur, id, bp. `args` is handed out as
+// What is looked at, per event: ph, name, cat, pid, tid, ts, dur. `args` is handed out as
 // text to be asked on demand. Unknown fields are ignored, of repeated fields the last counts. An
 // event that cannot be used is counted in TraceJsonProblems and skipped; what is never asked for
 // (the inside of args, unknown fields) is not checked. An empty object, with which the trace viewer
@@ -11,9 +11,9 @@
 #ifndef XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_
 #define XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,40 +29,29 @@
 namespace meridian {
 
 // What can be wrong with an event, which is then skipped.
-enum class TraceJsonProblem {
-  // An element of the array is a number, a string, nothing.
-  kNotAnObject,
-  // Longer than any event is.
-  kTooLong,
-  // A field that has another type than the format says.
-  kWrongType,
-  kMissingPhase,
-  kMissingTime,
-  // ts or dur is no number (NaN, Infinity, null), or too large.
-  kBadTime,
-  kNegativeDuration,
-  // More than 106 days from the trace's first event: picoseconds from there do not fit.
-  kTimeOutOfRange,
-  kLast = kTimeOutOfRange,
+struct TraceJsonProblem {
+  static constexpr absl::string_view kNotAnObject = "not an object", kTooLong = "too long",
+                                     kWrongType = "with a field of the wrong type",
+                                     kMissingPhase = "without ph", kMissingTime = "without ts",
+                                     kBadTime = "with a ts or dur that is no usable number",
+                                     kNegativeDuration = "with a negative duration";
+  // Picoseconds from there do not fit.
+  static constexpr absl::string_view kTimeOutOfRange = "more than 106 days from the first event";
 };
-inline constexpr int kNumTraceJsonProblems = static_cast<int>(TraceJsonProblem::kLast) + 1;
-
-// Returns a phrase such as "too long" or "without ts".
-absl::string_view TraceJsonProblemText(TraceJsonProblem problem);
 
 // How many events have each problem, and where the first one stands. Bad events are counted, not
 // fatal: one odd event should not cost a trace of millions.
 class TraceJsonProblems {
  public:
   // Offsets count from the start of the (inflated) file. Problems come in file order.
-  void Add(TraceJsonProblem problem, uint64_t offset);
+  void Add(absl::string_view problem, uint64_t offset);
 
-  uint64_t count(TraceJsonProblem problem) const { return Get(problem).count; }
+  uint64_t count(absl::string_view problem) const;
   uint64_t total() const;
   // Nullopt when there was none.
-  std::optional<uint64_t> first_offset(TraceJsonProblem problem) const;
+  std::optional<uint64_t> first_offset(absl::string_view problem) const;
 
-  // "3 malformed (first at offset 17), 1 without ts (at offset 99)"; empty when there is none.
+  // "3 too long (first at offset 17), 1 without ts (at offset 99)"; empty when there is none.
   std::string ToString() const;
 
  private:
@@ -70,10 +59,7 @@ class TraceJsonProblems {
     uint64_t count = 0;
     uint64_t first_offset = 0;
   };
-
-  const Tally& Get(TraceJsonProblem problem) const { return tallies_[static_cast<int>(problem)]; }
-
-  std::array<Tally, kNumTraceJsonProblems> tallies_;
+  std::map<absl::string_view, Tally> tallies_;
 };
 
 // Events that cannot be read are left out and counted. One that ends before it starts can be read,
@@ -92,8 +78,6 @@ struct TraceJsonEvent {
   // Numbers or strings, here always as text: 7 and "7" are the same.
   absl::string_view pid;
   absl::string_view tid;
-  absl::string_view id;
-  absl::string_view bp;
   // From the header's base time. Only metadata events may have none.
   std::optional<absl::int128> ts_ps;
   // 0 when there is none.

@@ -1,6 +1,7 @@
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
@@ -10,6 +11,11 @@ namespace {
 
 // What is collected before it goes to the sink.
 constexpr size_t kFlushedBytes = size_t{1} << 18;
+
+constexpr std::pair<absl::string_view, absl::string_view WrittenEvent::*> kFields[] = {
+    {"ph", &WrittenEvent::ph},   {"name", &WrittenEvent::name}, {"cat", &WrittenEvent::cat},
+    {"pid", &WrittenEvent::pid}, {"ts", &WrittenEvent::ts},     {"dur", &WrittenEvent::dur},
+    {"id", &WrittenEvent::id},   {"args", &WrittenEvent::args}};
 
 }  // namespace
 
@@ -22,22 +28,8 @@ bool EventRewriter::Append(
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const absl::string_view value = cutter.CutValue();
-    if (key == "ph") {
-      event.ph = value;
-    } else if (key == "name") {
-      event.name = value;
-    } else if (key == "cat") {
-      event.cat = value;
-    } else if (key == "pid") {
-      event.pid = value;
-    } else if (key == "ts") {
-      event.ts = value;
-    } else if (key == "dur") {
-      event.dur = value;
-    } else if (key == "id") {
-      event.id = value;
-    } else if (key == "args") {
-      event.args = value;
+    for (const auto& [name, field] : kFields) {
+      if (key == name) event.*field = value;
     }
   }
   edits_.edits_.clear();

@@ -49,9 +49,6 @@ struct PlainEvent {
   int64_t metadata_id = 0;
   int64_t offset_ps = 0;
   int64_t duration_ps = 0;
-  // The whole fields; empty when absent.
-  absl::string_view offset_field;
-  absl::string_view duration_field;
   // From the first stat to the end of the event.
   const char* stats = nullptr;
 };
@@ -71,18 +68,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ReadPlainEvent(absl::string_view payloa
     event->metadata_id = static_cast<int64_t>(value);
   }
   if (p < end && *p == OneByteTag(XEventField::kOffsetPs, WireType::kVarint)) {
-    const char* begin = p;
     p = ReadShortVarint(p + 1, &value);
     if (ABSL_PREDICT_FALSE(p == nullptr)) return false;
     event->offset_ps = static_cast<int64_t>(value);
-    event->offset_field = absl::string_view(begin, p - begin);
   }
   if (p < end && *p == OneByteTag(XEventField::kDurationPs, WireType::kVarint)) {
-    const char* begin = p;
     p = ReadShortVarint(p + 1, &value);
     if (ABSL_PREDICT_FALSE(p == nullptr)) return false;
     event->duration_ps = static_cast<int64_t>(value);
-    event->duration_field = absl::string_view(begin, p - begin);
   }
   event->stats = p;
   return p <= end;

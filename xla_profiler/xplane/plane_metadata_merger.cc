@@ -1,10 +1,10 @@
 #include "xla_profiler/xplane/plane_metadata_merger.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -12,50 +12,11 @@ namespace {
 
 using google::protobuf::RepeatedPtrField;
 
-// Of so many entries of one name the last are looked at: a name that all entries of a hostile
-// plane share must not cost the square of their number.
-constexpr size_t kMaxNamesakes = 64;
-
-// Comparing bytes, a NaN equals itself.
-bool SameStat(const XStatProto& a, const XStatProto& b) {
-  return a.SerializeAsString() == b.SerializeAsString();
-}
-
-// Returns how much `src` says that `dst` does not, or nullopt if they contradict each other. Both
-// have ids of the same plane.
-std::optional<int> CountAdditions(const XEventMetadataProto& src, const XEventMetadataProto& dst) {
-  // Entries of real profiles have a dozen stats; comparing those of a hostile one must not cost the
-  // square of their number.
-  constexpr int kMaxComparisons = 1 << 14;
-  if (dst.stats_size() > 0 && src.stats_size() > kMaxComparisons / dst.stats_size()) {
-    return std::nullopt;
-  }
-  int additions = 0;
-  const auto agree = [&](absl::string_view src_text, absl::string_view dst_text) {
-    if (src_text.empty() || src_text == dst_text) return true;
-    ++additions;
-    return dst_text.empty();
-  };
-  if (!agree(src.display_name(), dst.display_name())) return std::nullopt;
-  if (!agree(src.metadata(), dst.metadata())) return std::nullopt;
-  for (const XStatProto& stat : src.stats()) {
-    const XStatProto* dst_stat = FindStat(dst.stats(), stat.metadata_id());
-    if (dst_stat == nullptr) {
-      ++additions;
-    } else if (!SameStat(stat, *dst_stat)) {
-      return std::nullopt;
-    }
-  }
-  return additions;
-}
-
-// Adds what CountAdditions counts.
-void AddMissing(const XEventMetadataProto& src, XEventMetadataProto* dst) {
-  if (dst->display_name().empty()) dst->set_display_name(src.display_name());
-  if (dst->metadata().empty()) dst->set_metadata(src.metadata());
-  for (const XStatProto& stat : src.stats()) {
-    if (FindStat(dst->stats(), stat.metadata_id()) == nullptr) *dst->add_stats() = stat;
-  }
+// Returns a hash of what the entry says besides its id and children.
+absl::uint128 ContentOf(XEventMetadataProto metadata) {
+  metadata.clear_id();
+  metadata.clear_child_id();
+  return HashOfText(metadata.SerializeAsString());
 }
 
 // The error of an id without metadata; `kind` is "event" or "stat".
@@ -110,8 +71,8 @@ absl::Status CheckMetadataIds(const XPlaneProto& plane) {
 
 PlaneMetadataMerger::PlaneMetadataMerger(XPlaneProto* dst) : dst_(dst), builder_(dst) {
   for (int64_t id : SortedIds(dst->event_metadata())) {
-    XEventMetadataProto* metadata = &dst->mutable_event_metadata()->at(id);
-    event_metadata_by_name_[metadata->name()].push_back(metadata);
+    const XEventMetadataProto* metadata = &dst->event_metadata().at(id);
+    if (!metadata->name().empty()) event_metadata_.emplace(ContentOf(*metadata), id);
   }
 }
 
@@ -142,44 +103,23 @@ void PlaneMetadataMerger::MergeEventMetadata(const XPlaneProto& src, MetadataIds
     XEventMetadataProto metadata = src.event_metadata().at(id);
     for (XStatProto& stat : *metadata.mutable_stats()) TranslateStat(*ids, &stat);
     metadata.clear_child_id();
-    XEventMetadataProto* dst = FindNamesake(metadata);
-    if (dst != nullptr) {
-      AddMissing(metadata, dst);
-    } else {
-      dst = AddEventMetadata(id, std::move(metadata));
-    }
-    *ids->events.Add(id) = dst->id();
+    const bool has_name = !metadata.name().empty();
+    const absl::uint128 content = ContentOf(metadata);
+    const auto known = event_metadata_.find(content);
+    const bool is_known = has_name && known != event_metadata_.end();
+    const int64_t new_id = is_known ? known->second : AddEventMetadata(id, std::move(metadata));
+    if (has_name) event_metadata_.emplace(content, new_id);
+    *ids->events.Add(id) = new_id;
   }
 }
 
-// Returns the entry of the same name that needs the fewest additions to say all that `metadata`
-// does, or nullptr if all contradict it. What was merged before needs none, so it is found again.
-XEventMetadataProto* PlaneMetadataMerger::FindNamesake(const XEventMetadataProto& metadata) const {
-  if (metadata.name().empty()) return nullptr;
-  const auto it = event_metadata_by_name_.find(metadata.name());
-  if (it == event_metadata_by_name_.end()) return nullptr;
-  const std::vector<XEventMetadataProto*>& namesakes = it->second;
-  XEventMetadataProto* best = nullptr;
-  int fewest = 0;
-  for (size_t i = namesakes.size() - std::min(namesakes.size(), kMaxNamesakes);
-       i < namesakes.size(); ++i) {
-    const std::optional<int> additions = CountAdditions(metadata, *namesakes[i]);
-    if (!additions.has_value() || (best != nullptr && *additions >= fewest)) continue;
-    best = namesakes[i];
-    fewest = *additions;
-  }
-  return best;
-}
-
-XEventMetadataProto* PlaneMetadataMerger::AddEventMetadata(int64_t id,
-                                                           XEventMetadataProto metadata) {
+int64_t PlaneMetadataMerger::AddEventMetadata(int64_t id, XEventMetadataProto metadata) {
   XEventMetadataProto* added = dst_->event_metadata().contains(id)
                                    ? builder_.CreateEventMetadata()
                                    : builder_.GetOrCreateEventMetadata(id);
   metadata.set_id(added->id());
   *added = std::move(metadata);
-  event_metadata_by_name_[added->name()].push_back(added);
-  return added;
+  return added->id();
 }
 
 void PlaneMetadataMerger::MergeChildren(const XPlaneProto& src, const MetadataIds& ids) {

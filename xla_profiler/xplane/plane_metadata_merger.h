@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/map.h"
@@ -23,10 +24,8 @@ namespace meridian {
 absl::Status CheckMetadataIds(const XPlaneProto& plane);
 
 // - Stat metadata of the same name is the same.
-// - Event metadata of the same name is the same, too, and is given the stats, children,
-//   display_name and metadata that it lacks; but where the two contradict each other, the later
-//   becomes an entry of its own. A new entry keeps its id if that is free, because some writers put
-//   a program's fingerprint there.
+// - Event metadata that says the same is the same, and has the children of both. A new entry keeps
+//   its id if that is free, because some writers put a program's fingerprint there.
 // - Merging a plane again adds nothing. Entries without a name, though, are never the same as
 //   another.
 class PlaneMetadataMerger {
@@ -41,13 +40,13 @@ class PlaneMetadataMerger {
   void MergeStatMetadata(const XPlaneProto& src, MetadataIds* ids);
   void MergeEventMetadata(const XPlaneProto& src, MetadataIds* ids);
   void MergeChildren(const XPlaneProto& src, const MetadataIds& ids);
-  XEventMetadataProto* FindNamesake(const XEventMetadataProto& metadata) const;
-  XEventMetadataProto* AddEventMetadata(int64_t id, XEventMetadataProto metadata);
+  // Returns the new entry's id.
+  int64_t AddEventMetadata(int64_t id, XEventMetadataProto metadata);
 
   XPlaneProto* dst_;
   PlaneMetadataBuilder builder_;
-  // Entries of dst by name; several may share one.
-  absl::flat_hash_map<std::string, std::vector<XEventMetadataProto*>> event_metadata_by_name_;
+  // The ids of dst's entries that have a name, by the hash of what they say.
+  absl::flat_hash_map<absl::uint128, int64_t> event_metadata_;
 };
 
 // Returns the ids of a metadata map in ascending order; protobuf's maps have none.

@@ -12,15 +12,11 @@
 namespace meridian {
 namespace {
 
-// Returns the stat's positive number; nullopt, and a problem, when it is something else.
-std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type, SessionInfo* info) {
+// Returns the stat's positive number; nullopt when it is something else.
+std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type) {
   const XStatVisitor* stat = plane.GetStat(type);
-  if (stat == nullptr) return std::nullopt;
-  const std::optional<int64_t> value = stat->IntOrUintValue();
-  if (value.has_value() && *value > 0) return value;
-  info->problems.push_back(absl::StrCat(StatTypeName(type), " is '", stat->ToString().substr(0, 40),
-                                        "'; expected Unix nanoseconds"));
-  return std::nullopt;
+  const std::optional<int64_t> value = stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+  return value.value_or(0) > 0 ? value : std::nullopt;
 }
 
 absl::StatusOr<std::optional<int64_t>> FindProcessId(const XSpaceReader& reader) {
@@ -43,12 +39,8 @@ absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader) {
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> environment,
                    reader.FindPlane(kTaskEnvPlaneName));
   if (environment.has_value()) {
-    info.profile_start_ns = UnixTimeStat(*environment, StatType::kProfileStartTime, &info);
-    info.profile_stop_ns = UnixTimeStat(*environment, StatType::kProfileStopTime, &info);
-    if (info.profile_start_ns.has_value() && info.profile_stop_ns.has_value() &&
-        *info.profile_stop_ns < *info.profile_start_ns) {
-      info.problems.push_back("the session stops before it starts");
-    }
+    info.profile_start_ns = UnixTimeStat(*environment, StatType::kProfileStartTime);
+    info.profile_stop_ns = UnixTimeStat(*environment, StatType::kProfileStopTime);
   }
   ASSIGN_OR_RETURN(info.process_id, FindProcessId(reader));
   return info;
@@ -63,8 +55,7 @@ absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const
         file, ": no '", kTaskEnvPlaneName, "' plane with a ",
         StatTypeName(StatType::kProfileStartTime),
         ", so the times of its events are not known absolutely; give --profile_start_ns, a flag "
-        "of xprof_trace_align and chakra_export",
-        info.problems.empty() ? "" : absl::StrCat(" (", info.problems[0], ")")));
+        "of xprof_trace_align and chakra_export"));
   }
   return SessionClock(file, *start_ns);
 }

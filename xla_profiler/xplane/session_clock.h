@@ -22,14 +22,13 @@
 
 namespace meridian {
 
-// What a profile says about the session that wrote it; absent where it says nothing.
+// What a profile says about the session that wrote it; absent where it says nothing, or what cannot
+// be a time.
 struct SessionInfo {
   std::optional<int64_t> profile_start_ns;
   std::optional<int64_t> profile_stop_ns;
   std::optional<int64_t> process_id;
   std::vector<std::string> hostnames;
-  // What is there but cannot be true, e.g. a start that is no number; one sentence each.
-  std::vector<std::string> problems;
 };
 
 // Start and stop come from the `Task Environment` plane, the process id from `/host:CPU` or

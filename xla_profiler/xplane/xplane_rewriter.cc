@@ -57,188 +57,129 @@ class SinkOutput {
   absl::Status status_;
 };
 
-// An event with the places of its times: where the last offset_ps and duration_ps field stand.
-struct LocatedEvent {
-  absl::string_view payload;
-  absl::string_view offset_field;
-  absl::string_view duration_field;
-  EventTimes times;
-};
-
-ABSL_ATTRIBUTE_NOINLINE absl::Status LocateTimesAnywhere(const XSpaceSource& source,
-                                                         LocatedEvent* event) {
-  WireReader reader(event->payload, source.origin(), kXEventDepth);
+// Reads the times of an event that was checked before.
+absl::Status ReadTimes(const XSpaceSource& source, absl::string_view payload, EventTimes* times) {
+  *times = EventTimes();
+  PlainEvent plain;
+  if (ABSL_PREDICT_TRUE(ReadPlainEvent(payload, source, &plain) &&
+                        OnlyStatsFollow(plain, payload))) {
+    *times = {plain.offset_ps, plain.duration_ps, /*is_aggregated=*/false, /*is_plain=*/true};
+    return absl::OkStatus();
+  }
+  WireReader reader(payload, source.origin(), kXEventDepth);
   WireField field;
   while (reader.Next(&field)) {
-    if (field.type != WireType::kVarint) continue;
-    switch (field.number) {
-      case XEventField::kOffsetPs:
-        event->offset_field = field.raw;
-        event->times.offset_ps = static_cast<int64_t>(field.scalar);
-        event->times.is_aggregated = false;
-        break;
-      case XEventField::kDurationPs:
-        event->duration_field = field.raw;
-        event->times.duration_ps = static_cast<int64_t>(field.scalar);
-        break;
-      case XEventField::kNumOccurrences:
-        event->times.offset_ps = 0;
-        event->times.is_aggregated = true;
-        break;
+    if (field.IsVarint(XEventField::kOffsetPs)) {
+      times->offset_ps = static_cast<int64_t>(field.scalar);
+      times->is_aggregated = false;
+    } else if (field.IsVarint(XEventField::kDurationPs)) {
+      times->duration_ps = static_cast<int64_t>(field.scalar);
+    } else if (field.IsVarint(XEventField::kNumOccurrences)) {
+      times->offset_ps = 0;
+      times->is_aggregated = true;
     }
   }
   return reader.status();
 }
 
-// Returns false and sets the error when the event is damaged.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool LocateTimes(const XSpaceSource& source,
-                                                     absl::string_view payload, LocatedEvent* event,
-                                                     absl::Status* error) {
-  *event = LocatedEvent();
-  event->payload = payload;
-  PlainEvent plain;
-  if (ABSL_PREDICT_TRUE(ReadPlainEvent(payload, source, &plain) &&
-                        OnlyStatsFollow(plain, payload))) {
-    event->offset_field = plain.offset_field;
-    event->duration_field = plain.duration_field;
-    event->times.offset_ps = plain.offset_ps;
-    event->times.duration_ps = plain.duration_ps;
-    event->times.is_plain = true;
-    return true;
-  }
-  *error = LocateTimesAnywhere(source, event);
-  return error->ok();
-}
-
-// The same for an event that was looked at before; nothing in its stats can matter then.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool LocateTimesAgain(const XSpaceSource& source,
-                                                          absl::string_view payload, bool is_plain,
-                                                          LocatedEvent* event,
-                                                          absl::Status* error) {
-  PlainEvent plain;
-  if (ABSL_PREDICT_FALSE(!is_plain || !ReadPlainEvent(payload, source, &plain))) {
-    return LocateTimes(source, payload, event, error);
-  }
-  event->payload = payload;
-  event->offset_field = plain.offset_field;
-  event->duration_field = plain.duration_field;
-  event->times = {plain.offset_ps, plain.duration_ps};
-  return true;
-}
-
-// A varint field that is to have another value.
-struct VarintChange {
-  uint32_t number;
-  // The field as it stands; null when there is none and it goes to the end.
-  absl::string_view old_field;
-  uint64_t value;
-
-  uint64_t NewSize() const {
-    return VarintSize(MakeTag(number, WireType::kVarint)) + VarintSize(value);
-  }
-};
-
-// At most two changes to an event, in the order in which they are written.
-class EventPatch {
- public:
-  EventPatch(const LocatedEvent& event, const EventTimes& wanted) : event_(event) {
-    if (!event.times.is_aggregated) {
-      Add(XEventField::kOffsetPs, event.offset_field, event.times.offset_ps, wanted.offset_ps);
-    }
-    Add(XEventField::kDurationPs, event.duration_field, event.times.duration_ps,
-        wanted.duration_ps);
-    // Fields that stand in the event come in file order, before those that are appended.
-    if (count_ == 2 && Position(changes_[1]) < Position(changes_[0])) {
-      std::swap(changes_[0], changes_[1]);
-    }
-  }
-
-  bool empty() const { return count_ == 0; }
-
-  uint64_t NewSize() const {
-    uint64_t size = event_.payload.size();
-    for (int i = 0; i < count_; ++i) size += changes_[i].NewSize() - changes_[i].old_field.size();
-    return size;
-  }
-
-  template <typename Output>
-  void Write(Output* output) const {
-    const char* copied = event_.payload.data();
-    const char* end = copied + event_.payload.size();
-    for (int i = 0; i < count_; ++i) {
-      const VarintChange& change = changes_[i];
-      const char* position = Position(change);
-      output->Raw(absl::string_view(copied, position - copied));
-      WriteVarintField(change.number, change.value, output);
-      copied = position + change.old_field.size();
-    }
-    output->Raw(absl::string_view(copied, end - copied));
-  }
-
- private:
-  void Add(uint32_t number, absl::string_view old_field, int64_t old_value, int64_t new_value) {
-    if (old_value == new_value) return;
-    changes_[count_++] = {number, old_field, static_cast<uint64_t>(new_value)};
-  }
-
-  const char* Position(const VarintChange& change) const {
-    return change.old_field.empty() ? event_.payload.data() + event_.payload.size()
-                                    : change.old_field.data();
-  }
-
-  const LocatedEvent& event_;
-  VarintChange changes_[2];
-  int count_ = 0;
-};
-
-// Writes events with other ids. An event's new length is not known before, so it is put together
+// Gives events other times and ids. An event's new length is not known before, so it is put together
 // in a buffer.
-class EventTranslator {
+class XEventRewriter {
  public:
-  EventTranslator(const XSpaceSource& source, const EventIds& ids)
+  XEventRewriter(const XSpaceSource& source, const EventIds& ids)
       : source_(source),
         ids_(ids),
         event_ids_(ids.metadata == nullptr ? nullptr : &ids.metadata->events),
         stat_ids_(ids.metadata == nullptr ? nullptr : &ids.metadata->stats) {}
 
-  // The event's fields with the wanted times; what it returns lives until the next call.
-  absl::StatusOr<absl::string_view> Translate(absl::string_view payload, const EventTimes& wanted) {
-    const size_t size = TranslatePlain(payload, wanted);
-    if (ABSL_PREDICT_TRUE(size > 0)) return absl::string_view(plain_.data(), size);
-    return TranslateAnywhere(payload, wanted);
-  }
-
- private:
-  // The short cut of event_wire.h: returns the size of what was put into plain_, or 0 when the
-  // event is not of that form or uses an id that is not defined.
-  size_t TranslatePlain(absl::string_view payload, const EventTimes& wanted) {
+  // The short cut of event_wire.h: returns the event's new fields, which live until the next call.
+  // The payload itself when nothing changes; null when the event is not of that form, or uses an id
+  // that is not defined.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE absl::string_view RewritePlain(absl::string_view payload,
+                                                              const EventTimes& wanted) {
     PlainEvent plain;
-    if (wanted.is_aggregated || !ReadPlainEvent(payload, source_, &plain)) return 0;
+    if (ABSL_PREDICT_FALSE(!wanted.is_plain || !ReadPlainEvent(payload, source_, &plain))) {
+      return {};
+    }
+    const bool keeps_ids = ids_.empty();
+    if (keeps_ids && plain.offset_ps == wanted.offset_ps &&
+        plain.duration_ps == wanted.duration_ps) {
+      return payload;
+    }
     // A stat of two bytes may become one of thirteen.
     const size_t most = 8 * payload.size() + 64;
     if (ABSL_PREDICT_FALSE(plain_.size() < most)) plain_.resize(2 * most);
     char* out = plain_.data();
     int64_t event_id = plain.metadata_id;
-    if (!Find(event_ids_, &event_id)) return 0;
-    out = PutVarint(XEventField::kMetadataId, event_id, out);
+    if (!Find(event_ids_, &event_id)) return {};
+    if (event_id != 0) out = PutVarint(XEventField::kMetadataId, event_id, out);
     if (wanted.offset_ps != 0) out = PutVarint(XEventField::kOffsetPs, wanted.offset_ps, out);
     if (wanted.duration_ps != 0) {
       out = PutVarint(XEventField::kDurationPs, wanted.duration_ps, out);
     }
     const char* end = payload.data() + payload.size();
+    if (keeps_ids) {
+      CopyPiece(out, plain.stats, end - plain.stats);
+      return {plain_.data(), static_cast<size_t>(out + (end - plain.stats) - plain_.data())};
+    }
     absl::string_view stat;
     for (const char* p = plain.stats; p != end;) {
       p = NextPlainStat(p, end, &stat);
-      if (ABSL_PREDICT_FALSE(p == nullptr)) return 0;
-      out = TranslatePlainStat(stat, out);
-      if (ABSL_PREDICT_FALSE(out == nullptr)) return 0;
+      if (ABSL_PREDICT_FALSE(p == nullptr)) return {};
+      out = RewritePlainStat(stat, out);
+      if (ABSL_PREDICT_FALSE(out == nullptr)) return {};
     }
-    return out - plain_.data();
+    return {plain_.data(), static_cast<size_t>(out - plain_.data())};
   }
 
+  // The same for events of any form; an id that is not defined is an error.
+  absl::StatusOr<absl::string_view> RewriteAny(absl::string_view payload,
+                                               const EventTimes& wanted) {
+    event_.Clear();
+    at_ = payload.data();
+    EventTimes current;
+    RETURN_IF_ERROR(ReadTimes(source_, payload, &current));
+    const bool moves = !current.is_aggregated && wanted.offset_ps != current.offset_ps;
+    const bool stretches = wanted.duration_ps != current.duration_ps;
+    bool has_id = false, has_offset = false, has_duration = false;
+    WireReader reader(payload, source_.origin(), kXEventDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsBytes(XEventField::kStats) && !ids_.empty()) {
+        RETURN_IF_ERROR(RewriteStat(field.bytes));
+        WriteBytesField(XEventField::kStats, stat_.bytes(), &event_);
+      } else if (field.IsVarint(XEventField::kMetadataId)) {
+        has_id = true;
+        ASSIGN_OR_RETURN(const int64_t id, EventId(static_cast<int64_t>(field.scalar)));
+        WriteVarint(field, id, &event_);
+      } else if (field.IsVarint(XEventField::kOffsetPs) && moves) {
+        has_offset = true;
+        WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
+      } else if (field.IsVarint(XEventField::kDurationPs) && stretches) {
+        has_duration = true;
+        WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
+      } else {
+        event_.Raw(field.raw);
+      }
+    }
+    RETURN_IF_ERROR(reader.status());
+    if (!has_id) {
+      ASSIGN_OR_RETURN(const int64_t id, EventId(0));
+      if (id != 0) WriteVarintField(XEventField::kMetadataId, id, &event_);
+    }
+    if (moves && !has_offset) {
+      WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
+    }
+    if (stretches && !has_duration) {
+      WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
+    }
+    return event_.bytes() == payload ? payload : event_.bytes();
+  }
+
+ private:
   // Known writers put the id first, then one value. Returns the end of what was written, or
   // nullptr.
-  char* TranslatePlainStat(absl::string_view stat, char* out) const {
+  char* RewritePlainStat(absl::string_view stat, char* out) const {
     PlainStat plain;
     if (!ReadPlainStat(stat, &plain)) return nullptr;
     if (ids_.values != nullptr && plain.id == ids_.values_stat_id) return nullptr;
@@ -273,43 +214,10 @@ class EventTranslator {
     return true;
   }
 
-  absl::StatusOr<absl::string_view> TranslateAnywhere(absl::string_view payload,
-                                                      const EventTimes& wanted) {
-    event_.Clear();
-    at_ = payload.data();
-    bool has_id = false, has_offset = false, has_duration = false;
-    WireReader reader(payload, source_.origin(), kXEventDepth);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsBytes(XEventField::kStats)) {
-        RETURN_IF_ERROR(TranslateStat(field.bytes));
-        WriteBytesField(XEventField::kStats, stat_.bytes(), &event_);
-      } else if (field.IsVarint(XEventField::kMetadataId)) {
-        has_id = true;
-        ASSIGN_OR_RETURN(const int64_t id, EventId(static_cast<int64_t>(field.scalar)));
-        WriteVarintField(XEventField::kMetadataId, id, &event_);
-      } else if (field.IsVarint(XEventField::kOffsetPs) && !wanted.is_aggregated) {
-        has_offset = true;
-        WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
-      } else if (field.IsVarint(XEventField::kDurationPs)) {
-        has_duration = true;
-        WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
-      } else {
-        event_.Raw(field.raw);
-      }
-    }
-    RETURN_IF_ERROR(reader.status());
-    if (!has_id) {
-      ASSIGN_OR_RETURN(const int64_t id, EventId(0));
-      if (id != 0) WriteVarintField(XEventField::kMetadataId, id, &event_);
-    }
-    if (!has_offset && !wanted.is_aggregated && wanted.offset_ps != 0) {
-      WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
-    }
-    if (!has_duration && wanted.duration_ps != 0) {
-      WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
-    }
-    return event_.bytes();
+  // Writes the field with that value; one that has it, as it stands.
+  static void WriteVarint(const WireField& field, uint64_t value, BufferOutput* output) {
+    if (value == field.scalar) return output->Raw(field.raw);
+    WriteVarintField(field.number, value, output);
   }
 
   // The stat's id, wherever it stands; the last counts.
@@ -325,22 +233,19 @@ class EventTranslator {
   }
 
   // Puts the stat into stat_.
-  absl::Status TranslateStat(absl::string_view payload) {
+  absl::Status RewriteStat(absl::string_view payload) {
     stat_.Clear();
     ASSIGN_OR_RETURN(const int64_t old_id, IdOf(payload));
     bool has_id = false;
     WireReader reader(payload, source_.origin(), kXEventDepth - 1);
     WireField field;
     while (reader.Next(&field)) {
-      if (field.IsVarint(XStatField::kMetadataId)) {
-        has_id = true;
+      if (field.IsVarint(XStatField::kMetadataId) || field.IsVarint(XStatField::kRef)) {
+        has_id |= field.number == XStatField::kMetadataId;
         ASSIGN_OR_RETURN(const int64_t id, StatId(static_cast<int64_t>(field.scalar)));
-        WriteVarintField(XStatField::kMetadataId, id, &stat_);
-      } else if (field.IsVarint(XStatField::kRef)) {
-        ASSIGN_OR_RETURN(const int64_t id, StatId(static_cast<int64_t>(field.scalar)));
-        WriteVarintField(XStatField::kRef, id, &stat_);
+        WriteVarint(field, id, &stat_);
       } else if (field.IsVarint(XStatField::kUint64) || field.IsVarint(XStatField::kInt64)) {
-        WriteVarintField(field.number, NewValue(old_id, field.scalar), &stat_);
+        WriteVarint(field, NewValue(old_id, field.scalar), &stat_);
       } else {
         stat_.Raw(field.raw);
       }
@@ -446,10 +351,7 @@ absl::Status ScanLine(const XSpaceSource& source, const XPlaneVisitor* plane,
     });
   }
   return WalkXLine(source, line, header, [&](absl::string_view payload) {
-    LocatedEvent event;
-    absl::Status error;
-    if (LocateTimes(source, payload, &event, &error)) times->push_back(event.times);
-    return error;
+    return ReadTimes(source, payload, &times->emplace_back());
   });
 }
 
@@ -704,37 +606,26 @@ class PlaneWriter {
   template <typename Output>
   absl::Status WriteLineFields(const XSpaceSource& source, absl::string_view line,
                                const LineEdit& edit, FieldChanges* changes, Output* output) {
-    EventTranslator translator(source, edit.ids);
-    const bool translates = !edit.ids.empty();
+    XEventRewriter rewriter(source, edit.ids);
     // Fields that stay are copied in runs: [unchanged, here) waits to be written.
     const char* unchanged = line.data();
     size_t event_index = 0;
     WireReader reader(line, source.origin(), kXLineDepth);
     WireField field;
-    LocatedEvent event;
-    absl::Status error;
     while (reader.Next(&field)) {
       if (field.IsBytes(XLineField::kEvents)) {
         const EventTimes& wanted = edit.times[event_index];
         additions_.clear();
         if (edit.event_additions) edit.event_additions(event_index, &additions_);
         ++event_index;
-        if (translates) {
-          ASSIGN_OR_RETURN(const absl::string_view translated,
-                           translator.Translate(field.bytes, wanted));
-          output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
-          WriteBytesHeader(XLineField::kEvents, translated.size() + additions_.size(), output);
-          output->Raw(translated);
-        } else {
-          if (!LocateTimesAgain(source, field.bytes, wanted.is_plain, &event, &error)) {
-            return error;
-          }
-          const EventPatch patch(event, wanted);
-          if (patch.empty() && additions_.empty()) continue;
-          output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
-          WriteBytesHeader(XLineField::kEvents, patch.NewSize() + additions_.size(), output);
-          patch.Write(output);
+        absl::string_view event = rewriter.RewritePlain(field.bytes, wanted);
+        if (ABSL_PREDICT_FALSE(event.data() == nullptr)) {
+          ASSIGN_OR_RETURN(event, rewriter.RewriteAny(field.bytes, wanted));
         }
+        if (event.data() == field.bytes.data() && additions_.empty()) continue;
+        output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
+        WriteBytesHeader(XLineField::kEvents, event.size() + additions_.size(), output);
+        output->Raw(event);
         output->Raw(additions_);
       } else if (const std::string* changed = changes->Replace(field)) {
         output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));

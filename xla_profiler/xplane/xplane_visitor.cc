@@ -5,7 +5,6 @@
 
 #include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
@@ -133,25 +132,6 @@ double XStatVisitor::DoubleValue() const {
   return value;
 }
 
-std::string XStatVisitor::ToString() const {
-  switch (value_case_) {
-    case ValueCase::kNone:
-      return "";
-    case ValueCase::kDouble:
-      return absl::StrFormat("%.17g", DoubleValue());
-    case ValueCase::kUint64:
-      return absl::StrCat(scalar_);
-    case ValueCase::kInt64:
-      return absl::StrCat(AsInt());
-    case ValueCase::kStr:
-    case ValueCase::kRef:
-      return std::string(text_);
-    case ValueCase::kBytes:
-      return absl::StrCat("<", text_.size(), " bytes>");
-  }
-  return "";
-}
-
 const XStatVisitor* XEventVisitor::GetStat(StatType type) const { return FindStat(Stats(), type); }
 
 const XStatVisitor* XEventVisitor::GetEventOrMetadataStat(StatType type) const {
@@ -166,22 +146,6 @@ ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::stri
       absl::StrCat("event metadata id ", metadata_id, " is used but not defined in its plane"));
 }
 
-StatSelection::StatSelection(const XPlaneVisitor& plane, std::initializer_list<StatType> types) {
-  constexpr int64_t kSmallIds = 1024;
-  by_small_id_.assign(kSmallIds, 0);
-  for (const XStatMetadata& metadata : plane.StatMetadata()) {
-    if (!metadata.type.has_value() ||
-        std::find(types.begin(), types.end(), *metadata.type) == types.end()) {
-      continue;
-    }
-    if (metadata.id >= 0 && metadata.id < kSmallIds) {
-      by_small_id_[metadata.id] = 1;
-    } else {
-      large_ids_.insert(metadata.id);
-    }
-  }
-}
-
 namespace {
 
 // True for a sound stat that is not selected. Needs room behind it.
@@ -189,8 +153,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool CanSkip(absl::string_view payload,
                                                  const XPlaneVisitor& plane,
                                                  const StatSelection& selection) {
   PlainStat stat;
-  return ReadPlainStat(payload, &stat) && !selection.Contains(stat.id) &&
-         plane.GetStatMetadata(stat.id) != nullptr &&
+  if (!ReadPlainStat(payload, &stat)) return false;
+  const XStatMetadata* metadata = plane.GetStatMetadata(stat.id);
+  return metadata != nullptr && !selection.Contains(*metadata) &&
          (stat.number != XStatField::kRef ||
           plane.GetStatMetadata(static_cast<int64_t>(stat.scalar)) != nullptr);
 }
@@ -334,7 +299,8 @@ absl::Status ReadStatMetadata(const XSpaceSource& source, absl::string_view payl
     if (field.IsBytes(XStatMetadataField::kName)) {
       RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->name));
     } else if (field.IsBytes(XStatMetadataField::kDescription)) {
-      RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->description));
+      absl::string_view checked;
+      RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &checked));
     }
   }
   return reader.status();
@@ -350,8 +316,6 @@ absl::Status ReadEventMetadata(const XSpaceSource& source, absl::string_view pay
       RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->name));
     } else if (field.IsBytes(XEventMetadataField::kDisplayName)) {
       RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->display_name));
-    } else if (field.IsBytes(XEventMetadataField::kMetadata)) {
-      metadata->metadata = field.bytes;
     } else if (field.IsBytes(XEventMetadataField::kStats)) {
       if (++*num_stats > source.limits.max_metadata_stats_per_plane) {
         return WireError(field.bytes.data(), source.origin(),

@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "absl/base/optimization.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -41,7 +40,6 @@ namespace meridian {
 struct XStatMetadata {
   int64_t id = 0;
   absl::string_view name;
-  absl::string_view description;
   // Set when the schema knows the name.
   std::optional<StatType> type;
 };
@@ -93,9 +91,6 @@ class XStatVisitor {
                                                                             : absl::string_view();
   }
 
-  // For people: numbers in decimal, bytes as "<N bytes>".
-  std::string ToString() const;
-
  private:
   friend class XStatDecoder;
 
@@ -113,7 +108,6 @@ struct XEventMetadata {
   int64_t id = 0;
   absl::string_view name;
   absl::string_view display_name;
-  absl::string_view metadata;
   // Stats that all events of this metadata share.
   std::vector<XStatVisitor> stats;
 };
@@ -121,20 +115,20 @@ struct XEventMetadata {
 // Returns the first stat of that type, or nullptr. Linear in the number of stats.
 const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type);
 
-// Some types of stats of a plane's events. Walking the events for these alone is cheaper; the others
-// are checked all the same.
+// Some types of stats of events. Walking the events for these alone is cheaper; the others are checked
+// all the same.
 class StatSelection {
  public:
-  StatSelection(const class XPlaneVisitor& plane, std::initializer_list<StatType> types);
-
-  bool Contains(int64_t stat_id) const {
-    return static_cast<uint64_t>(stat_id) < by_small_id_.size() ? by_small_id_[stat_id] != 0
-                                                                : large_ids_.contains(stat_id);
+  explicit StatSelection(std::initializer_list<StatType> types) {
+    for (const StatType type : types) bits_ |= uint64_t{1} << static_cast<int>(type);
+  }
+  bool Contains(const XStatMetadata& metadata) const {
+    return metadata.type.has_value() && (bits_ >> static_cast<int>(*metadata.type) & 1) != 0;
   }
 
  private:
-  std::vector<uint8_t> by_small_id_;
-  absl::flat_hash_set<int64_t> large_ids_;
+  static_assert(kNumStatTypes <= 64);
+  uint64_t bits_ = 0;
 };
 
 // An event of a line.
@@ -142,7 +136,6 @@ class XEventVisitor {
  public:
   int64_t Id() const { return metadata_->id; }
   absl::string_view Name() const { return metadata_->name; }
-  absl::string_view DisplayName() const { return metadata_->display_name; }
   const XEventMetadata& Metadata() const { return *metadata_; }
 
   // Start, from the line's TimestampNs.
@@ -207,7 +200,6 @@ class XLineVisitor {
   }
   // Base of the events' offsets, from the session's start.
   int64_t TimestampNs() const { return header_.timestamp_ns; }
-  int64_t DurationPs() const { return header_.duration_ps; }
   uint64_t NumEvents() const { return header_.num_events; }
   const XLineHeader& Header() const { return header_; }
 
@@ -322,7 +314,7 @@ absl::Status XPlaneVisitor::ForEachLine(Fn&& fn) const {
 
 template <typename Fn>
 absl::Status XPlaneVisitor::WalkTimes(absl::string_view line, XLineHeader* header, Fn&& fn) const {
-  const StatSelection nothing(*this, {});
+  const StatSelection nothing(std::initializer_list<StatType>{});
   XEventVisitor event(this, &nothing);
   absl::Status error;
   return WalkXLine(*source_, line, header, [&](absl::string_view payload) {

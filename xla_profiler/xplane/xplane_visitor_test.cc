@@ -77,18 +77,14 @@ TEST_F(XPlaneVisitorTest, NumbersComeSignedOrUnsignedAndTextAsStringOrReference)
     EXPECT_EQ(stats[0].IntOrUintValue(), -1);
     EXPECT_EQ(stats[0].UintValue(), 0xFFFFFFFFFFFFFFFF);
     EXPECT_EQ(stats[0].IntValue(), 0);
-    EXPECT_EQ(stats[0].ToString(), "18446744073709551615");
     EXPECT_EQ(stats[1].IntOrUintValue(), -5);
-    EXPECT_EQ(stats[1].ToString(), "-5");
     EXPECT_EQ(stats[2].StrOrRefValue(), "add.1");
     EXPECT_EQ(stats[2].Name(), "custom");
     EXPECT_EQ(stats[2].Type(), std::nullopt);
     EXPECT_EQ(stats[2].IntOrUintValue(), std::nullopt);
     EXPECT_EQ(stats[3].DoubleValue(), 1.5);
-    EXPECT_EQ(stats[3].ToString(), "1.5");
     EXPECT_EQ(stats[4].BytesValue(), "\xFF");
     EXPECT_EQ(stats[4].StrOrRefValue(), "");
-    EXPECT_EQ(stats[4].ToString(), "<1 bytes>");
   }));
 }
 

@@ -119,9 +119,6 @@ absl::Status internal::ReadXLineField(const XSpaceSource& source, const WireFiel
     case XLineField::kTimestampNs:
       header->timestamp_ns = value;
       break;
-    case XLineField::kDurationPs:
-      header->duration_ps = value;
-      break;
   }
   return absl::OkStatus();
 }

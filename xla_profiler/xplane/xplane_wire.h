@@ -33,8 +33,7 @@ struct XPlaneField {
                             kStats = 6;
 };
 struct XLineField {
-  static constexpr uint32_t kId = 1, kName = 2, kTimestampNs = 3, kEvents = 4, kDurationPs = 9,
-                            kDisplayName = 11;
+  static constexpr uint32_t kId = 1, kName = 2, kTimestampNs = 3, kEvents = 4, kDisplayName = 11;
 };
 struct XEventField {
   static constexpr uint32_t kMetadataId = 1, kOffsetPs = 2, kDurationPs = 3, kStats = 4,
@@ -108,7 +107,6 @@ struct XLineHeader {
   int64_t id = 0;
   absl::string_view name;
   int64_t timestamp_ns = 0;
-  int64_t duration_ps = 0;
   absl::string_view display_name;
   uint64_t num_events = 0;
   // The whole line.

@@ -1,39 +1,8 @@
 #include "xla_profiler/xplane/xspace_reader.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
-namespace {
-
-// What people give by mistake, told by the first bytes; empty for what may be an XSpace after all.
-absl::string_view OtherFormat(absl::string_view bytes) {
-  struct Format {
-    absl::string_view magic;
-    absl::string_view name;
-  };
-  static constexpr Format kFormats[] = {
-      {"{", "JSON"},
-      {"[", "JSON"},
-      {"\x1f\x8b", "gzip within gzip"},
-      {"\x28\xb5\x2f\xfd", "zstd"},
-      {"\xfd\x37zXZ", "xz"},
-      {"BZh", "bzip2"},
-      {"PK\x03\x04", "a zip archive"},
-      {"%PDF", "PDF"},
-      {"<", "HTML or XML"},
-  };
-  for (const Format& format : kFormats) {
-    if (absl::StartsWith(bytes, format.magic)) return format.name;
-  }
-  constexpr size_t kTarMagicOffset = 257;
-  if (bytes.size() > kTarMagicOffset && absl::StartsWith(bytes.substr(kTarMagicOffset), "ustar")) {
-    return "a tar archive";
-  }
-  return "";
-}
-
-}  // namespace
 
 absl::StatusOr<XSpaceReader> XSpaceReader::Open(FileSystem& file_system, const std::string& path,
                                                 const XSpaceReaderOptions& options) {
@@ -62,14 +31,9 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   reader.source_ = std::make_shared<const XSpaceSource>(XSpaceSource{bytes, limits});
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
-    const absl::string_view looks_like = OtherFormat(bytes);
-    if (!looks_like.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(reader.name_, ": offset 0: looks like ",
-                                                     looks_like, "; expected a serialized XSpace"));
-    }
-    if (!layout.ok()) return Annotate(layout.status(), reader.name_);
-    return absl::InvalidArgumentError(
-        absl::StrCat(reader.name_, ": offset 0: no plane found; expected a serialized XSpace"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader.name_, ": ", layout.ok() ? "offset 0: no plane found" : layout.status().message(),
+        "; expected a serialized XSpace"));
   }
   reader.layout_ = *std::move(layout);
   return reader;

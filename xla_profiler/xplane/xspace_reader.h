@@ -63,8 +63,6 @@ class XSpaceReader {
   const std::string& path() const { return file_ == nullptr ? name_ : file_->path(); }
   const XSpaceSource& source() const { return *source_; }
   const XSpaceLayout& layout() const { return layout_; }
-  // Null when made from bytes.
-  const InputFile* file() const { return file_.get(); }
 
   // Decodes the metadata of the plane at that position in the file. The visitor may outlive moves
   // of this reader, not its end.

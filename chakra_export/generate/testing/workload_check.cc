@@ -4,10 +4,9 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
 #include "chakra_export/et_tools/et_check.h"
-#include "chakra_export/generate/generate_report.pb.h"
-#include "chakra_export/generate/workload_writer.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -18,7 +17,7 @@ absl::StatusOr<std::vector<std::string>> ProblemsOf(const GeneratedWorkload& wor
   const TemporaryDirectory directory;
   const std::string prefix = directory.PathOf("w");
   FileSystem& file_system = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const ChakraGenerateReport report,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    WriteGeneratedWorkload(file_system, workload, prefix));
   ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
   EtCheckOptions check;

@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -11,15 +10,6 @@ namespace meridian {
 HostTraceText& HostTraceText::Op(uint64_t id, uint64_t parent, absl::string_view name,
                                  int64_t thread, absl::string_view inputs,
                                  absl::string_view outputs) {
-  if (absl::StartsWith(schema_, "1.0.1")) {
-    nodes_.push_back(absl::StrCat(R"({"name": ")", name, R"(", "id": )", id, R"(, "rf_id": )", id,
-                                  R"(, "parent": )", parent,
-                                  R"(, "fw_parent": 0, "seq_id": -1, "scope": 0, "tid": )", thread,
-                                  R"(, "fw_tid": 0, "op_schema": "", "inputs": )", inputs,
-                                  R"(, "input_shapes": [], "input_types": [], "outputs": )",
-                                  outputs, R"(, "output_shapes": [], "output_types": []})"));
-    return *this;
-  }
   nodes_.push_back(absl::StrCat(
       R"({"id": )", id, R"(, "name": ")", name, R"(", "ctrl_deps": )", parent,
       R"(, "inputs": {"values": )", inputs,
@@ -49,8 +39,9 @@ void KinetoText::Add(absl::string_view category, absl::string_view name, int64_t
 }
 
 KinetoText& KinetoText::Op(absl::string_view name, int64_t thread, int64_t ts, int64_t dur,
-                           uint64_t id, absl::string_view id_key) {
-  Add("cpu_op", name, 7, thread, ts, dur, id == 0 ? "" : absl::StrCat("\"", id_key, "\": ", id));
+                           uint64_t id) {
+  Add("cpu_op", name, 7, thread, ts, dur,
+      id == 0 ? "" : absl::StrCat("\"Record function id\": ", id));
   return *this;
 }
 

@@ -12,7 +12,7 @@
 
 namespace meridian {
 
-// An execution trace in either layout.
+// An execution trace.
 class HostTraceText {
  public:
   explicit HostTraceText(std::string schema = "1.1.1-chakra.0.0.4") : schema_(std::move(schema)) {}
@@ -37,9 +37,7 @@ class KinetoText {
   explicit KinetoText(int64_t rank = 0, int64_t world_size = 1)
       : rank_(rank), world_size_(world_size) {}
 
-  // `id_key` is what the id is called, "Record function id" or "External id".
-  KinetoText& Op(absl::string_view name, int64_t thread, int64_t ts, int64_t dur, uint64_t id = 0,
-                 absl::string_view id_key = "Record function id");
+  KinetoText& Op(absl::string_view name, int64_t thread, int64_t ts, int64_t dur, uint64_t id = 0);
   KinetoText& Step(int64_t number, int64_t thread, int64_t ts, int64_t dur);
   KinetoText& Call(absl::string_view name, int64_t thread, int64_t ts, int64_t dur,
                    uint64_t correlation);

@@ -16,11 +16,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/testing/synthetic_run.h"
 
 namespace meridian {
@@ -40,18 +40,16 @@ absl::Status Measure(const std::string& folder, int steps) {
   std::vector<std::string> traces;
   for (const XSpaceProto& profile : SyntheticRun(run)) {
     traces.push_back(absl::StrCat(folder, "/export_benchmark_", traces.size(), ".xplane.pb"));
-    RETURN_IF_ERROR(WriteFileAtomically(files, traces.back(), profile.SerializeAsString()));
+    RETURN_IF_ERROR(WriteOutput(files, traces.back(), profile.SerializeAsString()));
   }
   const double before = CpuSeconds();
-  ASSIGN_OR_RETURN(const ChakraExportReport report,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    ExportXSpaces(files, traces, absl::StrCat(folder, "/export_benchmark")));
   const double seconds = CpuSeconds() - before;
-  int64_t events = 0;
-  for (const ExportedRank& rank : report.ranks()) events += rank.device_events();
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  absl::PrintF("%8d device events %7.3f CPU s %6.2f us each, %5d MB at most\n", events, seconds,
-               1e6 * seconds / static_cast<double>(events), usage.ru_maxrss / 1024);
+  absl::PrintF("%8d nodes %7.3f CPU s %6.2f us each, %5d MB at most\n", report.nodes(), seconds,
+               1e6 * seconds / static_cast<double>(report.nodes()), usage.ru_maxrss / 1024);
   return absl::OkStatus();
 }
 

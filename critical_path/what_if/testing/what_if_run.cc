@@ -54,6 +54,16 @@ absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::st
   return RunWhatIf(measured.graph, measured.path, /*hta_compatible=*/false, edits);
 }
 
+int64_t CountChanged(const PathGraph& measured, const WhatIfResult& result) {
+  int64_t changed = 0;
+  EXPECT_EQ(measured.events.size(), result.edited.graph.events.size());
+  for (GraphEventId id = 0; id < measured.events.size(); ++id) {
+    const GraphEvent &before = measured.events[id], &after = result.edited.graph.events[id];
+    if (before.start_ps != after.start_ps || before.duration_ps != after.duration_ps) ++changed;
+  }
+  return changed;
+}
+
 double MicrosAfter(const MeasuredGraph& measured, const std::string& edits) {
   const absl::StatusOr<WhatIfResult> result = WhatIf(measured, edits);
   EXPECT_OK(result);

@@ -3,6 +3,7 @@
 #ifndef CRITICAL_PATH_WHAT_IF_TESTING_WHAT_IF_RUN_H_
 #define CRITICAL_PATH_WHAT_IF_TESTING_WHAT_IF_RUN_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ KinetoTrace GradientsTrace();
 MeasuredGraph Gradients();
 
 absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::string& edits);
+
+// Returns how many events start at another time than measured, or last another time.
+int64_t CountChanged(const PathGraph& measured, const WhatIfResult& result);
 
 // Returns the path's length in microseconds after the edits, which must succeed.
 double MicrosAfter(const MeasuredGraph& measured, const std::string& edits);

@@ -15,7 +15,6 @@ RunBuilder::RunBuilder(uint32_t nodes, uint32_t devices_per_node)
     LocalDevice device;
     device.name = absl::StrCat("device ", rank % devices_per_node);
     device.global_id = rank;
-    device.source = DeviceIdSource::kTraceHeader;
     profiles_[rank / devices_per_node].devices.push_back(device);
   }
   for (uint32_t node = 0; node < nodes; ++node) profiles_[node].trace = absl::StrCat("node", node);

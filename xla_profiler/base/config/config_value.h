@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A value of a configuration file that knows where it stands, so that whatever is wrong with it is
-// told as "timing.yml: groups.tp[2]: reason". JSON and YAML read alike:
+// told as "timing.yml: groups.tp[2]: reason". Files are YAML, of which JSON is a part:
 //
-//   ASSIGN_OR_RETURN(const ConfigValue document, ConfigValue::FromJson(text, "system.json"));
+//   ASSIGN_OR_RETURN(const ConfigValue document, ConfigValue::FromYaml(text, "timing.yml", ...));
 //   RETURN_IF_ERROR(document.Find("peak-perf").ReadIfThere(&peak_performance));
 //
 // Values are looked up when somebody asks. Nothing is unfolded: a YAML alias costs nothing until a
@@ -37,12 +37,9 @@ absl::Status ConfigError(absl::string_view source, absl::string_view place,
 
 class ConfigValue {
  public:
-  // The text, and the source, which names it in errors, must outlive the value. The text must be
-  // one whole object; what its values are made of is looked at when they are read.
-  static absl::StatusOr<ConfigValue> FromJson(absl::string_view json, absl::string_view source);
-
-  // The source must outlive the value. Text that is no YAML is an error "source:line: reason"; more
-  // than `max_bytes` of it are too long for `what`, e.g. "a network configuration".
+  // The source, which names the text in errors, must outlive the value. Text that is no YAML is an
+  // error "source:line: reason"; more than `max_bytes` of it are too long for `what`, e.g. "a network
+  // configuration".
   static absl::StatusOr<ConfigValue> FromYaml(absl::string_view yaml, absl::string_view source,
                                               size_t max_bytes, absl::string_view what);
 
@@ -50,16 +47,15 @@ class ConfigValue {
     return ConfigError(source_, place_, reason);
   }
 
-  bool exists() const { return !json_.empty() || yaml_ != nullptr; }
+  bool exists() const { return node_ != nullptr; }
   bool IsMap() const;
   bool IsList() const;
   bool IsScalar() const;
 
-  // Returns the member of that name; one that does not exist when there is none. Of several JSON
-  // takes the last, YAML the first.
+  // Returns the first member of that name; one that does not exist when there is none.
   ConfigValue Find(absl::string_view key) const;
 
-  // Errors give the reason. In YAML, where an empty text is one that was forgotten, it is an error.
+  // Errors give the reason. An empty text is one that was forgotten: an error.
   absl::StatusOr<std::string> Text(absl::string_view reason = "expected one value") const;
   absl::StatusOr<int64_t> Integer(absl::string_view reason = "expected a whole number",
                                   int64_t min = std::numeric_limits<int64_t>::min(),
@@ -90,11 +86,8 @@ class ConfigValue {
   absl::Status ReadMembers(const std::map<std::string, Reader>& readers) const;
 
  private:
-  ConfigValue(absl::string_view source, std::string place, absl::string_view json,
-              std::shared_ptr<const YAML::Node> yaml);
-
-  // Returns a scalar's text as written, the quotes of a string removed.
-  absl::string_view ScalarText() const;
+  ConfigValue(absl::string_view source, std::string place, std::shared_ptr<const YAML::Node> node)
+      : source_(source), place_(std::move(place)), node_(std::move(node)) {}
 
   // Returns the place of the member of that name.
   std::string PlaceOf(absl::string_view key) const;
@@ -102,10 +95,8 @@ class ConfigValue {
   absl::string_view source_;
   // The keys and positions that lead to the value, "groups.tp[2]"; empty for the document.
   std::string place_;
-  // The value's text in a JSON file, else empty.
-  absl::string_view json_;
-  // The value's node in a YAML file, else null.
-  std::shared_ptr<const YAML::Node> yaml_;
+  // Null for a value that does not exist.
+  std::shared_ptr<const YAML::Node> node_;
 };
 
 // Returns a reader that stores what `read`, a function of the value, returns.

@@ -160,12 +160,4 @@ absl::Status AtomicFileBatch::Commit() {
   return absl::OkStatus();
 }
 
-absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,
-                                 absl::string_view contents) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
-                   AtomicFileWriter::Create(file_system, path));
-  RETURN_IF_ERROR(writer->Append(contents));
-  return writer->Commit();
-}
-
 }  // namespace meridian

@@ -101,10 +101,6 @@ class AtomicFileBatch {
   std::vector<std::unique_ptr<AtomicFileWriter>> files_;
 };
 
-// Creates, appends and commits.
-absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,
-                                 absl::string_view contents);
-
 }  // namespace meridian
 
 #endif  // XLA_PROFILER_BASE_FILES_ATOMIC_FILE_WRITER_H_

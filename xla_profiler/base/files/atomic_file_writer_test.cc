@@ -29,6 +29,14 @@ using ::testing::StartsWith;
 
 constexpr size_t kMebibyte = size_t{1} << 20;
 
+absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,
+                                 absl::string_view contents) {
+  const auto writer = AtomicFileWriter::Create(file_system, path);
+  if (!writer.ok()) return writer.status();
+  const absl::Status appended = (*writer)->Append(contents);
+  return appended.ok() ? (*writer)->Commit() : appended;
+}
+
 class AtomicFileWriterTest : public ::testing::Test {
  protected:
   std::unique_ptr<AtomicFileWriter> Create() {

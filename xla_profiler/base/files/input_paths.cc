@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,26 +17,6 @@
 
 namespace meridian {
 namespace {
-
-// Removes the number that the text starts with and returns its digits without leading zeros.
-absl::string_view ConsumeNumber(absl::string_view* text) {
-  const auto is_digit = [](char c) { return absl::ascii_isdigit(c); };
-  const size_t length = std::find_if_not(text->begin(), text->end(), is_digit) - text->begin();
-  absl::string_view digits = text->substr(0, length);
-  text->remove_prefix(length);
-  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
-  return digits;
-}
-
-// Returns -1, 0 or 1 as a is less than, equal to or greater than b.
-int CompareNumbers(absl::string_view a, absl::string_view b) {
-  if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
-  return a.compare(b);
-}
-
-bool StartsWithDigit(absl::string_view text) {
-  return !text.empty() && absl::ascii_isdigit(text.front());
-}
 
 bool HasSuffix(absl::string_view name, const std::vector<std::string>& suffixes) {
   return suffixes.empty() ||
@@ -130,23 +110,8 @@ class Expander {
 
 }  // namespace
 
-bool NaturalLess(absl::string_view a, absl::string_view b) {
-  absl::string_view rest_a = a;
-  absl::string_view rest_b = b;
-  while (!rest_a.empty() && !rest_b.empty()) {
-    if (StartsWithDigit(rest_a) && StartsWithDigit(rest_b)) {
-      const int order = CompareNumbers(ConsumeNumber(&rest_a), ConsumeNumber(&rest_b));
-      if (order != 0) return order < 0;
-    } else {
-      const unsigned char letter_a = rest_a.front();
-      const unsigned char letter_b = rest_b.front();
-      if (letter_a != letter_b) return letter_a < letter_b;
-      rest_a.remove_prefix(1);
-      rest_b.remove_prefix(1);
-    }
-  }
-  if (rest_a.empty() != rest_b.empty()) return rest_a.empty();
-  return a < b;  // They differ in leading zeros at most.
+bool NaturalLess(const std::string& a, const std::string& b) {
+  return strverscmp(a.c_str(), b.c_str()) < 0;
 }
 
 std::string ResolvePath(absl::string_view path, absl::string_view working_directory) {

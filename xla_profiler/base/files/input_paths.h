@@ -12,9 +12,8 @@
 
 namespace meridian {
 
-// True when a comes before b with runs of digits compared as numbers: rank2 < rank10. A strict
-// order: names that differ in leading zeros only are compared as text.
-bool NaturalLess(absl::string_view a, absl::string_view b);
+// True when a comes before b with runs of digits compared as numbers: rank2 < rank10.
+bool NaturalLess(const std::string& a, const std::string& b);
 
 // Returns the path as seen from `working_directory` (empty: the process's own). `bazel run` starts
 // programs elsewhere and names the user's directory in BUILD_WORKING_DIRECTORY. An empty path, as

@@ -18,6 +18,7 @@ constexpr int kMaxDepth = 16;
 constexpr int kAttempts = 8;
 
 ABSL_CONST_INIT SignalRegistry<char> registered_paths;
+ABSL_CONST_INIT SignalRegistry<pid_t> registered_processes;
 
 bool IsFolder(const char* path) {
   const size_t size = std::strlen(path);
@@ -68,7 +69,14 @@ UnfinishedFile::UnfinishedFile(std::string path)
 
 UnfinishedFile::~UnfinishedFile() { registered_paths.Remove(entry_); }
 
+UnfinishedProcess::UnfinishedProcess(pid_t leader)
+    : leader_(leader), entry_(registered_processes.Add(&leader_)) {}
+
+UnfinishedProcess::~UnfinishedProcess() { registered_processes.Remove(entry_); }
+
 void RemoveUnfinishedFiles() {
+  // First, since they may write into the folders.
+  registered_processes.VisitAndEnd([](const pid_t& leader) { kill(-leader, SIGKILL); });
   registered_paths.VisitAndEnd([](const char& first) {
     const char* path = &first;
     if (IsFolder(path)) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process does when a signal tells it to end: it notes the signal, so that nothing new is
-// begun, and it leaves no half-written files behind. Whoever makes such a file or folder registers
-// it; a signal handler removes all that are registered, and lets the process end.
+// What a process does when a signal tells it to end: it ends what it started, and leaves no
+// half-written files behind. Whoever starts a process or makes such a file or folder registers it; a
+// signal handler ends and removes all that are registered, and lets the process end.
 #ifndef XLA_PROFILER_BASE_FILES_UNFINISHED_FILES_H_
 #define XLA_PROFILER_BASE_FILES_UNFINISHED_FILES_H_
 
-#include <atomic>
+#include <sys/types.h>
+
 #include <csignal>
 #include <string>
 
@@ -56,20 +57,24 @@ class UnfinishedFile {
   SignalRegistry<char>::Entry* const entry_;
 };
 
-// Removes what is registered and there; links are not followed. Safe in a signal handler. The
-// process must end afterwards: threads that register or unregister a file wait from then on.
+// Registers a process group by its leader while it lives. End before the leader is waited for:
+// afterwards its id may be somebody else's.
+class UnfinishedProcess {
+ public:
+  explicit UnfinishedProcess(pid_t leader);
+  ~UnfinishedProcess();
+  UnfinishedProcess(const UnfinishedProcess&) = delete;
+  UnfinishedProcess& operator=(const UnfinishedProcess&) = delete;
+
+ private:
+  const pid_t leader_;
+  SignalRegistry<pid_t>::Entry* const entry_;
+};
+
+// Kills the processes and removes the files that are registered and there; links are not followed.
+// Safe in a signal handler. The process must end afterwards: threads that register or unregister
+// something wait from then on.
 void RemoveUnfinishedFiles();
-
-namespace interrupt_internal {
-inline std::atomic<int> signal_number{0};
-static_assert(std::atomic<int>::is_always_lock_free);
-}  // namespace interrupt_internal
-
-// Has InterruptSignal return the signal from now on. Safe in a signal handler.
-inline void NoteInterrupt(int signal) { interrupt_internal::signal_number.store(signal); }
-
-// Returns the signal, or 0. It stays: a process that was told to end starts nothing new.
-inline int InterruptSignal() { return interrupt_internal::signal_number.load(); }
 
 }  // namespace meridian
 

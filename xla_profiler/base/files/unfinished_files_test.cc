@@ -87,12 +87,27 @@ TEST(UnfinishedFilesTest, MoreThan4096AreRemovedTooAndPlacesAreUsedAgain) {
   EXPECT_FALSE(Exists(beyond));
 }
 
-TEST(InterruptTest, TheSignalStays) {
-  EXPECT_EQ(InterruptSignal(), 0);
-  std::signal(SIGTERM, NoteInterrupt);
-  std::raise(SIGTERM);
-  EXPECT_EQ(InterruptSignal(), SIGTERM);
-  EXPECT_EQ(InterruptSignal(), SIGTERM);
+TEST(UnfinishedFilesTest, ProcessesAreKilled) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EXIT(
+      {
+        const pid_t leader = fork();
+        if (leader == 0) {
+          setpgid(0, 0);
+          pause();
+        }
+        setpgid(leader, leader);
+        const UnfinishedProcess process(leader);
+        RemoveUnfinishedFiles();
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  // Nobody holds the other end any more.
+  close(ends[1]);
+  char byte;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);
+  close(ends[0]);
 }
 
 }  // namespace

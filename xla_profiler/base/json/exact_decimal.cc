@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace meridian {
 namespace {
@@ -11,114 +13,79 @@ namespace {
 // 1 us = 10^6 ps.
 constexpr int kFractionDigits = 6;
 constexpr int64_t kMaxResultDigits = 30;
+// Digits beyond are dropped, which rounds as the whole number would; so many fit 128 bits.
+constexpr int64_t kMaxReadDigits = 36;
 // More than any text has digits, and far from where int64 sums overflow.
 constexpr int64_t kExponentLimit = int64_t{1} << 56;
-// So many digits always fit a uint64.
-constexpr size_t kDigitsPerWord = 19;
 
-// A JSON number, cut into its parts.
-struct NumberParts {
-  bool negative = false;
-  absl::string_view integer;
-  absl::string_view fraction;
+bool StartsWithDigit(absl::string_view text) {
+  return !text.empty() && absl::ascii_isdigit(text.front());
+}
+
+absl::uint128 PowerOfTen(int64_t exponent) {
+  absl::uint128 power = 1;
+  for (; exponent > 0; --exponent) power *= 10;
+  return power;
+}
+
+// What the digits of a JSON number say: value * 10^exponent.
+struct Decimal {
+  absl::uint128 value = 0;
   int64_t exponent = 0;
+  // How many digits the value has.
+  int64_t digits = 0;
+
+  // Takes digits off the front of the text; false when there are none.
+  bool Take(absl::string_view* text, bool is_fraction) {
+    if (!StartsWithDigit(*text)) return false;
+    for (; StartsWithDigit(*text); text->remove_prefix(1)) {
+      const bool fits = digits < kMaxReadDigits;
+      if (fits) value = value * 10 + static_cast<uint64_t>(text->front() - '0');
+      if (fits && value != 0) ++digits;
+      exponent += (fits ? 0 : 1) - (is_fraction ? 1 : 0);
+    }
+    return true;
+  }
+
+  // Takes what follows the "e".
+  bool TakeExponent(absl::string_view* text) {
+    const bool is_negative = absl::ConsumePrefix(text, "-");
+    if (!is_negative) absl::ConsumePrefix(text, "+");
+    if (!StartsWithDigit(*text)) return false;
+    int64_t written = 0;
+    for (; StartsWithDigit(*text); text->remove_prefix(1)) {
+      written = std::min(written * 10 + (text->front() - '0'), kExponentLimit);
+    }
+    exponent += is_negative ? -written : written;
+    return true;
+  }
 };
-
-absl::string_view TakeDigits(absl::string_view* text) {
-  size_t size = 0;
-  while (size < text->size() && absl::ascii_isdigit((*text)[size])) ++size;
-  const absl::string_view digits = text->substr(0, size);
-  text->remove_prefix(size);
-  return digits;
-}
-
-bool TakeByte(char byte, absl::string_view* text) {
-  if (text->empty() || text->front() != byte) return false;
-  text->remove_prefix(1);
-  return true;
-}
-
-bool TakeExponent(absl::string_view* text, int64_t* exponent) {
-  const bool negative = TakeByte('-', text);
-  if (!negative) TakeByte('+', text);
-  const absl::string_view digits = TakeDigits(text);
-  for (char digit : digits) {
-    *exponent = std::min(*exponent * 10 + (digit - '0'), kExponentLimit);
-  }
-  if (negative) *exponent = -*exponent;
-  return !digits.empty();
-}
-
-// Follows the grammar of RFC 8259.
-bool CutNumber(absl::string_view text, NumberParts* parts) {
-  parts->negative = TakeByte('-', &text);
-  parts->integer = TakeDigits(&text);
-  if (parts->integer.empty()) return false;
-  if (parts->integer.size() > 1 && parts->integer.front() == '0') return false;
-  if (TakeByte('.', &text)) {
-    parts->fraction = TakeDigits(&text);
-    if (parts->fraction.empty()) return false;
-  }
-  if (TakeByte('e', &text) || TakeByte('E', &text)) {
-    if (!TakeExponent(&text, &parts->exponent)) return false;
-  }
-  return text.empty();
-}
-
-// The digits of integer and fraction as one row, without leading zeros.
-class DigitRow {
- public:
-  explicit DigitRow(const NumberParts& parts)
-      : integer_(parts.integer),
-        fraction_(parts.fraction),
-        size_(integer_.size() + fraction_.size()) {
-    while (leading_zeros_ < size_ && At(leading_zeros_) == '0') ++leading_zeros_;
-  }
-
-  size_t size() const { return size_ - leading_zeros_; }
-  // How many of them stand before the decimal point; negative when zeros follow the point.
-  int64_t before_point() const {
-    return static_cast<int64_t>(integer_.size()) - static_cast<int64_t>(leading_zeros_);
-  }
-  int operator[](size_t i) const { return At(leading_zeros_ + i) - '0'; }
-
- private:
-  char At(size_t i) const {
-    return i < integer_.size() ? integer_[i] : fraction_[i - integer_.size()];
-  }
-
-  absl::string_view integer_;
-  absl::string_view fraction_;
-  size_t size_;
-  size_t leading_zeros_ = 0;
-};
-
-// Returns the number that the first `count` digits make, with zeros appended where there are fewer.
-absl::int128 LeadingDigits(const DigitRow& digits, int64_t count) {
-  const int64_t available = std::min<int64_t>(count, digits.size());
-  uint64_t head = 0;
-  int64_t i = 0;
-  for (; i < std::min<int64_t>(available, kDigitsPerWord); ++i) head = head * 10 + digits[i];
-  absl::int128 value = head;
-  for (; i < available; ++i) value = value * 10 + digits[i];
-  for (; i < count; ++i) value *= 10;
-  return value;
-}
 
 }  // namespace
 
+// Follows the grammar of RFC 8259.
 std::optional<absl::int128> ParseMicrosAsPicos(absl::string_view number) {
-  NumberParts parts;
-  if (!CutNumber(number, &parts)) return std::nullopt;
-  const DigitRow digits(parts);
-  if (digits.size() == 0) return 0;
-  // How many digits of the row make up the whole picoseconds; the rest is rounded away.
-  const int64_t whole = digits.before_point() + parts.exponent + kFractionDigits;
-  if (whole > kMaxResultDigits) return std::nullopt;
-  if (whole < 0) return 0;
-  absl::int128 ps = LeadingDigits(digits, whole);
-  if (whole < static_cast<int64_t>(digits.size()) && digits[whole] >= 5) ps += 1;
-  return parts.negative ? -ps : ps;
+  const bool is_negative = absl::ConsumePrefix(&number, "-");
+  if (absl::StartsWith(number, "0") && StartsWithDigit(number.substr(1))) return std::nullopt;
+  Decimal decimal;
+  decimal.exponent = kFractionDigits;
+  if (!decimal.Take(&number, /*is_fraction=*/false)) return std::nullopt;
+  if (absl::ConsumePrefix(&number, ".") && !decimal.Take(&number, /*is_fraction=*/true)) {
+    return std::nullopt;
+  }
+  if (absl::ConsumePrefix(&number, "e") || absl::ConsumePrefix(&number, "E")) {
+    if (!decimal.TakeExponent(&number)) return std::nullopt;
+  }
+  if (!number.empty()) return std::nullopt;
+  const int64_t result_digits = decimal.digits + decimal.exponent;
+  if (decimal.value == 0 || result_digits < 0) return 0;
+  if (result_digits > kMaxResultDigits) return std::nullopt;
+  absl::uint128 ps = decimal.value * PowerOfTen(decimal.exponent);
+  if (decimal.exponent < 0) {
+    const absl::uint128 divisor = PowerOfTen(-decimal.exponent);
+    ps = decimal.value / divisor + (decimal.value % divisor >= divisor / 2 ? 1 : 0);
+  }
+  return is_negative ? -static_cast<absl::int128>(ps) : static_cast<absl::int128>(ps);
 }
 
 void AppendPicosAsMicros(absl::int128 ps, std::string* out) {

@@ -130,6 +130,7 @@ std::string WithThousands(int64_t number) {
 }
 
 std::string FirstCharacters(absl::string_view text, size_t count) {
+  if (text.size() <= count) return std::string(text);
   absl::string_view rest = text;
   for (size_t i = 0; i < count && !rest.empty(); ++i) ConsumeCodePoint(&rest);
   if (rest.empty()) return std::string(text);

@@ -5,6 +5,7 @@
 #ifndef XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 #define XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "absl/base/optimization.h"
 #include "absl/numeric/bits.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
@@ -112,7 +114,12 @@ class BufferOutput {
     void operator()(char* buffer) const { std::free(buffer); }
   };
 
-  void Grow(size_t size);
+  ABSL_ATTRIBUTE_NOINLINE void Grow(size_t size) {
+    capacity_ = std::max(2 * capacity_, used_ + size + 4096);
+    char* larger = static_cast<char*>(std::realloc(buffer_.release(), capacity_));
+    MERIDIAN_CHECK(larger != nullptr && "out of memory");
+    buffer_.reset(larger);
+  }
 
   std::unique_ptr<char[], Free> buffer_;
   size_t used_ = 0;
@@ -123,13 +130,6 @@ template <typename Output>
 void WriteVarintField(uint32_t number, uint64_t value, Output* output) {
   output->Varint(MakeTag(number, WireType::kVarint));
   output->Varint(value);
-}
-
-template <typename Output>
-void WriteFixed64Field(uint32_t number, uint64_t value, Output* output) {
-  output->Varint(MakeTag(number, WireType::kFixed64));
-  // Little-endian, as the wire and every supported machine.
-  output->Raw(absl::string_view(reinterpret_cast<const char*>(&value), sizeof(value)));
 }
 
 // Tag and length; the caller writes `size` bytes next.

@@ -56,23 +56,16 @@ TEST(WireWriterTest, BufferOutputKeepsWhatItHasWhenItGrows) {
   BufferOutput buffer;
   const auto write = [](int i, auto* o) {
     WriteVarintField(3, uint64_t{1} << (i % 64), o);
-    WriteFixed64Field(4, i, o);
     WriteBytesField(17, std::string(i % 100, 'x'), o);
   };
   for (int i = 0; i < 100000; ++i) {
     write(i, &output);
     write(i, &buffer);
   }
-  EXPECT_GT(out.size(), size_t{6} << 20);
+  EXPECT_GT(out.size(), size_t{5} << 20);
   EXPECT_EQ(buffer.bytes(), out);
   buffer.Clear();
   EXPECT_EQ(buffer.size(), 0u);
-}
-
-TEST(WireWriterTest, LargeBuffersLieOnTheBordersOfLargePages) {
-  BufferOutput buffer;
-  buffer.Reserve(5'000'000);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.bytes().data()) % (size_t{2} << 20), 0u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trace_alignment/collectives/slow_links.h"
+#include "trace_alignment/run/slow_links.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -162,8 +162,8 @@ std::optional<uint32_t> FindSlowest(const OfRank& ranks) {
 
 }  // namespace
 
-SlowLinks FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
-                        std::optional<int64_t> clock_uncertainty_ps) {
+void FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
+                   std::optional<int64_t> clock_uncertainty_ps, CombineReport* report) {
   const std::map<Key, TimesByGroup> transfers = ReadTransfers(table, hosts);
   const std::vector<Comparison> comparisons = Compare(transfers, clock_uncertainty_ps);
   // By rank: how long it transferred, and how much of that can be compared.
@@ -183,21 +183,20 @@ SlowLinks FindSlowLinks(const CollectiveTable& table, const std::vector<std::str
   for (const auto& [rank, took] : transferred) {
     if (compared[rank] < kComparedShare * took) ranks.erase(rank);
   }
-  SlowLinks found;
-  found.ranks = static_cast<int64_t>(transferred.size());
-  found.compared_ranks = static_cast<int64_t>(ranks.size());
+  report->set_link_ranks(static_cast<int64_t>(transferred.size()));
+  report->set_link_ranks_compared(static_cast<int64_t>(ranks.size()));
   // What one slow link explains is no reason to suspect another.
   while (const std::optional<uint32_t> slowest = FindSlowest(ranks)) {
     const std::vector<const Comparison*> own = ranks[*slowest];
-    SlowLink& link = found.links.emplace_back();
-    link.rank = *slowest;
-    link.times_slower = WeightedQuantile(own, 0.5);
+    CombinedLink& link = *report->add_slow_links();
+    link.set_rank(*slowest);
+    link.set_times_slower(WeightedQuantile(own, 0.5));
     for (const Comparison* comparison : own) {
-      link.transfers += comparison->transfers;
-      link.compared_with += comparison->compared_with;
+      link.set_transfers(link.transfers() + comparison->transfers);
+      link.set_compared_with(link.compared_with() + comparison->compared_with);
     }
     for (const auto& [rank, others] : ranks) {
-      if (rank != *slowest && others == own) link.or_ranks.push_back(rank);
+      if (rank != *slowest && others == own) link.add_or_ranks(rank);
     }
     for (auto it = ranks.begin(); it != ranks.end();) {
       std::vector<const Comparison*>& of_rank = it->second;
@@ -209,10 +208,10 @@ SlowLinks FindSlowLinks(const CollectiveTable& table, const std::vector<std::str
       it = of_rank.empty() ? ranks.erase(it) : std::next(it);
     }
   }
-  std::stable_sort(
-      found.links.begin(), found.links.end(),
-      [](const SlowLink& a, const SlowLink& b) { return a.times_slower > b.times_slower; });
-  return found;
+  absl::c_stable_sort(*report->mutable_slow_links(),
+                      [](const CombinedLink& a, const CombinedLink& b) {
+                        return a.times_slower() > b.times_slower();
+                      });
 }
 
 }  // namespace meridian

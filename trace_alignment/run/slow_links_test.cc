@@ -1,7 +1,8 @@
-#include "trace_alignment/collectives/slow_links.h"
+#include "trace_alignment/run/slow_links.h"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -17,6 +18,13 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int64_t kBytes = 1 << 20;
+
+CombineReport Find(const CollectiveTable& table, std::optional<int64_t> clock_uncertainty_ps,
+                   const std::vector<std::string>& hosts = {}) {
+  CombineReport report;
+  FindSlowLinks(table, hosts, clock_uncertainty_ps, &report);
+  return report;
+}
 
 // Eight ranks, in pairs and in two groups of four, all-reduce five times each; a group with a slow
 // rank takes `times` as long. Whoever is not last to come waits for 1,000.
@@ -41,21 +49,21 @@ void AddGroups(int64_t slow_rank, int64_t times, RunBuilder* run) {
 TEST(SlowLinksTest, ARankAllOfWhoseGroupsAreSlowHasASlowLink) {
   RunBuilder run(8);
   AddGroups(/*slow_rank=*/5, /*times=*/3, &run);
-  const SlowLinks found = FindSlowLinks(run.Build(), {}, /*clock_uncertainty_ps=*/std::nullopt);
-  ASSERT_THAT(found.links, SizeIs(1));
-  EXPECT_EQ(found.links[0].rank, 5);
-  EXPECT_DOUBLE_EQ(found.links[0].times_slower, 3);
-  EXPECT_THAT(found.links[0].or_ranks, IsEmpty());
+  const CombineReport found = Find(run.Build(), /*clock_uncertainty_ps=*/std::nullopt);
+  ASSERT_THAT(found.slow_links(), SizeIs(1));
+  EXPECT_EQ(found.slow_links(0).rank(), 5);
+  EXPECT_DOUBLE_EQ(found.slow_links(0).times_slower(), 3);
+  EXPECT_THAT(found.slow_links(0).or_ranks(), IsEmpty());
   // Five of the pair beside those of three others, five of four beside five of the other four.
-  EXPECT_EQ(found.links[0].transfers, 10);
-  EXPECT_EQ(found.links[0].compared_with, 20);
-  EXPECT_EQ(found.compared_ranks, 8);
+  EXPECT_EQ(found.slow_links(0).transfers(), 10);
+  EXPECT_EQ(found.slow_links(0).compared_with(), 20);
+  EXPECT_EQ(found.link_ranks_compared(), 8);
 }
 
 TEST(SlowLinksTest, EqualLinksAreNotSlow) {
   RunBuilder run(8);
   AddGroups(/*slow_rank=*/5, /*times=*/1, &run);
-  EXPECT_THAT(FindSlowLinks(run.Build(), {}, 0).links, IsEmpty());
+  EXPECT_THAT(Find(run.Build(), 0).slow_links(), IsEmpty());
 }
 
 TEST(SlowLinksTest, RanksThatAreInAllTheSameGroupsAreNotToldApart) {
@@ -66,10 +74,10 @@ TEST(SlowLinksTest, RanksThatAreInAllTheSameGroupsAreNotToldApart) {
       run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + (rank < 2 ? 100 : 250)});
     }
   }
-  const SlowLinks found = FindSlowLinks(run.Build(), {}, 0);
-  ASSERT_THAT(found.links, SizeIs(1));
-  EXPECT_EQ(found.links[0].rank, 2);
-  EXPECT_THAT(found.links[0].or_ranks, ElementsAre(3));
+  const CombineReport found = Find(run.Build(), 0);
+  ASSERT_THAT(found.slow_links(), SizeIs(1));
+  EXPECT_EQ(found.slow_links(0).rank(), 2);
+  EXPECT_THAT(found.slow_links(0).or_ranks(), ElementsAre(3));
 }
 
 // Nothing is like what all ranks do together.
@@ -81,10 +89,10 @@ TEST(SlowLinksTest, OfCollectivesOfAllRanksNothingIsKnown) {
       run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + 100});
     }
   }
-  const SlowLinks found = FindSlowLinks(run.Build(), {}, 0);
-  EXPECT_THAT(found.links, IsEmpty());
-  EXPECT_EQ(found.compared_ranks, 0);
-  EXPECT_EQ(found.ranks, 4);
+  const CombineReport found = Find(run.Build(), 0);
+  EXPECT_THAT(found.slow_links(), IsEmpty());
+  EXPECT_EQ(found.link_ranks_compared(), 0);
+  EXPECT_EQ(found.link_ranks(), 4);
 }
 
 // A ring in which the messages from and to rank 2 take 400 in place of 100.
@@ -99,12 +107,12 @@ TEST(SlowLinksTest, PairsNeedClocksThatAreKnown) {
     }
   }
   const CollectiveTable table = run.Build();
-  ASSERT_THAT(FindSlowLinks(table, {}, 10).links, SizeIs(1));
-  EXPECT_EQ(FindSlowLinks(table, {}, 10).links[0].rank, 2);
-  EXPECT_DOUBLE_EQ(FindSlowLinks(table, {}, 10).links[0].times_slower, 4);
+  ASSERT_THAT(Find(table, 10).slow_links(), SizeIs(1));
+  EXPECT_EQ(Find(table, 10).slow_links(0).rank(), 2);
+  EXPECT_DOUBLE_EQ(Find(table, 10).slow_links(0).times_slower(), 4);
   // What clocks may be off by could be all of the difference.
-  EXPECT_THAT(FindSlowLinks(table, {}, 60).links, IsEmpty());
-  EXPECT_EQ(FindSlowLinks(table, {}, std::nullopt).compared_ranks, 0);
+  EXPECT_THAT(Find(table, 60).slow_links(), IsEmpty());
+  EXPECT_EQ(Find(table, std::nullopt).link_ranks_compared(), 0);
 }
 
 // The groups of AddGroups, beside an all-reduce of all ranks that takes far longer.
@@ -113,9 +121,9 @@ TEST(SlowLinksTest, ALittleOfWhatRanksTransferTellsNothing) {
   AddGroups(/*slow_rank=*/5, /*times=*/3, &run);
   const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2, 3, 4, 5, 6, 7}}, kBytes);
   for (int64_t rank = 0; rank < 8; ++rank) run.Add({op, 99, rank, 10000000, 10100000});
-  const SlowLinks found = FindSlowLinks(run.Build(), {}, 0);
-  EXPECT_THAT(found.links, IsEmpty());
-  EXPECT_EQ(found.compared_ranks, 0);
+  const CombineReport found = Find(run.Build(), 0);
+  EXPECT_THAT(found.slow_links(), IsEmpty());
+  EXPECT_EQ(found.link_ranks_compared(), 0);
 }
 
 TEST(SlowLinksTest, BytesThatAreNotKnownAreNotCompared) {
@@ -126,7 +134,7 @@ TEST(SlowLinksTest, BytesThatAreNotKnownAreNotCompared) {
       run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + (rank < 2 ? 100 : 250)});
     }
   }
-  EXPECT_EQ(FindSlowLinks(run.Build(), {}, 0).ranks, 0);
+  EXPECT_EQ(Find(run.Build(), 0).link_ranks(), 0);
 }
 
 // Ranks 0 and 1 share a host.
@@ -138,7 +146,7 @@ TEST(SlowLinksTest, WhatStaysOnAHostIsNotComparedWithWhatLeavesIt) {
       run.Add({op, repeat, rank, 1000 * repeat, 1000 * repeat + (rank < 2 ? 10 : 250)});
     }
   }
-  EXPECT_THAT(FindSlowLinks(run.Build(), {"a", "a", "b", "c"}, 0).links, IsEmpty());
+  EXPECT_THAT(Find(run.Build(), 0, {"a", "a", "b", "c"}).slow_links(), IsEmpty());
 }
 
 }  // namespace

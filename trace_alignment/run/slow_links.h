@@ -12,8 +12,8 @@
 // What counts is how long data moved when nothing else was in the way: the quickest tenth of a
 // group's transfers. A group's transfer is the shortest of its members' parts, which that of the
 // last to come is, so that no clock has a say; a pair's needs both clocks.
-#ifndef TRACE_ALIGNMENT_COLLECTIVES_SLOW_LINKS_H_
-#define TRACE_ALIGNMENT_COLLECTIVES_SLOW_LINKS_H_
+#ifndef TRACE_ALIGNMENT_RUN_SLOW_LINKS_H_
+#define TRACE_ALIGNMENT_RUN_SLOW_LINKS_H_
 
 #include <cstdint>
 #include <optional>
@@ -21,36 +21,20 @@
 #include <vector>
 
 #include "trace_alignment/collectives/collective_table.h"
+#include "trace_alignment/combine/combine_report.pb.h"
 
 namespace meridian {
 
-struct SlowLink {
-  uint32_t rank = 0;
-  // How many times longer than those of others its transfers take.
-  double times_slower = 1;
-  // Ranks that are in all the same groups, so that the link may be theirs as well, in order.
-  std::vector<uint32_t> or_ranks;
-  // How many transfers of the rank there were to compare, and how many of others beside them.
-  int64_t transfers = 0;
-  int64_t compared_with = 0;
-};
-
-struct SlowLinks {
-  // The slowest first.
-  std::vector<SlowLink> links;
-  // How many ranks take part in a transfer that others have made alike, of how many that transfer
-  // anything. Of the rest nothing is known.
-  int64_t compared_ranks = 0;
-  int64_t ranks = 0;
-};
-
+// Fills in the report's slow links, the slowest first, of how many ranks the links could be compared,
+// and how many transfer anything. Of the rest nothing is known.
+//
 // `hosts` has the name of each rank's host; groups on different numbers of hosts are not compared.
 // The table's times are those of the common clock, which is known within `clock_uncertainty_ps`:
 // pairs whose slowness that could hide are not compared, and none are when it is absent, since
 // nobody knows.
-SlowLinks FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
-                        std::optional<int64_t> clock_uncertainty_ps);
+void FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
+                   std::optional<int64_t> clock_uncertainty_ps, CombineReport* report);
 
 }  // namespace meridian
 
-#endif  // TRACE_ALIGNMENT_COLLECTIVES_SLOW_LINKS_H_
+#endif  // TRACE_ALIGNMENT_RUN_SLOW_LINKS_H_

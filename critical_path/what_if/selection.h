@@ -10,12 +10,11 @@
 //            host_gap       on a thread, outside of all that the trace shows
 //
 // Other conditions beside a delay are about the event that comes after it.
-#ifndef CRITICAL_PATH_WHAT_IF_EVENT_INDEX_H_
-#define CRITICAL_PATH_WHAT_IF_EVENT_INDEX_H_
+#ifndef CRITICAL_PATH_WHAT_IF_SELECTION_H_
+#define CRITICAL_PATH_WHAT_IF_SELECTION_H_
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,44 +41,15 @@ struct Selection {
   std::optional<Delay> delay;
   // With a delay: whether the delay before the window's end, which is no event, is meant, too.
   bool includes_window_end = false;
-
-  // Returns the events in ascending order of their ids.
-  std::vector<GraphEventId> ToVector() const;
 };
 
 // True for an edge whose delay is meant by a selection of delays.
 bool IsSelectedDelay(const WhatIfGraph& edited, const Selection& selection, const GraphEdge& edge);
 
-// Finds events by conditions, in a graph as it was when this was made.
-class EventIndex {
- public:
-  explicit EventIndex(const WhatIfGraph& edited);
-
-  // Returns the event around it on its thread, or the call that launched it if it is device work;
-  // kNoEvent when there is none.
-  GraphEventId Parent(GraphEventId event) const { return parents_[event]; }
-
-  // Selects at least one event or delay. InvalidArgument for a category that does not exist, and
-  // when nothing is meant: the message says what there is.
-  absl::StatusOr<Selection> Select(const Selector& selector) const;
-
-  // Selects only events that have instants; a condition that means delays is InvalidArgument.
-  absl::StatusOr<Selection> SelectEvents(const Selector& selector) const;
-
- private:
-  absl::Status Restrict(const Condition& condition, Selection* selection) const;
-  absl::Status RestrictToCategory(const std::string& category, Selection* selection) const;
-  std::string DescribeCandidates(const Selector& selector) const;
-
-  const WhatIfGraph& edited_;
-  const PathGraph& graph_;
-  // By event: whether it has instants, or time is booked on it; others were removed.
-  const std::vector<bool> exists_;
-  // The parent of each event, as Parent returns it.
-  const std::vector<GraphEventId> parents_;
-  const std::vector<bool> communicates_;
-};
+// Selects at least one event or delay. InvalidArgument for a category that does not exist, and when
+// nothing is meant: the message says what there is.
+absl::StatusOr<Selection> Select(const WhatIfGraph& edited, const Selector& selector);
 
 }  // namespace meridian
 
-#endif  // CRITICAL_PATH_WHAT_IF_EVENT_INDEX_H_
+#endif  // CRITICAL_PATH_WHAT_IF_SELECTION_H_
