@@ -1,11 +1,16 @@
 #include "report/run_report_html.h"
 
 #include <map>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
+#include "report/page_glossary.h"
 #include "report/page_library.h"
 #include "report/page_script.h"
 #include "report/page_style.h"
@@ -73,6 +78,21 @@ std::string SchemaJson() {
   return schema;
 }
 
+// Returns {"rank": "The position of ...", ...}: the rows of docs/glossary.md, which tooltips show.
+std::string GlossaryJson() {
+  std::string glossary;
+  JsonWriter json(&glossary);
+  json.BeginObject();
+  for (absl::string_view line : absl::StrSplit(kPageGlossary, '\n')) {
+    const std::vector<absl::string_view> cells = absl::StrSplit(line, '|');
+    if (cells.size() != 4 || absl::StartsWith(cells[1], "-") || cells[1] == " word ") continue;
+    json.Key(absl::StripAsciiWhitespace(cells[1]));
+    json.Value(absl::StripAsciiWhitespace(cells[2]));
+  }
+  json.EndObject();
+  return glossary;
+}
+
 }  // namespace
 
 std::string RunReportHtml(const RunReport& report) {
@@ -82,6 +102,7 @@ std::string RunReportHtml(const RunReport& report) {
                       {"{{library}}", kPageLibrary},
                       {"{{script}}", kPageScript},
                       {"{{schema}}", SchemaJson()},
+                      {"{{glossary}}", ScriptSafe(GlossaryJson())},
                       {"{{data}}", ScriptSafe(ReportToCompactJson(report))},
                       {"{{script_policy}}", absl::StrCat(kPageLibraryHash, " ", kPageScriptHash)}});
 }

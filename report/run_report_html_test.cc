@@ -33,6 +33,13 @@ TEST(RunReportHtmlTest, TheSchemaIsThatOfTheMessages) {
   EXPECT_THAT(page, HasSubstr(R"("matched_by_order":"flag")"));
 }
 
+// The words of docs/glossary.md, for tooltips.
+TEST(RunReportHtmlTest, ThePageBringsTheGlossary) {
+  const std::string page = RunReportHtml(RunReport());
+  EXPECT_THAT(page, HasSubstr(R"("straggler":"A rank that is late by its own doing)"));
+  EXPECT_THAT(page, Not(HasSubstr(R"("word":"meaning")")));
+}
+
 // What a trace calls things never ends the data, whatever it is.
 TEST(RunReportHtmlTest, NamesStayData) {
   RunReport report;

@@ -55,15 +55,13 @@ class BusyTimes {
 // Finds out how long the transfers of a run last.
 class Corrector {
  public:
-  // All must outlive this object, which fills in the durations. With `all_alone`, every transfer
-  // lasts as if it had the network to itself from its begin on.
+  // All must outlive this object, which fills in the durations.
   Corrector(const Workload& workload, const TransferLog& log, const Corrections& corrections,
-            IsolatedTransfers& isolated, bool all_alone, FixedDurations* durations)
+            IsolatedTransfers& isolated, FixedDurations* durations)
       : workload_(workload),
         log_(log),
         corrections_(corrections),
         isolated_(isolated),
-        all_alone_(all_alone),
         durations_(durations) {}
 
   absl::Status Run() {
@@ -81,10 +79,6 @@ class Corrector {
           together.begin(), together.end(),
           [&](const Transfer& transfer) { return corrections_.Has(KindOf(NodeOf(transfer))); });
       corrected_ += corrected;
-      if (all_alone_) {
-        for (const Transfer& transfer : together) RETURN_IF_ERROR(LeaveAlone(transfer));
-        continue;
-      }
       if (corrected == 0 && !corrections_.factor) continue;
       RETURN_IF_ERROR(CorrectTogether(together));
     }
@@ -156,19 +150,6 @@ class Corrector {
     return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
   }
 
-  absl::Status LeaveAlone(const Transfer& transfer) {
-    const absl::Span<const TransferPart> parts = log_.parts(transfer);
-    ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
-    const TransferTraits traits = TraitsOf(transfer);
-    for (size_t p = 0; p < parts.size(); ++p) {
-      const double corrected_ns =
-          corrections_.CorrectedNs(traits, static_cast<double>(alone_ns[p]));
-      durations_->Set(parts[p].rank, parts[p].node,
-                      std::min(static_cast<int64_t>(std::llround(corrected_ns)), kMaxDurationNs));
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
     std::vector<TransferSpan> spans;
     std::vector<TransferTraits> traits;
@@ -203,7 +184,6 @@ class Corrector {
   const TransferLog& log_;
   const Corrections& corrections_;
   IsolatedTransfers& isolated_;
-  const bool all_alone_;
   FixedDurations* const durations_;
   int64_t corrected_ = 0;
   // When messages of a rank, and to it, are under way, by rank.
@@ -239,7 +219,7 @@ absl::StatusOr<CorrectedSimulator> CorrectedSimulator::Create(const Workload& wo
 
 absl::StatusOr<CorrectedSimulation> CorrectedSimulator::Run(const Corrections& corrections) {
   FixedDurations durations(*workload_);
-  Corrector corrector(*workload_, log_, corrections, *isolated_, /*all_alone=*/false, &durations);
+  Corrector corrector(*workload_, log_, corrections, *isolated_, &durations);
   RETURN_IF_ERROR(corrector.Run());
   CorrectedSimulation simulation;
   simulation.corrected = corrector.corrected();
@@ -253,15 +233,6 @@ absl::StatusOr<CorrectedSimulation> CorrectedSimulator::Run(const Corrections& c
   corrected.fixed_durations = &durations;
   ASSIGN_OR_RETURN(simulation.result, Simulate(*workload_, *network_, *system_, corrected));
   return simulation;
-}
-
-absl::StatusOr<SimulationResult> CorrectedSimulator::RunAlone(const Corrections& corrections) {
-  FixedDurations durations(*workload_);
-  Corrector corrector(*workload_, log_, corrections, *isolated_, /*all_alone=*/true, &durations);
-  RETURN_IF_ERROR(corrector.Run());
-  SimulationOptions alone = options_;
-  alone.fixed_durations = &durations;
-  return Simulate(*workload_, *network_, *system_, alone);
 }
 
 }  // namespace meridian

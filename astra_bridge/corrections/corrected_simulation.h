@@ -50,15 +50,7 @@ class CorrectedSimulator {
                                                    const SystemConfig& system,
                                                    const SimulationOptions& options);
 
-  // Returns the run without corrections.
-  const SimulationResult& uncorrected() const { return uncorrected_; }
-
   absl::StatusOr<CorrectedSimulation> Run(const Corrections& corrections);
-
-  // Runs the workload with every transfer, corrected or not, as long as with the network to itself
-  // from its last member's start on: nothing is moved before, and nothing shares a link.
-  // Collectives that do not tie their members together are simulated as ever.
-  absl::StatusOr<SimulationResult> RunAlone(const Corrections& corrections);
 
  private:
   CorrectedSimulator(const Workload& workload, const NetworkConfig& network,

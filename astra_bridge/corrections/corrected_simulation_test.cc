@@ -105,26 +105,6 @@ TEST(CorrectedSimulationTest, ACollectiveBeginsWhenTheLastMemberDoes) {
       ElementsAre(5000 + 10'280, 5000 + 10'280));
 }
 
-// Two messages at once share a link; alone each takes 20,031 ns.
-TEST(CorrectedSimulationTest, AllMayBeTakenToBeAlone) {
-  const Workload workload = Messages({kMiB, kMiB});
-  ASSERT_GT(RunPlain(workload, Ring(2), Options(2)).makespan_ns(), 30'000);
-  const NetworkConfig network = Ring(2);
-  const SystemConfig system = SystemWith({"ring"});
-  ASSERT_OK_AND_ASSIGN(CorrectedSimulator simulator,
-                       CorrectedSimulator::Create(workload, network, system, Options(2)));
-  ASSERT_OK_AND_ASSIGN(const SimulationResult alone,
-                       simulator.RunAlone(Only(CollectiveKind::kPointToPoint, 3)));
-  EXPECT_EQ(alone.makespan_ns(), 3 * 20'031);
-  EXPECT_GT(simulator.uncorrected().makespan_ns(), 30'000);
-  // Run again, it is as if run once.
-  ASSERT_OK_AND_ASSIGN(const CorrectedSimulation again,
-                       simulator.Run(Only(CollectiveKind::kPointToPoint, 0.5)));
-  EXPECT_EQ(again.result.finish_ns,
-            RunCorrected(workload, network, Only(CollectiveKind::kPointToPoint, 0.5), Options(2))
-                .result.finish_ns);
-}
-
 // Ratios are 2 for one pair of a run of four, and 8 for two pairs. One pair that has two messages
 // under way is still one.
 TEST(CorrectedSimulationTest, RanksAreThoseThatMoveDataAtOnce) {

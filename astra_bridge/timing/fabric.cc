@@ -76,10 +76,4 @@ absl::StatusOr<const Fabric*> FabricSet::Find(absl::string_view topology_key) co
                                                  " names no topology; there are ", keys));
 }
 
-int32_t FabricSet::MostNpus() const {
-  int32_t npus = 0;
-  for (const auto& [key, fabric] : by_key_) npus = std::max(npus, fabric.network.npus());
-  return npus;
-}
-
 }  // namespace meridian

@@ -61,9 +61,6 @@ class FabricSet {
   // kDefaultTopologyKey.
   absl::StatusOr<const Fabric*> Find(absl::string_view topology_key) const;
 
-  // Returns how many NPUs the largest fabric has.
-  int32_t MostNpus() const;
-
  private:
   std::map<std::string, Fabric> by_key_;
 };

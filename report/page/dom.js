@@ -49,5 +49,12 @@
         button('›', () => move(1), {'aria-label': 'Next step'}));
   }
 
-  report.dom = {element, button, paragraph, missing, list, stepChooser, stepName, stepWord};
+  // What the glossary says of a title: of the title itself, else of the longest of its words that
+  // are in it ("bus bandwidth (GB/s)"); undefined for nothing.
+  const kGlossary = Object.entries(JSON.parse(document.getElementById('glossary').textContent))
+      .sort(([a], [b]) => b.length - a.length);
+  const explain = (title) => kGlossary.find(([word]) =>
+    new RegExp(`(^|[^a-z])${word.toLowerCase()}s?($|[^a-z])`).test(title.toLowerCase()))?.[1];
+
+  report.dom = {explain, element, button, paragraph, missing, list, stepChooser, stepName, stepWord};
 })();

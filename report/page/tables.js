@@ -3,7 +3,7 @@
 'use strict';
 
 (() => {
-  const {element, button} = report.dom;
+  const {element, button, explain} = report.dom;
   const kFirstRows = 20;
   const kCollator = new Intl.Collator('en', {numeric: true});
 
@@ -79,7 +79,7 @@
       for (const other of cell.parentNode.children) other.setAttribute('aria-sort', 'none');
       cell.setAttribute('aria-sort', next);
       onSort(column, next === 'ascending' ? 1 : -1);
-    }));
+    }, {title: explain(column.title)}));
     return cell;
   }
 
