@@ -89,7 +89,7 @@ PAIRS = [
     Pair("astra_validate", "calibration", "{made}/machine/calibration.json",
          "--run_dir={examples}/sweep_cpu4 --calibration={input}/ --csv={out}/v.csv"),
     Pair("astra_simulate", "et", "{made}/gen/t.1.et",
-         "--workload={input_prefix} --network={made}/ring4.yml --trace_json={out}/t.json --csv={out}/s.csv"),
+         "--workload={input_prefix} --network={made}/ring4.yml --trace_json={out}/t.json"),
     Pair("astra_simulate", "network", "{made}/ring4.yml",
          "--workload={made}/gen/t --network={input} --node_times --json"),
     Pair("astra_simulate", "system", "{made}/system.json",
@@ -99,7 +99,7 @@ PAIRS = [
     Pair("astra_simulate", "comm groups", "{made}/gen/t.comm_groups.json",
          "--workload={made}/gen/t --network={made}/ring4.yml --comm_groups={input}"),
     Pair("astra_predict", "et", "{made}/gen/t.1.et",
-         "--et={input_prefix} --network={made}/ring4.yml --threads=2 --csv={out}/p.csv"),
+         "--et={input_prefix} --network={made}/ring4.yml --threads=2"),
     Pair("astra_predict", "edges", "{made}/edges.jsonl",
          "--edges={input} --network={made}/ring4.yml --mode=snapshot --json"),
     Pair("astra_predict", "config", "{made}/timing.yml", "--edges={made}/edges.jsonl --config={input}"),
@@ -116,7 +116,7 @@ PAIRS = [
     Pair("combine", "fsdp kineto", "{shared}/traces/fsdp_nccl4/kineto_1.json.gz",
          "--run_dir={input}/ --output={out}/c.json"),
     Pair("critical_path", "fsdp kineto", "{shared}/traces/fsdp_nccl4/kineto_1.json.gz",
-         "--trace={input} --csv={out}/p.csv"),
+         "--trace={input} --overlay={out}/o.json"),
     Pair("chakra_link", "fsdp et", "{shared}/traces/fsdp_nccl4/et_1.json.gz",
          "--run_dir={input}/ --output={out}/et/run"),
     Pair("astra_calibrate", "sweep", "{shared}/traces/sweep_cuda2/rank1.xplane.pb.gz",
@@ -210,7 +210,7 @@ def prepare(program, made, examples):
         '{"edge_id":"p","op_kind":"P2P","size_bytes":1048576,"src_rank":0,"dst_rank":1}\n')
     (made / "timing.yml").write_text(
         "network_backend:\n  model: embedded\n"
-        "  astra: {backend: analytical, mode: snapshot, collectives: {all-gather: ring}}\n"
+        "  astra: {backend: analytical, mode: snapshot}\n"
         f"topologies:\n  default: {made}/ring4.yml\nrank_to_device: {{0: 0, 1: 1, 2: 2, 3: 3}}\n"
         "groups: {dp: [0, 1, 2, 3]}\n")
     second = 1000000000
