@@ -31,11 +31,14 @@ namespace {
 Flag<std::string> FLAGS_traces(
     "traces", "",
     "The profiles: a comma list of files, folders or globs. Those of one folder are one run; "
-    "runs of different numbers of ranks are fitted together.");
+    "runs of different numbers of ranks are fitted together. Also tables of nccl-tests, each a "
+    "run.");
 Flag<std::string> FLAGS_topology(
     "topology", "",
     "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
-    "YAML. Default: the shape that predicts best what it was not fitted to.");
+    "YAML. Default: links between all ranks, in two levels where groups within and across nodes "
+    "were "
+    "measured.");
 Flag<std::string> FLAGS_holdout(
     "holdout", "",
     "What is left out to see how well it is predicted: each size (default), op or group in "

@@ -117,8 +117,8 @@ TransferCell CellOf(CollectiveKind kind, int64_t bytes, int32_t ranks) {
   return cell;
 }
 
-// Returns what the line through the last points, over the logarithm of the ranks, says of more: the
-// median slope from one to another, from the last on. At least two points.
+// Returns what a line over the logarithm of the ranks says of more: from the last point on, with
+// the median slope from one point to another. At least two points.
 double AlongLogarithm(const std::map<int32_t, double>& times_ns, int32_t ranks) {
   const auto& [last_ranks, last_ns] = *times_ns.rbegin();
   std::vector<double> slopes;
@@ -138,8 +138,8 @@ class Table {
   Table(const Physics& physics, CollectiveKind kind, int32_t most_ranks)
       : physics_(physics), kind_(kind), up_to_ranks_(most_ranks) {}
 
-  // Adds the points of a number of ranks; with ratios of 1 where physics is as good. Pairs of a fully
-  // connected network have links of their own, which leaves something to correct even then.
+  // Adds the points of a number of ranks; with ratios of 1 where physics is as good. Pairs of a
+  // fully connected network have links of their own, which leaves something to correct even then.
   absl::Status AddCurve(int32_t ranks, const std::vector<TablePoint>& curve, bool is_better) {
     const bool is_pairwise = PortFactor(physics_.fabric, CellOf(kind_, 1, 3)) != 1;
     for (const TablePoint& point : curve) {
@@ -156,8 +156,23 @@ class Table {
   // Adds points of more ranks than were measured (see FitModel).
   absl::Status AddGrowth() {
     RETURN_IF_ERROR(CompareRules());
-    if (errors_.empty() && points_.empty()) return absl::OkStatus();
-    for (int32_t ranks = 2 * most_ranks_; ranks / 2 < up_to_ranks_; ranks *= 2) {
+    const bool grows_otherwise =
+        std::any_of(times_ns_.begin(), times_ns_.end(),
+                    [&](const auto& size) { return IsLogarithmic(size.first); });
+    if (points_.empty() && !grows_otherwise) return absl::OkStatus();
+    // Physics is as good for what was measured, but not for what grows from it.
+    if (points_.empty()) {
+      for (const auto& [bytes, by_ranks] : times_ns_) {
+        for (const auto& [ranks, ns] : by_ranks) {
+          points_.push_back({bytes, 1, static_cast<double>(ranks)});
+        }
+      }
+      std::sort(points_.begin(), points_.end(), IsBefore);
+    }
+    for (int32_t ranks = 2 * most_ranks_; ranks / 2 < up_to_ranks_ && ranks <= kMaxNpus;
+         ranks *= 2) {
+      // A network whose nodes these ranks do not fill does not grow.
+      if (FabricForRanks(physics_.fabric, ranks).network.npus() < ranks) break;
       for (const auto& [bytes, by_ranks] : times_ns_) {
         if (by_ranks.rbegin()->first != most_ranks_) continue;
         ASSIGN_OR_RETURN(const double last_ns, PhysicalNs(bytes, most_ranks_));
@@ -173,8 +188,8 @@ class Table {
   std::vector<CorrectionPoint> TakePoints() { return std::move(points_); }
 
  private:
-  // Returns PhysicalTimesNs of so many ranks, and sets what corrections multiply. The engine is asked
-  // for two sizes: its times of one collective lie on a line over the bytes.
+  // Returns PhysicalTimesNs of so many ranks, and sets what corrections multiply. The engine is
+  // asked for two sizes: its times of one collective lie on a line over the bytes.
   absl::StatusOr<double> PhysicalNs(int64_t bytes, int32_t ranks) {
     const TransferCell small = CellOf(kind_, kAskedSmall, ranks);
     auto found = lines_.find(ranks);
@@ -252,7 +267,6 @@ absl::Status AssumeOneWay(absl::Span<const TransferCell> cells,
     ratios.push_back(cells[i].median_ns / physical_ns[i]);
   }
   if (ratios.empty() || Median(ratios) < kTakesTurns) return absl::OkStatus();
-  model->assumes_shared_ports = true;
   // One way is what both ways of half the bytes are.
   for (CorrectionPoint point :
        model->corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)]) {
@@ -263,6 +277,7 @@ absl::Status AssumeOneWay(absl::Span<const TransferCell> cells,
                      PhysicalTimesNs(model->physics, {whole, half}));
     point.ratio *= times_ns[1] / times_ns[0];
     model->corrections.one_way.push_back(point);
+    model->assumes_shared_ports = true;
   }
   return absl::OkStatus();
 }
@@ -273,7 +288,10 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const T
                                          const ModelOptions& options) {
   // Messages one way may have another bandwidth than what goes both ways, as collectives do.
   std::vector<TransferCell> both_ways;
+  const bool has_levels = start.network.dimensions.size() > 1;
   for (const TransferCell& cell : cells) {
+    // What all-to-all costs the ports of several levels, no engine says.
+    if (has_levels && cell.kind == CollectiveKind::kAllToAll) continue;
     if (!IsOneWay(cell)) both_ways.push_back(cell);
   }
   CalibratedModel model;
@@ -291,17 +309,20 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const T
     const auto& [kind, is_one_way] = which;
     const bool is_better = IsTableBetter(of_kind);
     if (kind == CollectiveKind::kPointToPoint) {
+      // A table of messages both ways would be taken for those one way, too.
+      const auto other = by_kind.find({kind, !is_one_way});
+      const bool is_written = is_better || (other != by_kind.end() && IsTableBetter(other->second));
       std::vector<CorrectionPoint>& points =
           is_one_way ? model.corrections.one_way
                      : model.corrections.points[static_cast<size_t>(kind)];
       for (const auto& [key, curve] : curves) {
-        if (!is_better ||
+        if (!is_written ||
             std::tie(kind, is_one_way) != std::tie(std::get<0>(key), std::get<1>(key))) {
           continue;
         }
         for (const TablePoint& point : curve) {
-          points.push_back(
-              {std::llround(point.bytes), point.ratio, static_cast<double>(std::get<2>(key))});
+          points.push_back({std::llround(point.bytes), is_better ? point.ratio : 1,
+                            static_cast<double>(std::get<2>(key))});
         }
       }
       continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network with corrections of its times, fitted to measured cells: physics first, a table of ratios
-// for a kind only where it predicts better what it was not fitted to.
+// A network with corrections of its times, fitted to measured cells: physics first, a table of
+// ratios for a kind only where it predicts better what it was not fitted to.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 
@@ -36,10 +36,10 @@ struct ModelOptions {
 // beyond the largest: for each size by physics with the last ratio, or by a line over the logarithm
 // of the ranks, as trees grow, whichever predicted the largest run better from the smaller ones.
 //
-// Where no message went one way, it lasts as long as both ways at once, as links that are full duplex
-// have it; but where large messages both ways are slower by 15 % and more than rings, whose ranks send
-// and receive as much, sends and receives take turns (ranks that copy for each other on one host), and
-// one way takes half.
+// Where no message went one way, it lasts as long as both ways at once, as links that are full
+// duplex have it; but where large messages both ways are slower by 15 % and more than rings, whose
+// ranks send and receive as much, sends and receives take turns (ranks that copy for each other on
+// one host), and one way takes half.
 absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells,
                                          const ModelOptions& options = {});
 

@@ -26,12 +26,20 @@ namespace {
 // Tables go on up to so many times the ranks of the largest run.
 constexpr int32_t kMaxGrowth = 64;
 
-// Returns how many ranks every node of every run has; 0 when they differ.
+// Returns how many ranks every node has in runs across nodes; 0 when they differ.
 int32_t RanksPerNode(absl::Span<const CalibrationRun> runs) {
+  int32_t per_node = 0;
   for (const CalibrationRun& run : runs) {
-    if (run.ranks_per_node != runs[0].ranks_per_node) return 0;
+    if (!run.across_nodes) continue;
+    if (per_node != 0 && run.ranks_per_node != per_node) return 0;
+    per_node = run.ranks_per_node;
+    if (per_node == 0) return 0;
   }
-  return runs[0].ranks_per_node;
+  // Runs within a node may fill it in part.
+  for (const CalibrationRun& run : runs) {
+    if (!run.across_nodes && per_node != 0 && run.transfers.ranks > per_node) return 0;
+  }
+  return per_node;
 }
 
 absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
@@ -310,10 +318,13 @@ class Calibrator {
     for (const CalibrationRun& run : runs_) {
       for (const std::string& note : run.notes) report_.add_notes(note);
     }
-    const std::vector<CorrectionPoint>& large = model_.corrections.points[0];
-    if (!large.empty() && large.back().ranks > MostRanks(runs_)) {
+    double most_ranks = 0;
+    for (const std::vector<CorrectionPoint>& points : model_.corrections.points) {
+      if (!points.empty()) most_ranks = std::max(most_ranks, points.back().ranks);
+    }
+    if (most_ranks > MostRanks(runs_)) {
       report_.add_notes(absl::StrCat("times of more than ", MostRanks(runs_),
-                                     " ranks are extrapolated, up to ", large.back().ranks));
+                                     " ranks are extrapolated, up to ", most_ranks));
     }
     if (!report_.has_noise_floor()) {
       report_.add_notes("nothing was repeated after its first time: the noise floor is not known");
@@ -368,10 +379,12 @@ class Calibrator {
                 "that are full duplex have it");
       return;
     }
-    // Rings send and receive at once.
-    const double both_ns = both_ways.empty()
-                               ? 1 / model_.physics.fabric.network.dimensions[0].bytes_per_ns
-                               : Median(both_ways);
+    if (both_ways.empty()) {
+      report_.add_notes(
+          "no message went both ways at once: whether links are full duplex is not known");
+      return;
+    }
+    const double both_ns = Median(both_ways);
     report_.add_notes(absl::StrFormat(
         "both ways at once take %.2f times as long as one way (1: full duplex, 2: shared)",
         both_ns / Median(one_way)));

@@ -4,8 +4,8 @@
 //   transfers -> cells -> physics -> corrections      what is written
 //                  \-> the same without some cells    what it would have predicted of them
 //
-// What is held out is always a whole size, kind or group: repeats of a cell, and neighbours of it in
-// other kinds, know too much about each other.
+// What is held out is always a whole size, kind or group: repeats of a cell, and neighbours of it
+// in other kinds, know too much about each other.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
 

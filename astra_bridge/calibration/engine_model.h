@@ -27,8 +27,8 @@ class ErrorSummary;
 inline constexpr double kFreeReductions = 1e15;
 
 // Returns what to assume of a network of which nothing is known but how many ranks each of its
-// levels has, the innermost first: links between all of a level, 50 GiB/s and 500 ns each; rings for
-// all collectives but all-to-all, which libraries send pairwise.
+// levels has, the innermost first: links between all of a level, 50 GiB/s and 500 ns each; rings
+// for all collectives but all-to-all, which libraries send pairwise.
 Fabric AssumedFabric(const std::vector<int32_t>& levels);
 
 // Returns the shape with the bandwidth and latency of AssumedFabric in every dimension, and

@@ -30,8 +30,8 @@ Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
   return folds;
 }
 
-// Returns how many times the number of ranks doubles from the nearest of its kind; nullopt where there
-// is none.
+// Returns how many times the number of ranks doubles from the nearest of its kind; nullopt where
+// there is none.
 std::optional<double> DoublingsFrom(absl::Span<const TransferCell> seen, const TransferCell& cell) {
   std::optional<double> nearest;
   for (const TransferCell& other : seen) {

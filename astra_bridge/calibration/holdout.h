@@ -56,8 +56,8 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
                                                         absl::Span<const std::vector<size_t>> folds,
                                                         const FitProgress& progress);
 
-// Fits without each size in turn, and to numbers of ranks below each, and returns what these were off
-// by.
+// Fits without each size in turn, and to numbers of ranks below each, and returns what these were
+// off by.
 absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
                                                             absl::Span<const TransferCell> cells);
 

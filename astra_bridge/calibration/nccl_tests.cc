@@ -29,7 +29,10 @@ constexpr size_t kColumns = 13;
 constexpr size_t kTimeColumn = 5;
 constexpr size_t kWrongColumn = 8;
 constexpr int32_t kMaxListedRanks = 1 << 20;
-constexpr double kMaxMicroseconds = 1e12;
+// A thousand seconds, and more bytes than any buffer has.
+constexpr double kMaxMicroseconds = 1e9;
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+constexpr size_t kMaxRows = 100000;
 
 struct Program {
   absl::string_view name;
@@ -77,6 +80,13 @@ class Parser {
     if (ranks_.empty()) {
       return Error("the table does not list its ranks (\"#  Rank  0 ... on host device\")");
     }
+    if (ranks_.rbegin()->first + 1 != static_cast<int32_t>(ranks_.size())) {
+      return Error(absl::StrCat("the table lists ", ranks_.size(), " ranks, up to rank ",
+                                ranks_.rbegin()->first, ": some are missing"));
+    }
+    if (!is_whole_) {
+      return Error("the table is cut off: the line \"# Out of bounds values\" is missing");
+    }
     if (program_ == nullptr) program_ = ProgramIn(path_.substr(path_.rfind('/') + 1));
     if (program_ == nullptr) {
       return Error(
@@ -117,7 +127,9 @@ class Parser {
       if (sample.kind == CollectiveKind::kPointToPoint) {
         sample.pairs = run.transfers.ranks;
         sample.is_both_ways = true;
-        run.transfers.groups[0] = {0, 1};
+        // Each sends to the next; the slowest are those that cross nodes.
+        const int32_t first = run.across_nodes ? std::max(run.ranks_per_node, 1) - 1 : 0;
+        run.transfers.groups[0] = {first, first + 1};
       }
       if (sample.bytes <= 0 || run.transfers.ranks < 2) {
         ++run.transfers.without_transfer;
@@ -144,10 +156,23 @@ class Parser {
       int32_t rank = 0;
       if (words.size() > 2 && words[1] == "Rank" && absl::SimpleAtoi(words[2], &rank)) {
         if (rank < 0 || rank >= kMaxListedRanks) return Error("this is no rank");
+        const auto group = std::find(words.begin(), words.end(), "Group");
+        if (group != words.end() && group + 1 != words.end() && *(group + 1) != "0") {
+          return Error(
+              "the ranks are split into several groups, whose times are one row; run without "
+              "NCCL_TESTS_SPLIT");
+        }
         const auto on = std::find(words.begin(), words.end(), "on");
         if (on == words.end() || on + 1 == words.end()) return Error("the rank has no host");
         ranks_[rank] = std::string(*(on + 1));
       }
+      if (absl::StrContains(line, "nThread") && !rows_.empty()) {
+        return Error("a second table begins here; give each table a file of its own");
+      }
+      if (absl::StrContains(line, "cputime")) {
+        return Error("times are those of the processor (-C 1), not of the transfers");
+      }
+      is_whole_ |= absl::StrContains(line, "Out of bounds values");
       if (absl::StrContains(line, "Collective test starting")) program_ = ProgramIn(line);
       return absl::OkStatus();
     }
@@ -155,11 +180,14 @@ class Parser {
     // What else a program prints begins with no number.
     if (!absl::SimpleAtoi(words[0], &bytes)) return absl::OkStatus();
     if (words.size() != kColumns) {
-      return Error(absl::StrCat("the row has ", words.size(), " of ", kColumns,
-                                " columns: the table is cut off, or is not one of nccl-tests"));
+      return Error(absl::StrCat("the row has ", words.size(), " columns, not ", kColumns,
+                                ": the table is cut off, or of a form that is not known"));
     }
     double time_us = 0;
-    if (bytes < 0 || !absl::SimpleAtod(words[kTimeColumn], &time_us) || !(time_us >= 0) ||
+    if (bytes < 0 || bytes > kMaxBytes || rows_.size() >= kMaxRows) {
+      return Error(absl::StrCat(Printable(words[0]), " is no size, or the rows are too many"));
+    }
+    if (!absl::SimpleAtod(words[kTimeColumn], &time_us) || !(time_us >= 0) ||
         time_us > kMaxMicroseconds) {
       return Error(absl::StrCat(Printable(words[kTimeColumn]), " is no time in microseconds"));
     }
@@ -180,6 +208,8 @@ class Parser {
   // Bytes and nanoseconds.
   std::vector<std::pair<int64_t, double>> rows_;
   int64_t wrong_rows_ = 0;
+  // What ends a table was seen.
+  bool is_whole_ = false;
 };
 
 }  // namespace

@@ -57,6 +57,8 @@ TEST(NcclTestsTest, ProgramsAreToldByTheirLineThenByTheFile) {
   ASSERT_OK_AND_ASSIGN(const CalibrationRun pairs,
                        ParseNcclTestsTable(absl::StrCat(kHead, kRows), "sendrecv_perf.log"));
   EXPECT_EQ(pairs.transfers.samples[0].pairs, 4);
+  // The slowest pair crosses the nodes.
+  EXPECT_EQ(pairs.transfers.groups[0], (std::vector<int32_t>{1, 2}));
   EXPECT_TRUE(pairs.transfers.samples[0].is_both_ways);
   ASSERT_OK_AND_ASSIGN(const CalibrationRun other,
                        ParseNcclTestsTable(absl::StrCat(kHead, kRows), "broadcast_perf.log"));
@@ -67,8 +69,17 @@ TEST(NcclTestsTest, ProgramsAreToldByTheirLineThenByTheFile) {
 TEST(NcclTestsTest, WhatIsCutOffIsRefusedWithItsLine) {
   const std::string cut = absl::StrCat(kHead, "0:   1024   256  float  sum  -1   19");
   EXPECT_THAT(Message(cut, "all_reduce_perf"),
-              HasSubstr("all_reduce_perf, line 8: the row has 6 of 13 columns"));
-  EXPECT_THAT(Message(kHead, "all_reduce_perf"), HasSubstr("no row"));
+              HasSubstr("all_reduce_perf, line 8: the row has 6 columns, not 13"));
+  EXPECT_THAT(Message(kHead, "all_reduce_perf"), HasSubstr("is cut off"));
+  EXPECT_THAT(Message(absl::StrCat(kHead, "# Out of bounds values : 0 OK\n"), "all_reduce_perf"),
+              HasSubstr("no row"));
+  EXPECT_THAT(Message(absl::StrCat(kHead, kRows, kHead, kRows), "all_reduce_perf"),
+              HasSubstr("line 12: a second table begins here"));
+  EXPECT_THAT(Message("# Rank 0 Group 1 on h\n", "x"), HasSubstr("split into several groups"));
+  EXPECT_THAT(Message(absl::StrCat("# Rank 7 Group 0 on h\n", kHead, kRows), "all_reduce_perf"),
+              HasSubstr("some are missing"));
+  EXPECT_THAT(Message("# size count type redop root cputime algbw\n", "x"),
+              HasSubstr("of the processor"));
   EXPECT_THAT(Message(kRows, "all_reduce_perf"), HasSubstr("does not list its ranks"));
   EXPECT_THAT(Message("# Rank 9999999999 on h\n", "x"), HasSubstr("does not list its ranks"));
   EXPECT_THAT(Message("# Rank 8888888 on h\n", "x"), HasSubstr("this is no rank"));

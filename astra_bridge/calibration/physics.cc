@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "Eigen/Dense"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -20,10 +21,15 @@ namespace {
 // Bandwidth and latency are fitted in turn so often; they hardly move after the second time.
 constexpr int kRounds = 4;
 constexpr int kReweightings = 25;
-constexpr int kSweeps = 10;
-// Relative errors below this count as their squares, so that the weights of exact cells stay finite.
+// Cells that are off by no more than this in the mean, when all are fitted at once, have nothing
+// that the three numbers do not say.
+constexpr double kSimpleError = 0.05;
+// A number that makes less than this share of every cell is not told.
+constexpr double kToldShare = 0.2;
+// Relative errors below this count as their squares, so that the weights of exact cells stay
+// finite.
 constexpr double kExactError = 0.01;
-// A cell tells bandwidth when it takes so many times as long as the quickest of its series, and
+// A cell tells bandwidth when it takes so many times as long as small ones of its series, and
 // latency when it takes at most so many times as long, and its bytes less than this share of it.
 constexpr double kLargeTimes = 10;
 constexpr double kSmallTimes = 2;
@@ -56,32 +62,49 @@ struct Equation {
   double scale = 1;
 };
 
-// Returns coefficients from 0 on that minimise the sum of |values x coefficients - y| / scale.
-std::vector<double> LeastErrors(const std::vector<Equation>& equations,
-                                std::vector<double> coefficients) {
-  const size_t n = coefficients.size();
-  const auto left = [&](const Equation& equation) {
-    double rest = equation.y;
-    for (size_t i = 0; i < n; ++i) rest -= equation.values[i] * coefficients[i];
-    return rest;
-  };
-  for (int round = 0; round < kReweightings; ++round) {
-    std::vector<double> weights;
-    for (const Equation& equation : equations) {
-      const double error = std::abs(left(equation)) / equation.scale;
-      weights.push_back(1 / (equation.scale * equation.scale * std::max(error, kExactError)));
-    }
-    for (int sweep = 0; sweep < kSweeps; ++sweep) {
-      for (size_t i = 0; i < n; ++i) {
-        double along = 0, square = 0;
-        for (size_t e = 0; e < equations.size(); ++e) {
-          const double value = equations[e].values[i];
-          along += weights[e] * value * (left(equations[e]) + value * coefficients[i]);
-          square += weights[e] * value * value;
+// Returns coefficients from 0 on that minimise the sum of |values x coefficients - y| / scale: least
+// squares, again and again with each error's square divided by its size. Columns that would be
+// negative are left out.
+std::vector<double> LeastErrors(const std::vector<Equation>& equations, size_t columns) {
+  std::vector<double> coefficients(columns);
+  std::vector<size_t> used;
+  for (size_t i = 0; i < columns; ++i) {
+    const bool occurs = std::any_of(equations.begin(), equations.end(),
+                                    [&](const Equation& e) { return e.values[i] > 0; });
+    if (occurs) used.push_back(i);
+  }
+  while (!used.empty()) {
+    std::fill(coefficients.begin(), coefficients.end(), 0);
+    Eigen::VectorXd weights = Eigen::VectorXd::Ones(equations.size());
+    for (int round = 0; round < kReweightings; ++round) {
+      Eigen::MatrixXd values(equations.size(), used.size());
+      Eigen::VectorXd y(equations.size());
+      for (size_t e = 0; e < equations.size(); ++e) {
+        const double weight = std::sqrt(weights[e]) / equations[e].scale;
+        y[e] = weight * equations[e].y;
+        for (size_t u = 0; u < used.size(); ++u) {
+          values(e, u) = weight * equations[e].values[used[u]];
         }
-        if (square > 0) coefficients[i] = std::max(0.0, along / square);
+      }
+      const Eigen::VectorXd solved = values.colPivHouseholderQr().solve(y);
+      for (size_t u = 0; u < used.size(); ++u) coefficients[used[u]] = solved[u];
+      for (size_t e = 0; e < equations.size(); ++e) {
+        double rest = equations[e].y;
+        for (const size_t i : used) rest -= equations[e].values[i] * coefficients[i];
+        weights[e] = 1 / std::max(std::abs(rest) / equations[e].scale, kExactError);
       }
     }
+    // Each by what it does to the mean cell, for they have different units.
+    const auto effect = [&](size_t i) {
+      double sum = 0;
+      for (const Equation& equation : equations) sum += equation.values[i] / equation.scale;
+      return sum * coefficients[i];
+    };
+    const auto worst = std::min_element(used.begin(), used.end(),
+                                        [&](size_t i, size_t k) { return effect(i) < effect(k); });
+    if (coefficients[*worst] >= 0) return coefficients;
+    coefficients[*worst] = 0;
+    used.erase(worst);
   }
   return coefficients;
 }
@@ -109,17 +132,21 @@ double BytesPart(const CellCost& cost, const Numbers& numbers) {
   return sum_ns;
 }
 
-double QuickestOf(const Series& series) {
-  double quickest_ns = series[0].cell->median_ns;
-  for (const CellCost& cost : series) quickest_ns = std::min(quickest_ns, cost.cell->median_ns);
-  return quickest_ns;
+// Returns how long small cells of the series take: the median of its three smallest sizes, so that
+// one odd cell does not count.
+double SmallTimeOf(const Series& series) {
+  std::vector<double> times_ns;
+  for (const CellCost& cost : series) {
+    if (times_ns.size() < 3) times_ns.push_back(cost.cell->median_ns);
+  }
+  return Median(std::move(times_ns));
 }
 
 // Fits bandwidth by the large cells.
 void FitBandwidth(const std::vector<Series>& all, Numbers* numbers) {
   std::vector<Equation> equations;
   for (const Series& series : all) {
-    const double least_ns = kLargeTimes * QuickestOf(series);
+    const double least_ns = kLargeTimes * SmallTimeOf(series);
     const double least_bytes = static_cast<double>(series.back().cell->bytes) / kLargeSpan;
     for (const CellCost& cost : series) {
       const bool is_large =
@@ -130,14 +157,9 @@ void FitBandwidth(const std::vector<Series>& all, Numbers* numbers) {
           {cost.bytes, std::max(time_ns - LatencyPart(cost, *numbers), 0.1 * time_ns), time_ns});
     }
   }
-  for (size_t d = 0; d < numbers->ns_per_byte.size(); ++d) {
-    numbers->bandwidth_told[d] =
-        std::any_of(equations.begin(), equations.end(),
-                    [&](const Equation& equation) { return equation.values[d] > 0; });
-  }
-  const std::vector<double> fitted = LeastErrors(equations, numbers->ns_per_byte);
+  const std::vector<double> fitted = LeastErrors(equations, numbers->ns_per_byte.size());
   for (size_t d = 0; d < fitted.size(); ++d) {
-    if (numbers->bandwidth_told[d] && fitted[d] > 0) numbers->ns_per_byte[d] = fitted[d];
+    if (fitted[d] > 0) numbers->ns_per_byte[d] = fitted[d];
   }
 }
 
@@ -147,7 +169,7 @@ void FitLatency(const std::vector<Series>& all, Numbers* numbers) {
   std::vector<Equation> equations;
   std::set<std::vector<double>> step_counts;
   for (const Series& series : all) {
-    const double most_ns = kSmallTimes * QuickestOf(series);
+    const double most_ns = kSmallTimes * SmallTimeOf(series);
     for (const CellCost& cost : series) {
       const double time_ns = cost.cell->median_ns;
       const double bytes_ns = BytesPart(cost, *numbers);
@@ -158,36 +180,89 @@ void FitLatency(const std::vector<Series>& all, Numbers* numbers) {
   }
   // One more number than there are latencies takes more than one number of steps for each.
   numbers->overhead_told = step_counts.size() > dimensions;
-  std::vector<double> start = numbers->latency_ns;
-  if (numbers->overhead_told) {
-    for (Equation& equation : equations) equation.values.push_back(1);
-    start.push_back(numbers->overhead_ns);
-  } else {
-    numbers->overhead_ns = 0;
-  }
-  for (size_t d = 0; d < dimensions; ++d) {
-    numbers->latency_told[d] =
-        std::any_of(equations.begin(), equations.end(),
-                    [&](const Equation& equation) { return equation.values[d] > 0; });
+  for (Equation& equation : equations) {
+    if (numbers->overhead_told) equation.values.push_back(1);
   }
   if (equations.empty()) return;
-  const std::vector<double> fitted = LeastErrors(equations, start);
-  for (size_t d = 0; d < dimensions; ++d) {
-    if (numbers->latency_told[d]) numbers->latency_ns[d] = fitted[d];
+  const std::vector<double> fitted =
+      LeastErrors(equations, dimensions + (numbers->overhead_told ? 1 : 0));
+  for (size_t d = 0; d < dimensions; ++d) numbers->latency_ns[d] = fitted[d];
+  numbers->overhead_ns = numbers->overhead_told ? fitted.back() : 0;
+}
+
+// Fits all numbers to all cells at once: right where cells are as simple as that.
+void FitAtOnce(const std::vector<Series>& all, Numbers* numbers) {
+  const size_t dimensions = numbers->latency_ns.size();
+  std::vector<Equation> equations;
+  std::set<std::vector<double>> step_counts;
+  for (const Series& series : all) {
+    for (const CellCost& cost : series) {
+      Equation& equation = equations.emplace_back();
+      equation.values = cost.steps;
+      equation.values.insert(equation.values.end(), cost.bytes.begin(), cost.bytes.end());
+      equation.y = cost.cell->median_ns - cost.rest_ns;
+      equation.scale = cost.cell->median_ns;
+      step_counts.insert(cost.steps);
+    }
   }
-  if (numbers->overhead_told) numbers->overhead_ns = fitted.back();
+  numbers->overhead_told = step_counts.size() > dimensions;
+  for (Equation& equation : equations) {
+    if (numbers->overhead_told) equation.values.push_back(1);
+  }
+  const std::vector<double> fitted =
+      LeastErrors(equations, 2 * dimensions + (numbers->overhead_told ? 1 : 0));
+  for (size_t d = 0; d < dimensions; ++d) {
+    numbers->latency_ns[d] = fitted[d];
+    if (fitted[dimensions + d] > 0) numbers->ns_per_byte[d] = fitted[dimensions + d];
+  }
+  numbers->overhead_ns = numbers->overhead_told ? fitted.back() : 0;
+}
+
+double MeanError(const std::vector<Series>& all, const Numbers& numbers) {
+  std::vector<double> errors;
+  for (const Series& series : all) {
+    for (const CellCost& cost : series) {
+      errors.push_back(std::abs(
+          (LatencyPart(cost, numbers) + BytesPart(cost, numbers)) / cost.cell->median_ns - 1));
+    }
+  }
+  return Mean(errors);
+}
+
+// A number is told by a cell of which it makes a share.
+void FindTold(const std::vector<Series>& all, Numbers* numbers) {
+  for (size_t d = 0; d < numbers->latency_ns.size(); ++d) {
+    double of_latency = 0, of_bytes = 0;
+    for (const Series& series : all) {
+      for (const CellCost& cost : series) {
+        const double time_ns = cost.cell->median_ns;
+        of_latency = std::max(of_latency, cost.steps[d] * numbers->latency_ns[d] / time_ns);
+        of_bytes = std::max(of_bytes, cost.bytes[d] * numbers->ns_per_byte[d] / time_ns);
+      }
+    }
+    numbers->latency_told[d] = of_latency >= kToldShare;
+    numbers->bandwidth_told[d] = of_bytes >= kToldShare;
+  }
 }
 
 Numbers FitNumbers(const std::vector<Series>& all, const Numbers& start) {
   Numbers numbers = start;
   // What is assumed of latency must not count against bandwidth.
   std::fill(numbers.latency_ns.begin(), numbers.latency_ns.end(), 0);
-  for (int round = 0; round < kRounds; ++round) {
-    FitBandwidth(all, &numbers);
-    FitLatency(all, &numbers);
+  Numbers at_once = numbers;
+  FitAtOnce(all, &at_once);
+  if (MeanError(all, at_once) <= kSimpleError) {
+    numbers = at_once;
+  } else {
+    for (int round = 0; round < kRounds; ++round) {
+      FitBandwidth(all, &numbers);
+      FitLatency(all, &numbers);
+    }
   }
+  FindTold(all, &numbers);
   for (size_t d = 0; d < start.latency_ns.size(); ++d) {
     if (!numbers.latency_told[d]) numbers.latency_ns[d] = start.latency_ns[d];
+    if (!numbers.bandwidth_told[d]) numbers.ns_per_byte[d] = start.ns_per_byte[d];
   }
   return numbers;
 }
@@ -201,6 +276,17 @@ std::vector<double> ValuesOf(const Numbers& numbers) {
   }
   values.push_back(numbers.overhead_ns);
   return values;
+}
+
+// Returns what of that is told.
+std::vector<bool> ToldOf(const Numbers& numbers) {
+  std::vector<bool> told;
+  for (size_t d = 0; d < numbers.latency_told.size(); ++d) {
+    told.push_back(numbers.latency_told[d]);
+    told.push_back(numbers.bandwidth_told[d]);
+  }
+  told.push_back(numbers.overhead_told);
+  return told;
 }
 
 // Sets the intervals of what is told, and gives up what they do not vouch for.
@@ -230,11 +316,17 @@ void SetIntervals(const std::vector<Series>& all, const Numbers& start, Physics*
                 [](const CellCost& a, const CellCost& b) { return a.cell->bytes < b.cell->bytes; });
       fitted_to.push_back(std::move(series));
     }
-    const std::vector<double> values = ValuesOf(FitNumbers(fitted_to, start));
-    for (size_t p = 0; p < values.size(); ++p) draws[p].push_back(values[p]);
+    const Numbers fitted = FitNumbers(fitted_to, start);
+    const std::vector<double> values = ValuesOf(fitted);
+    const std::vector<bool> told = ToldOf(fitted);
+    for (size_t p = 0; p < values.size(); ++p) {
+      if (told[p]) draws[p].push_back(values[p]);
+    }
   }
   for (size_t p = 0; p < draws.size(); ++p) {
     PhysicalParameter& parameter = physics->parameters[p];
+    if (draws[p].size() < kDraws / 2) parameter.is_told = false;
+    if (!parameter.is_told) continue;
     parameter.low = std::min(Quantile(draws[p], kTail), parameter.value);
     parameter.high = std::max(Quantile(draws[p], 1 - kTail), parameter.value);
     const bool is_overhead = p + 1 == draws.size();

@@ -3,17 +3,21 @@
 //
 //   time of a cell = overhead + sum over dimensions of (steps x latency + bytes / bandwidth)
 //
-//   bandwidth            by the large: cells within kLargeSpan of the largest of their series
-//   latency, overhead    by the small: cells that take at most twice as long as the quickest of their
-//                        series, less what their bytes take
+// Where all cells are as simple as that (5 % off in the mean), all numbers are fitted at once. Else
 //
-// in turn, until neither moves. Steps and bytes of a cell are the engine's own. An overhead is told
+//   bandwidth            by the large: cells within kLargeSpan of the largest of their series that take
+//                        ten times as long as small ones
+//   latency, overhead    by the small: cells that take at most twice as long as small ones, less what
+//                        their bytes take
+//
+// four times in turn. Steps and bytes of a cell are the engine's own. An overhead is told
 // only where cells have different numbers of steps; else it is part of the latency. The sum of
 // relative errors is minimised, not that of their squares: a cache, a burst that a shaped link lets
 // through or a retransmission moves some cells far, and those must not move the fit.
 //
 // A series is the cells that differ in bytes alone. Intervals come from fits to series drawn with
-// replacement (to cells where there are few series), so they show how far kinds and groups disagree.
+// replacement (to cells where there are few series), so they show how far kinds and groups
+// disagree.
 #ifndef ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
 #define ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
 
@@ -34,7 +38,8 @@ struct PhysicalParameter {
   // As in the files: "latency_ns[0]", "bandwidth_gib_per_s[0]", "overhead_ns".
   std::string name;
   double value = 0;
-  // False: no transfer tells it, and it has the value that was given.
+  // False: no transfer tells it, and it has the value that was given; or its interval spans more
+  // than a factor of six, and it has the value that fits best.
   bool is_told = false;
   // The 95 % interval; without meaning where it is not told.
   double low = 0;
@@ -53,7 +58,7 @@ struct Physics {
 };
 
 struct PhysicsOptions {
-  // Intervals cost a hundred fits.
+  // Intervals cost two hundred fits.
   bool with_intervals = false;
 };
 
@@ -63,7 +68,8 @@ absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const Transfe
 
 // Returns how many times longer than the engine says the cell takes on a network whose ranks have
 // one port each: pairs of a fully connected network have links of their own there, so that a rank
-// would send to all others at once at full rate. 1 for all but all-to-all.
+// would send to all others at once at full rate. 1 for all but all-to-all, and on networks of
+// several levels, where all-to-all has no say in the fit.
 double PortFactor(const Fabric& fabric, const TransferCell& cell);
 
 // Returns how long each cell takes alone: overhead + PortFactor x the engine's time.

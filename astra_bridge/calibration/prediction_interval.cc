@@ -28,8 +28,15 @@ constexpr int64_t kMaxRanks = 1'000'000'000;
 
 // Returns what nine of ten are below.
 double NineOfTen(std::vector<double> values, double unless) {
-  return values.empty() ? unless : Quantile(std::move(values), kPromisedShare);
+  if (values.empty()) return unless;
+  std::sort(values.begin(), values.end());
+  // So many of n values, in order, have nine of ten of the next below them; few have not.
+  const double rank = std::ceil(kPromisedShare * static_cast<double>(values.size() + 1));
+  return values[std::min(values.size(), static_cast<size_t>(rank)) - 1];
 }
+
+// Returns a logarithm as a factor that FromReport takes.
+double FactorOf(double logarithm) { return std::clamp(std::exp(logarithm), 1.0, kMaxFactor); }
 
 bool IsNear(int64_t bytes, int64_t other) {
   const double times = static_cast<double>(bytes) / static_cast<double>(other);
@@ -132,9 +139,9 @@ void DescribePredictionErrors(absl::Span<const TransferCell> cells,
     if (error.doublings == 0) of_sizes.push_back({error.bytes, std::abs(error.log_error)});
   }
   const ChangesAtEnds changes = FindChanges(cells, physical_ns);
-  report->set_factor_below_sizes(std::exp(NineOfTen(changes.below, std::log(kUntold))));
-  report->set_factor_above_sizes(std::exp(NineOfTen(changes.above, std::log(kUntold))));
-  report->set_factor_of_other_kinds(std::exp(NineOfTen(by_physics, std::log(kUntold))));
+  report->set_factor_below_sizes(FactorOf(NineOfTen(changes.below, std::log(kUntold))));
+  report->set_factor_above_sizes(FactorOf(NineOfTen(changes.above, std::log(kUntold))));
+  report->set_factor_of_other_kinds(FactorOf(NineOfTen(by_physics, std::log(kUntold))));
   const auto within = [&](int64_t bytes) {
     return NineOfTen(ValuesNear(of_sizes, bytes), std::log(kUntold));
   };
@@ -143,16 +150,17 @@ void DescribePredictionErrors(absl::Span<const TransferCell> cells,
     // What the number of ranks adds to what sizes are off by anyway.
     const double anyway = within(error.bytes);
     const double added = error.log_error * error.log_error - anyway * anyway;
-    of_ranks.push_back({error.bytes, std::sqrt(std::max(0.0, added)) / *error.doublings});
+    of_ranks.push_back(
+        {error.bytes, std::sqrt(std::max(0.0, added)) / std::max(*error.doublings, 1.0)});
   }
   int64_t next_bytes = 0;
   for (const int64_t bytes : sizes) {
     if (bytes < next_bytes) continue;
     PredictionError& error = *report->add_prediction_errors();
     error.set_from_bytes(next_bytes == 0 ? 0 : bytes);
-    error.set_factor(std::exp(std::hypot(within(bytes), NineOfTen(ValuesNear(halves, bytes), 0))));
+    error.set_factor(FactorOf(std::hypot(within(bytes), NineOfTen(ValuesNear(halves, bytes), 0))));
     error.set_factor_per_doubling(
-        std::exp(NineOfTen(ValuesNear(of_ranks, bytes), std::log(kUntold))));
+        FactorOf(NineOfTen(ValuesNear(of_ranks, bytes), std::log(kUntold))));
     const std::vector<double> near_means = ValuesNear(means, bytes);
     error.set_mean_over_median(near_means.empty() ? 1 : Mean(near_means));
     next_bytes = 2 * bytes;

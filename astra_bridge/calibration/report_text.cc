@@ -38,7 +38,7 @@ double WithoutNegativeZero(double value) { return std::abs(value) < 0.05 ? 0 : v
 std::string Micros(double ns) { return absl::StrFormat("%.1f", WithoutNegativeZero(ns / 1000)); }
 
 std::string FormatInterval(const CalibratedParameter& parameter) {
-  if (!parameter.identifiable()) return "not known, assumed";
+  if (!parameter.identifiable()) return "not known";
   return absl::StrFormat("%.6g to %.6g", parameter.low(), parameter.high());
 }
 
@@ -51,8 +51,8 @@ std::string FormatParameters(const CalibrationReport& report) {
   return table.ToString();
 }
 
-// A row for each size and number of ranks that was measured, a column for each kind; where a kind has
-// no such point, nothing.
+// A row for each size and number of ranks that was measured, a column for each kind; where a kind
+// has no such point, nothing.
 std::string FormatCorrections(const CalibrationReport& report) {
   int64_t most_ranks = 0;
   for (const CalibratedKind& fitted : report.calibrated_kinds()) {

@@ -32,9 +32,9 @@ absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const Calibrati
                                                       const Corrections& corrections,
                                                       const PredictionIntervals& intervals = {});
 
-// Returns a note for each run on other devices than the calibration, and for each that it used: those that its report names with as many
-// ranks and transfers. Folders are compared as they were written, so one that was moved or is named
-// in another way is not recognised.
+// Returns a note for each run on other devices than the calibration, and for each that it used:
+// those that its report names with as many ranks and transfers. Folders are compared as they were
+// written, so one that was moved or is named in another way is not recognised.
 std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibration,
                                                absl::Span<const CalibrationRun> runs);
 

@@ -61,7 +61,7 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   ReplayOptions as_measured;
   as_measured.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, as_measured));
-  CheckedStep& checked = *report->add_steps();
+  CheckedStep checked;
   checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(static_cast<double>(MeasuredSpanNs(graph).value_or(0)));
@@ -77,6 +77,7 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   if (checked.measured_ns() > 0) {
     checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
   }
+  *report->add_steps() = checked;
   return absl::OkStatus();
 }
 

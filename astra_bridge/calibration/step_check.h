@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole steps of a run, simulated and measured: the graph of the run, as it is exported, is replayed
-// with simulated communication (prediction/iteration_prediction.h).
+// Whole steps of a run, simulated and measured: the graph of the run, as it is exported, is
+// replayed with simulated communication (prediction/iteration_prediction.h).
 #ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 #define ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 
@@ -17,16 +17,16 @@
 
 namespace meridian {
 
-// What steps are simulated with. Steps add transfers up, so these take what repeats take in the mean,
-// not their median.
+// What steps are simulated with. Steps add transfers up, so these take what repeats take in the
+// mean, not their median.
 struct StepModel {
   const Fabric& fabric;
   const Corrections& corrections;
   const PredictionIntervals& intervals;
 };
 
-// Adds the step, or everything when none is named, to the report's steps. The profiles of the run lie
-// in the folder.
+// Adds the step, or everything when none is named, to the report's steps. The profiles of the run
+// lie in the folder.
 absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
                        std::optional<int64_t> step, const StepModel& model, bool allow_violations,
                        SimulationCheckReport* report);

@@ -189,8 +189,8 @@ std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells);
 // Returns the cell as a comm edge.
 CommEdge EdgeOf(const TransferCell& cell);
 
-// Returns e.g. "{0,1,2,3} of 4", "{64 ranks from 0 to 63} of 64", and for a permute of several pairs "4 pairs from {0,1} of 4", with
-// ", one way" where no rank sends and receives.
+// Returns e.g. "{0,1,2,3} of 4", "{64 ranks from 0 to 63} of 64", and for a permute of several
+// pairs "4 pairs from {0,1} of 4", with ", one way" where no rank sends and receives.
 std::string GroupText(const TransferCell& cell);
 
 // Sets what reports say of a cell whatever it is held against.

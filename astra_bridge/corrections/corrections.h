@@ -10,9 +10,9 @@
 //
 // (a message whose ranks send and receive at once, and one whose ranks do not: ports are shared by
 // what goes both ways) and a transfer alone on the network lasts ratio x (engine time + overhead);
-// kinds without points have a ratio of 1. The points of one number of ranks are a curve. Between two of its points the ratio lies on a straight line
-// through them, logarithm of bytes against logarithm of ratio; beyond the first and the last it
-// stays as it is there:
+// kinds without points have a ratio of 1. The points of one number of ranks are a curve. Between
+// two of its points the ratio lies on a straight line through them, logarithm of bytes against
+// logarithm of ratio; beyond the first and the last it stays as it is there:
 //
 //   log ratio |      *--.
 //             | ----*    `--.          .*----
@@ -70,7 +70,7 @@ inline constexpr absl::string_view kOneWayName = "p2p_one_way";
 struct CorrectionPoint {
   // What one rank puts in. Positive.
   int64_t bytes = 0;
-  // Measured time over the engine's. Positive.
+  // Measured time over the engine's and the overhead. Positive.
   double ratio = 1;
   // How many ranks move data. Positive; without meaning where all points have the same.
   double ranks = 1;
@@ -108,7 +108,8 @@ struct Corrections {
 
   // Returns whether the kind has points, or all have an overhead.
   bool Has(CollectiveKind kind) const {
-    return overhead_ns > 0 || !points[static_cast<size_t>(kind)].empty();
+    return overhead_ns > 0 || !points[static_cast<size_t>(kind)].empty() ||
+           (kind == CollectiveKind::kPointToPoint && !one_way.empty());
   }
   // Returns whether times of the kind are other than the engine's.
   bool Changes(CollectiveKind kind) const { return Has(kind) || factor != nullptr; }

@@ -1,6 +1,8 @@
 #include "trace_alignment/probes/probe_offsets.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,17 +18,36 @@
 namespace meridian {
 namespace {
 
-// Returns whether the first line that is no header has the four times of a two-way probe.
-absl::StatusOr<bool> HoldsTwoWayProbes(absl::string_view contents, const std::string& file) {
-  std::optional<bool> holds;
-  RETURN_IF_ERROR(ForEachJsonlRow(
-      contents, file, R"({"src":0,"dst":1,"t1":1,"t2":2,"t3":3,"t4":4})", [&](const JsonlRow& row) {
-        if (!row.Has("meta") && !holds.has_value()) {
-          holds = row.Has("t1");
-        }
-        return absl::OkStatus();
-      }));
-  return holds.value_or(false);
+enum class ProbeFileKind { kTwoWay, kWindows, kSnapshotPairs };
+
+// Raw two-way probes have four times. Whoever probes may also leave how the host's own clocks run.
+absl::StatusOr<ProbeFileKind> TellKind(absl::string_view contents, const std::string& file) {
+  std::optional<ProbeFileKind> kind;
+  RETURN_IF_ERROR(ForEachJsonlRow(contents, file,
+                                  R"({"src":0,"dst":1,"t1":1,"t2":2,"t3":3,"t4":4})",
+                                  [&](const JsonlRow& row) -> absl::Status {
+                                    if (kind.has_value() || row.Has("meta"))
+                                      return absl::OkStatus();
+                                    kind = row.Has("t1")       ? ProbeFileKind::kTwoWay
+                                           : row.Has("sys_ns") ? ProbeFileKind::kSnapshotPairs
+                                                               : ProbeFileKind::kWindows;
+                                    return absl::OkStatus();
+                                  }));
+  return kind.value_or(ProbeFileKind::kWindows);
+}
+
+std::pair<int64_t, int64_t> NodesOf(int64_t src, int64_t dst) { return std::minmax(src, dst); }
+
+// Leaves out windows of nodes that have raw probes too: those say the same, and how well.
+void DropWindowsWithProbes(const std::vector<TwoWayProbe>& probes,
+                           std::vector<ProbeWindowEdge>* windows) {
+  std::set<std::pair<int64_t, int64_t>> probed;
+  for (const TwoWayProbe& probe : probes) probed.insert(NodesOf(probe.src, probe.dst));
+  windows->erase(std::remove_if(windows->begin(), windows->end(),
+                                [&](const ProbeWindowEdge& window) {
+                                  return probed.count(NodesOf(window.src, window.dst)) > 0;
+                                }),
+                 windows->end());
 }
 
 }  // namespace
@@ -40,8 +61,9 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
     ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(file_system, file));
     // Daemons are ended with their job, and disks fill up.
     const absl::string_view contents = WithoutTornLine(input.bytes());
-    ASSIGN_OR_RETURN(const bool is_two_way, HoldsTwoWayProbes(contents, file));
-    if (is_two_way) {
+    ASSIGN_OR_RETURN(const ProbeFileKind kind, TellKind(contents, file));
+    if (kind == ProbeFileKind::kSnapshotPairs) continue;
+    if (kind == ProbeFileKind::kTwoWay) {
       ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes, ParseTwoWayProbes(contents, file));
       two_way.insert(two_way.end(), probes.begin(), probes.end());
     } else {
@@ -49,6 +71,8 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
       windows.insert(windows.end(), edges.begin(), edges.end());
     }
   }
+
+  DropWindowsWithProbes(two_way, &windows);
   std::vector<std::string> notes;
   WindowEstimates from_windows = EstimatesFromWindows(windows);
   std::vector<ProbeEdge> edges = std::move(from_windows.edges);
