@@ -185,6 +185,26 @@ class Table {
     return absl::OkStatus();
   }
 
+  // Adds points of fewer ranks than were measured where the engine's links between pairs would have
+  // theirs too long: by physics, with the ratios of the fewest.
+  absl::Status AddFewer() {
+    if (PortFactor(physics_.fabric, CellOf(kind_, 1, 3)) == 1 || points_.empty()) {
+      return absl::OkStatus();
+    }
+    const int32_t least =
+        static_cast<int32_t>(std::min_element(points_.begin(), points_.end(), IsBefore)->ranks);
+    for (int32_t ranks = least / 2; ranks >= 2; ranks /= 2) {
+      for (const auto& [bytes, by_ranks] : times_ns_) {
+        if (by_ranks.begin()->first != least) continue;
+        ASSIGN_OR_RETURN(const double least_ns, PhysicalNs(bytes, least));
+        ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, ranks));
+        AddPoint(bytes, ranks, by_ranks.begin()->second * physical_ns / least_ns);
+      }
+    }
+    std::sort(points_.begin(), points_.end(), IsBefore);
+    return absl::OkStatus();
+  }
+
   std::vector<CorrectionPoint> TakePoints() { return std::move(points_); }
 
  private:
@@ -333,6 +353,7 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const T
       RETURN_IF_ERROR(table.AddCurve(std::get<2>(key), curve, is_better));
     }
     RETURN_IF_ERROR(table.AddGrowth());
+    RETURN_IF_ERROR(table.AddFewer());
     model.corrections.points[static_cast<size_t>(kind)] = table.TakePoints();
   }
   RETURN_IF_ERROR(AssumeOneWay(cells, physical_ns, &model));

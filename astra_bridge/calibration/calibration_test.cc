@@ -276,6 +276,20 @@ TEST(CalibratedModelTest, AllToAllOfMoreRanksSharesThePort) {
   EXPECT_NEAR(predicted_ns[0] / (7 * truth_ns[0]), 1, 0.05);
 }
 
+// Two of four ranks send half of their bytes to one other, not a quarter to each of three.
+TEST(CalibratedModelTest, AllToAllOfFewerRanksSharesThePort) {
+  SyntheticOptions options;
+  options.noise = 0.01;
+  const Fabric truth = LinksOf(4, 30000, 4);
+  ASSERT_OK_AND_ASSIGN(const CalibratedModel model,
+                       FitModel(AssumedFabric({4}), MakeSyntheticCells(truth, {4}, options)));
+  const TransferCell two = EmptyCell(CollectiveKind::kAllToAll, 1 << 22, {0, 1});
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> predicted_ns,
+                       PredictCellsNs(model.physics.fabric, model.corrections, {two}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> truth_ns, EngineTimesNs(truth, {two}));
+  EXPECT_NEAR(predicted_ns[0] / truth_ns[0], 1, 0.05);
+}
+
 // Small ones grow as trees do, by a step for each doubling; large ones as rings, hardly.
 TEST(CalibratedModelTest, MoreRanksGrowAsTheMeasuredOnesDid) {
   std::vector<TransferCell> cells;
