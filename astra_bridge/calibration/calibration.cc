@@ -106,7 +106,11 @@ class Calibrator {
     MakeCells();
     RETURN_IF_ERROR(ChooseFitted());
     ChooseStart();
-    ASSIGN_OR_RETURN(const std::vector<HeldOutError> errors, FindHeldOutErrors(start_, fitted_));
+    ASSIGN_OR_RETURN(
+        by_size_ns_,
+        PredictHeldOut(start_, fitted_, MakeFolds(fitted_, Holdout::kSize), options_.progress));
+    ASSIGN_OR_RETURN(const std::vector<HeldOutError> errors,
+                     FindHeldOutErrors(start_, fitted_, by_size_ns_));
     ASSIGN_OR_RETURN(model_,
                      FitModel(start_, fitted_, {/*with_intervals=*/true, MostExtrapolated()}));
     ASSIGN_OR_RETURN(physical_ns_, PhysicalTimesNs(model_.physics, cells_));
@@ -207,6 +211,10 @@ class Calibrator {
     if (options_.holdout == Holdout::kSize && sizes_.size() > kMaxSizes) {
       report_.add_notes(absl::StrCat("there are ", sizes_.size(), " sizes: they were held out in ",
                                      folds.size(), " ranges of neighbouring ones"));
+    }
+    if (options_.holdout == Holdout::kSize) {
+      held_out_ns_ = by_size_ns_;
+      return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(held_out_ns_, PredictHeldOut(start_, cells_, folds, options_.progress));
     return absl::OkStatus();
@@ -399,6 +407,8 @@ class Calibrator {
   // Whether each cell is fitted to, indexed by cell, and those that are.
   std::vector<bool> is_fitted_;
   std::vector<TransferCell> fitted_;
+  // What models without its size say of each fitted cell, by position, in nanoseconds.
+  std::map<size_t, double> by_size_ns_;
   CalibratedModel model_;
   // Times in nanoseconds by physics alone, and with corrections, indexed by cell.
   std::vector<double> physical_ns_;

@@ -107,11 +107,10 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
   return predicted_ns;
 }
 
-absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
-                                                            absl::Span<const TransferCell> cells) {
+absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(
+    const Fabric& start, absl::Span<const TransferCell> cells,
+    const std::map<size_t, double>& by_size_ns) {
   std::vector<HeldOutError> errors;
-  const Folds sizes = MakeFolds(cells, Holdout::kSize);
-  ASSIGN_OR_RETURN(const auto by_size_ns, PredictHeldOut(start, cells, sizes, nullptr));
   for (const auto& [i, ns] : by_size_ns) {
     errors.push_back({cells[i].bytes, std::log(ns / cells[i].median_ns), 0});
   }

@@ -42,8 +42,8 @@ std::optional<Holdout> HoldoutFromName(absl::string_view name);
 // What is held out at a time: positions of cells, ascending.
 using Folds = std::vector<std::vector<size_t>>;
 
-// Returns what is held out at a time: positions of cells, ascending. Nothing where there are no
-// cells to hold out with others left, and for steps, which cells do not tell.
+// Returns no folds where there are no cells to hold out with others left, and for steps, which cells
+// do not tell.
 Folds MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout);
 
 // Told how many models of how many are fitted; may be null.
@@ -56,10 +56,12 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
                                                         absl::Span<const std::vector<size_t>> folds,
                                                         const FitProgress& progress);
 
-// Fits without each size in turn, and to numbers of ranks below each, and returns what these were
-// off by.
-absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
-                                                            absl::Span<const TransferCell> cells);
+// Returns what sizes left out were off by, given how long models without them say that they take
+// (PredictHeldOut of Holdout::kSize); and what numbers of ranks were off by that are predicted from
+// smaller ones.
+absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(
+    const Fabric& start, absl::Span<const TransferCell> cells,
+    const std::map<size_t, double>& by_size_ns);
 
 }  // namespace meridian
 
