@@ -93,7 +93,9 @@ absl::StatusOr<Case> Transformer(int64_t ranks, Congestion congestion) {
   options.microbatches = 4;
   options.batch = 4 * options.data_parallel;
   Case result;
-  result.name = congestion == Congestion::kAware ? "transformer, congestion" : "transformer";
+  result.name = congestion == Congestion::kAware  ? "transformer, congestion"
+                : congestion == Congestion::kFair ? "transformer, links"
+                                                  : "transformer";
   ASSIGN_OR_RETURN(result.workload, MakeTransformerStep(options));
   result.network = absl::StrCat("topology: [FullyConnected, Ring, Switch]\nnpus_count: [",
                                 options.tensor_parallel, ", ", options.data_parallel,
@@ -164,7 +166,9 @@ absl::StatusOr<CommandCost> TimeCommand(const Case& measured, const std::string&
       "tools/astra_simulate",
       {"--workload=" + prefix, "--network=" + folder.Write("network.yml", measured.network),
        "--system=" + folder.Write("system.json", measured.system),
-       measured.congestion == Congestion::kAware ? "--congestion=aware" : "--congestion=unaware"});
+       absl::StrCat("--congestion=", measured.congestion == Congestion::kAware  ? "aware"
+                                     : measured.congestion == Congestion::kFair ? "fair"
+                                                                                : "unaware")});
   if (result.exit_code != 0) return absl::InternalError(result.standard_error);
   return CommandCost{CpuSeconds(ChildUsage()) - before, result.peak_bytes};
 }
@@ -222,7 +226,8 @@ absl::StatusOr<int> MeasureAll() {
       RETURN_IF_ERROR(Measure(measured, &least, &table));
     }
   }
-  for (const Congestion congestion : {Congestion::kUnaware, Congestion::kAware}) {
+  for (const Congestion congestion :
+       {Congestion::kUnaware, Congestion::kAware, Congestion::kFair}) {
     double least = 0;
     for (int64_t ranks = kLeastRanks; ranks <= FLAGS_max_ranks.value(); ranks *= 4) {
       ASSIGN_OR_RETURN(const Case measured, Transformer(ranks, congestion));

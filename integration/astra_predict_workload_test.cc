@@ -82,12 +82,11 @@ class AstraPredictWorkloadTest : public ::testing::Test {
     return report;
   }
 
-  // Returns the manifest snapshots.json.
-  TrafficManifest ReadManifest() {
-    TrafficManifest manifest;
+  // Returns the manifest edges.json.
+  PredictionReport ReadManifest() {
+    PredictionReport manifest;
     EXPECT_TRUE(
-        google::protobuf::util::JsonStringToMessage(directory_.Read("snapshots.json"), &manifest)
-            .ok());
+        google::protobuf::util::JsonStringToMessage(directory_.Read("edges.json"), &manifest).ok());
     return manifest;
   }
 
@@ -120,11 +119,9 @@ TEST_F(AstraPredictWorkloadTest, ARealRunTakesNoLessThanWithItsEdgesAlone) {
   const PredictionReport alone = Predict(prefix, Network("Ring", 4), {"--mode=isolated"});
   const PredictionReport ring = Predict(prefix, Network("Ring", 4), {"--mode=snapshot"});
   const PredictionReport full = Predict(prefix, Network("FullyConnected", 4), {"--mode=snapshot"});
-  EXPECT_EQ(alone.snapshots(), 0);
   EXPECT_EQ(alone.edges_size(), ring.edges_size());
   EXPECT_EQ(ring.workload().isolated_iteration_ns(), alone.iteration_ns());
   EXPECT_GE(ring.iteration_ns(), alone.iteration_ns());
-  EXPECT_GT(ring.snapshots(), 0);
   EXPECT_GE(ring.inflation(), 1);
   EXPECT_EQ(ring.engine(), "embedded, congestion-aware");
   EXPECT_EQ(ring.fallbacks(), 0);
@@ -142,8 +139,8 @@ TEST_F(AstraPredictWorkloadTest, ThreadsChangeNothing) {
   for (int i = 0; i < 2; ++i) {
     reports[i] = Predict(prefix, network,
                          {"--mode=snapshot", i == 0 ? "--threads=1" : "--threads=8",
-                          "--manifest=" + directory_.PathOf("snapshots.json")});
-    manifests[i] = directory_.Read("snapshots.json");
+                          "--manifest=" + directory_.PathOf("edges.json")});
+    manifests[i] = directory_.Read("edges.json");
   }
   EXPECT_EQ(reports[0].SerializeAsString(), reports[1].SerializeAsString());
   EXPECT_EQ(manifests[0], manifests[1]);
@@ -165,53 +162,21 @@ TEST_F(AstraPredictWorkloadTest, ASecondRunIsAllCacheHits) {
   EXPECT_EQ(second.cache_hits(), first.cache_misses());
   EXPECT_EQ(second.cache_misses(), 0);
   EXPECT_EQ(second.iteration_ns(), first.iteration_ns());
-  // A few snapshots over and over.
-  EXPECT_LT(first.cache_misses() * 4, first.snapshots());
+  // A few edges over and over.
+  EXPECT_LT(first.cache_misses() * 4, first.edges_size());
 }
 
-TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
-  const std::string prefix = ExportExample();
+TEST_F(AstraPredictWorkloadTest, TheManifestIsTheReportWithDevices) {
   const PredictionReport report =
-      Predict(prefix, Network("Ring", 4),
-              {"--mode=snapshot", "--manifest=" + directory_.PathOf("snapshots.json")});
-  const TrafficManifest manifest = ReadManifest();
+      Predict(ExportExample(), Network("Ring", 4),
+              {"--mode=snapshot", "--manifest=" + directory_.PathOf("edges.json")});
+  const PredictionReport manifest = ReadManifest();
+  EXPECT_EQ(manifest.iteration_ns(), report.iteration_ns());
   ASSERT_EQ(manifest.edges_size(), report.edges_size());
-  ASSERT_EQ(manifest.snapshots_size(), report.snapshots());
-  int64_t last_end_ns = 0;
-  for (const TrafficSnapshot& snapshot : manifest.snapshots()) {
-    EXPECT_GE(snapshot.start_ns(), last_end_ns);
-    EXPECT_GT(snapshot.end_ns(), snapshot.start_ns());
-    last_end_ns = snapshot.end_ns();
-    EXPECT_EQ(snapshot.edges_size(), snapshot.seconds_size());
-    for (const uint32_t edge : snapshot.edges()) EXPECT_LT(edge, manifest.edges_size());
-  }
   for (int i = 0; i < manifest.edges_size(); ++i) {
     EXPECT_EQ(manifest.edges(i).start_ns(), report.edges(i).start_ns());
+    EXPECT_GE(manifest.edges(i).participants_size(), 2);
   }
-}
-
-// Each snapshot lists all that is under way. The file is written in pieces: it is never in memory
-// as a whole, in which it grew with the square of the messages.
-TEST_F(AstraPredictWorkloadTest, TheManifestOfManyMessagesAtOnceFitsIntoLittleMemory) {
-  constexpr int kMessages = 1000;
-  std::vector<ChakraProtoMsg::Node> sends, receives;
-  for (int i = 1; i <= kMessages; ++i) {
-    sends.push_back(OnStream(SendNode(i, 0, 1, 1000 * i, i)));
-    receives.push_back(OnStream(RecvNode(i, 0, 1, 1000 * i, i)));
-  }
-  WriteWorkload(directory_, "w", {sends, receives});
-  const CommandResult without =
-      Run(directory_.PathOf("w"), Network("Ring", 2), {"--mode=snapshot"});
-  ASSERT_EQ(without.exit_code, 0) << without.standard_error;
-  const CommandResult with =
-      Run(directory_.PathOf("w"), Network("Ring", 2),
-          {"--mode=snapshot", "--manifest=" + directory_.PathOf("snapshots.json")});
-  ASSERT_EQ(with.exit_code, 0) << with.standard_error;
-  const int64_t written_bytes = static_cast<int64_t>(directory_.Read("snapshots.json").size());
-  EXPECT_GT(written_bytes, 10'000'000);
-#ifndef MERIDIAN_SANITIZED  // Their allocators keep what is freed.
-  EXPECT_LT(with.peak_bytes - without.peak_bytes, written_bytes);
-#endif
 }
 
 TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
@@ -220,9 +185,9 @@ TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_EQ(result.standard_error, "astra_predict: note: process groups are those of " +
                                        directory_.PathOf("tp.comm_groups.json") + "\n");
-  EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("all-reduce"), HasSubstr("snapshot (simulated together)"),
-                    HasSubstr("x isolated")));
+  EXPECT_THAT(
+      result.standard_output,
+      AllOf(HasSubstr("all-reduce"), HasSubstr("mode       snapshot\n"), HasSubstr("x isolated")));
 }
 
 TEST_F(AstraPredictWorkloadTest, WithoutCongestionEdgesTakeAsLongAsAlone) {
@@ -238,8 +203,7 @@ TEST_F(AstraPredictWorkloadTest, GroupsAreFoundBesideTheTracesUnlessGiven) {
   directory_.Write("w.comm_groups.json", R"({"1":[0,2,1,3]})");
   const std::string other = directory_.Write("other.json", R"({"1":[3,2,1,0]})");
   const auto participants = [&](std::vector<std::string> flags) {
-    flags.insert(flags.end(),
-                 {"--mode=snapshot", "--manifest=" + directory_.PathOf("snapshots.json")});
+    flags.insert(flags.end(), {"--mode=snapshot", "--manifest=" + directory_.PathOf("edges.json")});
     const CommandResult result = Run(directory_.PathOf("w"), Network("Ring", 4), flags);
     EXPECT_EQ(result.exit_code, 0) << result.standard_error;
     EXPECT_EQ(result.standard_error.empty(), flags.size() == 3);
@@ -295,26 +259,33 @@ topologies: {default: Ring.yml}
 }
 
 TEST_F(AstraPredictWorkloadTest, AnAstraSimThatFailsIsReplacedAndNotSilently) {
-  // A probe, the two edges (alike, so one run), then the snapshot of both, which crashes.
-  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\n",
-                                     FinishScript({20032, 20032}), "run 3\nsignal 6\n"));
+  // A probe, then the two edges (alike, so one run), which crashes.
+  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\nsignal 6\n"));
   WriteWorkload(directory_, "w",
                 {{OnStream(SendNode(1, 0, 1, 1 << 20, 0)), OnStream(SendNode(2, 0, 1, 1 << 20, 1))},
                  {RecvNode(1, 0, 1, 1 << 20, 0), RecvNode(2, 0, 1, 1 << 20, 1)}});
-  const CommandResult result =
-      Run(directory_.PathOf("w"), Network("Ring", 2),
-          {"--mode=snapshot", "--engine=sidecar", "--astra_binary=" + ScriptedProgram(), "--json"});
+  const std::vector<std::string> flags = {"--engine=sidecar", "--astra_binary=" + ScriptedProgram(),
+                                          "--json"};
+  const CommandResult result = Run(directory_.PathOf("w"), Network("Ring", 2), flags);
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("crashed (signal 6)")));
   PredictionReport report;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
-  EXPECT_EQ(report.fallbacks(), 1);
-  EXPECT_EQ(report.batch_rule(), "serialised");
+  EXPECT_EQ(report.fallbacks(), 2);
   EXPECT_THAT(report.edges(0).fallback_reason(), HasSubstr("crashed (signal 6)"));
-  // As if one ran after the other.
-  EXPECT_EQ(report.iteration_ns(), 2 * 20031);
-  EXPECT_EQ(report.workload().isolated_iteration_ns(), 20031);
-  EXPECT_EQ(ScriptRuns(directory_), 3);
+  EXPECT_EQ(report.edges(0).seconds(), 20031e-9);
+  EXPECT_EQ(ScriptRuns(directory_), 2);
+}
+
+TEST_F(AstraPredictWorkloadTest, AstraSimDoesNotTimeWhatRunsTogether) {
+  WriteWorkload(directory_, "w", {{SendNode(1, 0, 1, 1 << 20)}, {RecvNode(1, 0, 1, 1 << 20)}});
+  const std::string network = Network("Ring", 2);
+  ExpectRefused(Run(directory_.PathOf("w"), network, {"--mode=snapshot", "--engine=sidecar"}),
+                HasSubstr("use --engine=embedded, or --mode=isolated"));
+  const std::string config =
+      directory_.Write("timing.yml", "network_backend: {model: astra, astra: {mode: snapshot}}\n");
+  ExpectRefused(Run(directory_.PathOf("w"), network, {"--config=" + config}),
+                HasSubstr("use --engine=embedded, or --mode=isolated"));
 }
 
 TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
@@ -368,10 +339,7 @@ TEST_F(AstraPredictWorkloadTest, FlagsThatDoNotFitAreRefused) {
   ExpectRefused(Run(prefix, network, {"--edges=e.jsonl"}), HasSubstr("either"));
   ExpectRefused(Run(prefix, network, {"--resources=all"}), HasSubstr("--resources=all"));
   ExpectRefused(Run(prefix, network, {"--threads=-1"}), HasSubstr("--threads=-1"));
-  ExpectRefused(Run(prefix, network, {"--manifest=" + directory_.PathOf("m.json")}),
-                HasSubstr("--mode=snapshot"));
-  ExpectRefused(Run(prefix, network, {"--mode=snapshot", "--manifest=" + network}),
-                HasSubstr("Ring.yml"));
+  ExpectRefused(Run(prefix, network, {"--manifest=" + network}), HasSubstr("Ring.yml"));
   ExpectRefused(RunCommandLine("tools/astra_predict",
                                {"--edges=e.jsonl", "--network=" + network, "--threads=2"}),
                 HasSubstr("--threads is for workloads"));

@@ -220,7 +220,7 @@ TEST(CombineTest, WithoutFlagsTheExampleIsCombined) {
               AllOf(HasSubstr("4 ranks on 1 host: 6 steps of "), HasSubstr("No rank keeps"),
                     HasSubstr("Clocks were up to 47.0 ms off and are now known within "),
                     HasSubstr("of the critical path is exposed communication"),
-                    HasSubstr("If it took half the time, a step would take "),
+                    HasSubstr("On links twice as fast a step would take "),
                     HasSubstr("The simulated network gives this run's collectives within "),
                     HasSubstr("meridian_out/report.html")));
   for (const char* name :

@@ -1,6 +1,6 @@
 // The same workload with the same corrections, simulated as a whole (astra_simulate) and predicted
-// by snapshots (astra_predict). Where transfers that meet do so from begin to end, as snapshots
-// have it, both give the same times, to the nanosecond that one of them rounds.
+// with transfers that share the network (astra_predict). Where none meet, both give the same times,
+// to the nanosecond that one of them rounds; where they do, nearly.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -69,7 +69,8 @@ class CorrectionsTest : public ::testing::Test {
   }
 
   // Ranks that are not given compute for 1 us.
-  Reports RunBoth(const std::string& network, std::vector<std::vector<Node>> ranks) {
+  Reports RunBoth(const std::string& network, std::vector<std::vector<Node>> ranks,
+                  double off_ns = 1) {
     directory_.Write("network.yml", network);
     ranks.resize(4, {CompNode(1, 1)});
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -80,7 +81,7 @@ class CorrectionsTest : public ::testing::Test {
     RunTool("tools/astra_simulate", {"--workload=" + prefix, "--comm_streams=2", "--node_times"},
             &reports.simulated);
     RunTool("tools/astra_predict", {"--et=" + prefix, "--mode=snapshot"}, &reports.predicted);
-    EXPECT_NEAR(reports.simulated.makespan_ns(), reports.predicted.iteration_ns(), 1);
+    EXPECT_NEAR(reports.simulated.makespan_ns(), reports.predicted.iteration_ns(), off_ns);
     return reports;
   }
 
@@ -129,17 +130,20 @@ TEST_F(CorrectionsTest, GroupsSideBySideOnLinksOfTheirOwn) {
 
 // Two messages of 1 MiB over one link. Engine: 500 + 19531 = 20,031 for the first, and the second
 // waits the 19,531 that the link is busy. Alone either lasts twice as long, 40,062, and so does
-// what the other waits for it: the second lasts 40062 + 2 x 19531 = 79,124.
+// what the other waits for it: the second lasts 40062 + 2 x 19531 = 79,124. Predicted, the first
+// moves more bytes, so that it lasts 500 + 39,562, and the second waits for all but the latency.
 TEST_F(CorrectionsTest, OneMessageBehindAnother) {
-  const Reports reports = RunBoth(
-      kRing, {{OnStream(SendNode(1, 0, 1, kMiB, 1)), OnStream(SendNode(2, 0, 1, kMiB, 2))},
-              {OnStream(RecvNode(1, 0, 1, kMiB, 1)), OnStream(RecvNode(2, 0, 1, kMiB, 2))}});
+  const Reports reports =
+      RunBoth(kRing,
+              {{OnStream(SendNode(1, 0, 1, kMiB, 1)), OnStream(SendNode(2, 0, 1, kMiB, 2))},
+               {OnStream(RecvNode(1, 0, 1, kMiB, 1)), OnStream(RecvNode(2, 0, 1, kMiB, 2))}},
+              /*off_ns=*/501);
   EXPECT_EQ(reports.simulated.makespan_ns(), 79124);
   EXPECT_EQ(reports.simulated.nodes(0).finish_ns(), 40062);
   EXPECT_EQ(reports.simulated.nodes(1).finish_ns(), 79124);
   ASSERT_EQ(reports.predicted.edges_size(), 2);
-  EXPECT_NEAR(reports.predicted.edges(0).seconds(), 40062e-9, 1e-12);
-  EXPECT_NEAR(reports.predicted.edges(1).seconds(), 79124e-9, 1e-11);
+  EXPECT_NEAR(reports.predicted.edges(0).seconds(), 40062e-9, 1e-9);
+  EXPECT_NEAR(reports.predicted.edges(1).seconds(), 79624e-9, 1e-9);
   EXPECT_NEAR(reports.predicted.edges(1).isolated_seconds(), 40062e-9, 1e-12);
 }
 
@@ -148,7 +152,7 @@ TEST_F(CorrectionsTest, OneMessageBehindAnother) {
 TEST_F(CorrectionsTest, CollectivesThatShareLinks) {
   const std::vector<Node> rank = {OnStream(CollectiveNode(1, ALL_REDUCE, 16 * kMiB)),
                                   OnStream(CollectiveNode(2, ALL_REDUCE, 16 * kMiB))};
-  const Reports reports = RunBoth(kRing, {rank, rank, rank, rank});
+  const Reports reports = RunBoth(kRing, {rank, rank, rank, rank}, /*off_ns=*/10'000);
   ASSERT_EQ(reports.predicted.edges_size(), 2);
   const double alone_ns = reports.predicted.edges(0).isolated_seconds() * 1e9;
   const double together_ns = static_cast<double>(reports.simulated.makespan_ns());

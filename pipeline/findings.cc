@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -179,6 +178,23 @@ std::optional<Finding> WhatIfFinding(const RunReport& report) {
   const WhatIfPart* best = nullptr;
   for (const WhatIfPart& part : report.what_if()) {
     if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
+  }
+  const ForecastReport* links = FindForecast(report, /*bandwidth=*/2, /*compute=*/1);
+  if (links != nullptr) {
+    const double saved = 1 - links->step_ns() / links->measured_step_ns();
+    const double others =
+        best == nullptr ? 0 : best->saved_ms() / (best->step_ms() + best->saved_ms());
+    if (saved > kNotableSaving && saved > others) {
+      return MakeFinding(
+          "what_if", "info", "what_if",
+          absl::StrCat("What would help most: on links twice as fast, ", UnitText(report),
+                       " takes ", TimeText(links->step_ns() * kMsPerNs), ", ",
+                       TimeText((links->measured_step_ns() - links->step_ns()) * kMsPerNs),
+                       " less."),
+          "A forecast, with a 90 % interval in its table; others are changes of the measured "
+          "schedule.",
+          RestsOn(report));
+    }
   }
   if (best == nullptr ||
       !(best->saved_ms() > kNotableSaving * (best->step_ms() + best->saved_ms()))) {

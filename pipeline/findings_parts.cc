@@ -151,6 +151,16 @@ double WaitedShare(const RunReport& report) {
   return whole_ms > 0 ? waited_ms / whole_ms : 0;
 }
 
+const ForecastReport* FindForecast(const RunReport& report, double bandwidth, double compute) {
+  for (const ForecastReport& forecast : report.forecasts()) {
+    if (forecast.has_bandwidth() && forecast.bandwidth() == bandwidth &&
+        forecast.compute() == compute) {
+      return &forecast;
+    }
+  }
+  return nullptr;
+}
+
 const WhatIfPart* FindWhatIf(const RunReport& report, WhatIfPart::Change change) {
   for (const WhatIfPart& part : report.what_if()) {
     if (part.change() == change) return &part;

@@ -62,6 +62,9 @@ bool ClocksMayHide(const RunReport& report);
 // How long, of all the time, the ranks waited in collectives for others, in the mean.
 double WaitedShare(const RunReport& report);
 
+// Returns the forecast of these multiples; null when there is none.
+const ForecastReport* FindForecast(const RunReport& report, double bandwidth, double compute);
+
 // Returns the first what-if of the change, or nullptr.
 const WhatIfPart* FindWhatIf(const RunReport& report, WhatIfPart::Change change);
 

@@ -1,7 +1,6 @@
 #include "pipeline/job_traces.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
@@ -38,7 +37,7 @@ absl::StatusOr<JobTraces> FindJobTraces(FileSystem& file_system, const std::stri
   std::vector<std::string> paths;
   for (const std::string& folder : folders) {
     ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
-    std::sort(names.begin(), names.end(), NaturalLess);
+    absl::c_sort(names, NaturalLess);
     for (const std::string& name : names) paths.push_back(absl::StrCat(folder, "/", name));
   }
   return SortTraces(file_system, paths);
@@ -47,9 +46,8 @@ absl::StatusOr<JobTraces> FindJobTraces(FileSystem& file_system, const std::stri
 absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const std::string& prefix,
                        const JobExportOptions& options) {
   if (!traces.xspaces.empty() && !traces.device_traces.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("there are XSpaces (", traces.xspaces[0],
-                                                   ") and Kineto traces (", traces.device_traces[0],
-                                                   "): they are of two jobs"));
+    return InvalidArgument("there are XSpaces (", traces.xspaces[0], ") and Kineto traces (",
+                           traces.device_traces[0], "): they are of two jobs");
   }
   if (!traces.xspaces.empty()) {
     XSpaceExportOptions exported;
@@ -58,9 +56,9 @@ absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const s
     return ExportXSpaces(file_system, traces.xspaces, prefix, exported).status();
   }
   if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there are ", traces.host_traces.size(), " execution traces of PyTorch and ",
-        traces.device_traces.size(), " Kineto traces; expected one of each for every rank"));
+    return InvalidArgument("there are ", traces.host_traces.size(),
+                           " execution traces of PyTorch and ", traces.device_traces.size(),
+                           " Kineto traces; expected one of each for every rank");
   }
   PytorchWorkloadOptions linked;
   linked.input = options.input;

@@ -10,6 +10,7 @@
 #include "report/quantities.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
@@ -140,6 +141,15 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
     detail = absl::StrCat("If it took half the time, ", UnitText(report), " would take ",
                           TimeText(half->step_ms()), " in place of ", TimeText(now_ms),
                           InTheMean(report), " (the measured schedule, run again).");
+  }
+  if (const ForecastReport* twice = FindForecast(report, /*bandwidth=*/2, /*compute=*/1)) {
+    const double now_ns = twice->measured_step_ns();
+    bound = 2 * (1 - twice->step_ns() / now_ns);
+    detail = absl::StrCat("On links twice as fast ", UnitText(report), " would take ",
+                          TimeText(twice->step_ns() * kMsPerNs), " in place of ",
+                          TimeText(now_ns * kMsPerNs), ", 90 % interval ",
+                          TimeText(twice->low_ns() * kMsPerNs), " to ",
+                          TimeText(twice->high_ns() * kMsPerNs), " (a forecast).");
   }
   std::string headline;
   if (share < kNotableCommunication) {

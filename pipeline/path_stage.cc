@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -221,7 +219,7 @@ class GraphDescription {
       part.set_reason(ReasonOf(most->time_ps, *most->largest));
       parts.push_back(std::move(part));
     }
-    std::stable_sort(parts.begin(), parts.end(), [](const BlamePart& a, const BlamePart& b) {
+    absl::c_stable_sort(parts, [](const BlamePart& a, const BlamePart& b) {
       return a.caused_ms() > b.caused_ms();
     });
     std::map<int64_t, double> by_rank;
@@ -229,9 +227,8 @@ class GraphDescription {
       if (part.has_step() || steps_.steps.empty()) by_rank[part.rank()] += part.caused_ms();
       *report_->add_blame() = part;
     }
-    const auto most =
-        std::max_element(by_rank.begin(), by_rank.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = absl::c_max_element(
+        by_rank, [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most != by_rank.end()) straggler_ = most->first;
   }
 
@@ -473,17 +470,19 @@ class GraphDescription {
 
 }  // namespace
 
-absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
-                          const PathStageOptions& options, RunReport* report) {
+absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
+                                       const std::vector<std::string>& traces,
+                                       const PathStageOptions& options, RunReport* report) {
   JobInput input;
   input.traces = traces;
   input.files = options.input;
   JobOptions job;
   job.progress = options.progress;
   job.allow_missing_ranks = true;
-  ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
+  ASSIGN_OR_RETURN(TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
   for (const std::string& note : analysis.source.notes) report->add_notes(note);
-  return DescribeGraph(analysis.graph, analysis.source, options, report);
+  RETURN_IF_ERROR(DescribeGraph(analysis.graph, analysis.source, options, report));
+  return std::move(analysis.graph);
 }
 
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
@@ -32,9 +33,10 @@ struct PathStageOptions {
 };
 
 // Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of
-// the run what steps take. Errors are those of AnalyzeJob.
-absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
-                          const PathStageOptions& options, RunReport* report);
+// the run what steps take. Returns the run's graph. Errors are those of AnalyzeJob.
+absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
+                                       const std::vector<std::string>& traces,
+                                       const PathStageOptions& options, RunReport* report);
 
 // Describes a graph at hand in the same way.
 absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,

@@ -75,6 +75,13 @@ void AddLinkCosts(RunReport* report) {
   }
 }
 
+void RemoveWhatIf(WhatIfPart::Change change, RunReport* report) {
+  auto& parts = *report->mutable_what_if();
+  parts.erase(std::remove_if(parts.begin(), parts.end(),
+                             [&](const WhatIfPart& part) { return part.change() == change; }),
+              parts.end());
+}
+
 class Chain {
  public:
   Chain(FileSystem& file_system, const ChainRequest& request)
@@ -195,7 +202,8 @@ class Chain {
       if (is_asked) options.slow_links.push_back(link);
     }
     options.can_compare_ranks = CanCompareRanks(report_.evidence());
-    return DescribePath(file_system_, aligned_, options, report);
+    ASSIGN_OR_RETURN(graph_, DescribePath(file_system_, aligned_, options, report));
+    return absl::OkStatus();
   }
 
   absl::Status ExportChakra(RunReport* report) {
@@ -203,11 +211,11 @@ class Chain {
     (is_kineto_ ? traces.device_traces : traces.xspaces) = aligned_;
     traces.host_traces = request_.host_traces;
     if (is_log_) {
-      return absl::FailedPreconditionError(
+      return FailedPrecondition(
           "logs of collectives do not hold the work between them, which Chakra traces consist of");
     }
     if (is_kineto_ && traces.host_traces.empty()) {
-      return absl::FailedPreconditionError(
+      return FailedPrecondition(
           "Chakra traces of PyTorch need its execution traces, too (ExecutionTraceObserver), one "
           "beside each profile");
     }
@@ -228,6 +236,10 @@ class Chain {
     SimulationStageRequest request;
     request.traces = aligned_;
     request.sweep = request_.sweep;
+    const bool can_forecast = graph_.has_value() && CanCompareRanks(report_.evidence()) &&
+                              !report_.evidence().communication_only() &&
+                              report_.run().has_step_ms();
+    if (can_forecast) request.graph = &*graph_;
     request.calibration_folder = PathOf("calibration");
     request.input = request_.combine.input;
     std::optional<ProgressBar> bar;
@@ -255,6 +267,10 @@ class Chain {
       report_.mutable_combine()->add_notes(note);
     }
     AddLinkCosts(&report_);
+    if (report_.forecasts_size() > 0) {
+      // Links of twice the bandwidth are the same question, better answered.
+      RemoveWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, &report_);
+    }
     if (!CanCompareRanks(report_.evidence())) report_.clear_what_if();
     ScaleSimulatedSteps(&report_);
     if (report_.simulation().cells_size() + report_.simulation().steps_size() == 0) {
@@ -296,6 +312,8 @@ class Chain {
   bool is_log_ = false;
   // The profiles on the common clock, one for each node.
   std::vector<std::string> aligned_;
+  // What waited for what, once that is known.
+  std::optional<PathGraph> graph_;
   RunReport report_;
 };
 

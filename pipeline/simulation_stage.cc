@@ -16,6 +16,7 @@
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "pipeline/findings.h"
+#include "pipeline/forecast_stage.h"
 #include "pipeline/step_simulation.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
@@ -123,6 +124,9 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   if (!calibration.ok()) return AddMissing(calibration.status(), has_sweep, report);
   RETURN_IF_ERROR(
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
+  if (request.graph != nullptr) {
+    DescribeForecasts(*request.graph, *calibration, has_sweep, report);
+  }
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
                    PredictionIntervals::FromReport(calibration->report));
   StepSimulationOptions step_options;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "critical_path/graph/path_graph.h"
 #include "report/run_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -19,6 +20,8 @@ struct SimulationStageRequest {
   std::vector<std::string> traces;
   // Those of a sweep on the same machine; empty to calibrate with the run's own collectives.
   std::vector<std::string> sweep;
+  // The graph of the run, for forecasts; may be null.
+  const PathGraph* graph = nullptr;
   // Where the calibration goes (calibration_files.h).
   std::string calibration_folder;
   InputFileOptions input;

@@ -66,8 +66,7 @@ std::string SchemaJson() {
   JsonWriter json(&schema);
   json.BeginObject();
   for (const auto& [name, message] : messages) {
-    json.Key(name);
-    json.BeginObject();
+    json.BeginObject(name);
     for (int i = 0; i < message->field_count(); ++i) {
       json.Key(message->field(i)->name());
       json.Value(ShapeOf(*message->field(i)));

@@ -4,11 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_files.h"
@@ -69,9 +67,8 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
   for (absl::string_view text : absl::StrSplit(list, ',', absl::SkipEmpty())) {
     int64_t bytes = 0;
     if (!absl::SimpleAtoi(text, &bytes) || bytes <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat("--sizes: ", Printable(text),
-                                                     " is no number of bytes; expected e.g. "
-                                                     "--sizes=1024,65536,1048576"));
+      return InvalidArgument("--sizes: ", Printable(text),
+                             " is no number of bytes; expected e.g. --sizes=1024,65536,1048576");
     }
     sizes.push_back(bytes);
   }
@@ -88,8 +85,7 @@ absl::StatusOr<CalibrationOptions> ReadOptions() {
       return NoneOf("holdout", holdout, "size, op, group, step");
     }
     if (!options.sizes.empty()) {
-      return absl::InvalidArgumentError(
-          "--sizes and --holdout both say what is held out; give one of them");
+      return InvalidArgument("--sizes and --holdout both say what is held out; give one of them");
     }
     options.holdout = *named;
   }
@@ -111,7 +107,6 @@ absl::StatusOr<Calibration> CalibrateWithProgress(const std::vector<CalibrationR
   return Calibrate(runs, options);
 }
 
-// Returns where the outputs go.
 absl::StatusOr<CalibrationFiles> OutputPaths() {
   CalibrationFiles paths = {UserPath(FLAGS_output_network), UserPath(FLAGS_output_system),
                             UserPath(FLAGS_output_corrections), UserPath(FLAGS_report)};
@@ -119,14 +114,14 @@ absl::StatusOr<CalibrationFiles> OutputPaths() {
   if (folder.empty()) return paths;
   for (const std::string& path : paths.All()) {
     if (path.empty()) continue;
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--calibration names the folder where all files go; leave out --output_network, "
         "--output_system, --output_corrections and --report, or --calibration");
   }
   if (absl::StrContains(folder, ',')) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "--calibration=", Printable(folder),
-        " has a comma, which separates calibrations elsewhere; name the folder without one"));
+        " has a comma, which separates calibrations elsewhere; name the folder without one");
   }
   return FilesOfCalibration(folder);
 }

@@ -58,34 +58,29 @@ Flag<std::string> FLAGS_engine(
     "Default: the configuration's model, or embedded.");
 Flag<std::string> FLAGS_mode(
     "mode", "",
-    "isolated: every edge alone; snapshot: with all that runs at once (of a list, all of "
-    "it). Default: the configuration's, or isolated.");
+    "isolated: every edge alone; snapshot: all together on the network, each from when it begins "
+    "(of a list, at once). Default: the configuration's, or isolated.");
 Flag<std::string> FLAGS_resources(
     "resources", "streams",
     "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs "
     "one computation and one communication at a time, as in ASTRA-sim.");
 Flag<int32_t> FLAGS_threads(
     "threads", 0,
-    "With --et: how many threads time edges and snapshots. Default: as many as the machine "
-    "has.");
+    "With --et: how many threads time edges alone. Default: as many as the machine has.");
 Flag<std::string> FLAGS_manifest(
     "manifest", "",
-    "With --et --mode=snapshot: where the list of snapshots goes: JSON, gzip when it ends in "
-    ".gz.");
+    "With --et: where the report goes, with the devices of edges: JSON, gzip when it ends in .gz.");
 Flag<std::string> FLAGS_congestion(
     "congestion", "",
-    "aware: messages share links; unaware: they never slow each other down. Default: the "
-    "configuration's, or aware.");
+    "aware: messages take turns on links; unaware: they never slow each other down; fair: they "
+    "share links, all at once. Default: the configuration's, or aware.");
 Flag<std::string> FLAGS_astra_binary(
     "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
 Flag<double> FLAGS_astra_timeout_s(
     "astra_timeout_s", 0,
     "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or "
     "600.");
-Flag<std::string> FLAGS_corrections(
-    "corrections", "",
-    "Corrections of a calibration: JSON. What edges wait for others lasts as much longer as the "
-    "others do.");
+Flag<std::string> FLAGS_corrections("corrections", "", "Corrections of a calibration: JSON.");
 Flag<std::string> FLAGS_cache(
     "cache", "",
     "Folder in which simulated times are kept for the next run. Default: the configuration's, or "
@@ -119,10 +114,7 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
     return NoneOf("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMostThreads));
   }
   options.threads = threads == 0 ? MachineThreads() : threads;
-  options.progress = ShowProgress("timing edges and snapshots", 0);
-  if (mode != TimingMode::kSnapshot && !FLAGS_manifest.value().empty()) {
-    return absl::InvalidArgumentError("--manifest lists snapshots, which only --mode=snapshot has");
-  }
+  options.progress = ShowProgress("timing edges", 0);
   return options;
 }
 
@@ -200,9 +192,9 @@ absl::StatusOr<int> Predict() {
   }
   ASSIGN_OR_RETURN(const std::vector<PredictionNetwork> networks, NamedNetworks());
   if (networks.size() > 1 && (has_edges || !FLAGS_manifest.value().empty())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        networks.size(), " networks are named; ",
-        has_edges ? "lists of edges are timed on one" : "--manifest lists the snapshots of one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(networks.size(), " networks are named; ",
+                     has_edges ? "lists of edges are timed on one" : "--manifest is of one"));
   }
   return has_edges ? PredictList(networks[0]) : PredictOnNetworks(networks);
 }
@@ -212,13 +204,13 @@ absl::StatusOr<int> Predict() {
 Command AstraPredictCommand() {
   return {
       "astra_predict",
-      "Predicts how long a workload takes on a network, with communication alone or with all that "
-      "runs at once, by simulation in process or by the user's AstraSim; or how long the edges of "
-      "a list take.",
+      "Predicts how long a workload takes on a network, with every communication alone or all "
+      "together, by simulation in process or by the user's AstraSim; or how long the edges of a "
+      "list take.",
       {"astra_predict --et=run/llama --calibration=machine/",
        "astra_predict --et=run/llama --network=ring.yml,switch.yml",
        "astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
-       "--manifest=snapshots.json",
+       "--manifest=report.json",
        "astra_predict --edges=edges.jsonl --network=network.yml",
        "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
        "--engine=embedded --mode=snapshot --cache=times/ --json",

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/corrections/corrected_simulation.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
+#include "astra_bridge/engine/link_paths.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
@@ -64,9 +64,10 @@ Flag<std::string> FLAGS_astra_binary(
     "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
 Flag<double> FLAGS_astra_timeout_s(
     "astra_timeout_s", 600, "With --engine=sidecar: how long a run of it may take, in seconds.");
-Flag<std::string> FLAGS_congestion(
-    "congestion", "aware",
-    "aware: messages share links; unaware: they never slow each other down.");
+Flag<std::string> FLAGS_congestion("congestion", "aware",
+                                   "aware: messages take turns on links, as in AstraSim; unaware: "
+                                   "they never slow each other down; "
+                                   "fair: they share links, all at once, as on networks of links.");
 Flag<int32_t> FLAGS_comm_streams(
     "comm_streams", 1, "How many collectives and sends a rank may run at once. AstraSim: 1.");
 Flag<std::string> FLAGS_corrections(
@@ -88,9 +89,10 @@ struct Inputs {
   std::optional<Corrections> corrections;
   // Of a calibration; empty: not known.
   PredictionIntervals intervals;
+  // On how the calibration is used; may be empty.
+  std::string note;
 };
 
-// Returns the networks that the flags name.
 absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
   return NamedCalibrations(
       FileSystem::Posix(), FLAGS_calibration.value(),
@@ -99,7 +101,7 @@ absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
 
 absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
   if (files.network.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--network names no file; expected e.g. --network=network.yml, or --calibration=DIR as "
         "astra_calibrate writes it");
   }
@@ -118,6 +120,10 @@ absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
   if (!files.corrections.empty()) {
     ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), files.corrections));
   }
+  Corrections none;
+  ASSIGN_OR_RETURN(inputs.note,
+                   ApplyToLinks(FileSystem::Posix(), files, &inputs.network,
+                                inputs.corrections.has_value() ? &*inputs.corrections : &none));
   ASSIGN_OR_RETURN(inputs.intervals, ReadIntervals(FileSystem::Posix(), files));
   return inputs;
 }
@@ -146,7 +152,6 @@ absl::StatusOr<Workload> ReadWorkload(const std::string& prefix, const std::stri
   return workload;
 }
 
-// What an engine found.
 struct Outcome {
   SimulationResult result;
   // With --corrections.
@@ -229,23 +234,22 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
   absl::string_view flag;
   if (networks > 1) flag = "network with several networks";
   if (!FLAGS_calibration.value().empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--calibration: AstraSim cannot apply corrections; give its --network and --system, or use "
         "--engine=embedded");
   }
   if (options.comm_streams != 1) flag = "comm_streams";
+  if (options.congestion == Congestion::kFair) flag = "congestion=fair";
   if (!FLAGS_corrections.value().empty()) flag = "corrections";
   if (flag.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, ": AstraSim has no such thing; use --engine=embedded"));
+  return InvalidArgument("--", flag, ": AstraSim has no such thing; use --engine=embedded");
 }
 
 absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload& workload,
                                             const SimulationOptions& options) {
   const double timeout_s = FLAGS_astra_timeout_s.value();
   if (!(timeout_s > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--astra_timeout_s=", timeout_s, " is no time above 0"));
+    return InvalidArgument("--astra_timeout_s=", timeout_s, " is no time above 0");
   }
   AstraSimulatorOptions simulator;
   ASSIGN_OR_RETURN(simulator.binary,
@@ -267,7 +271,8 @@ absl::StatusOr<SimulationOptions> ReadOptions() {
   SimulationOptions options;
   ASSIGN_OR_RETURN(options.congestion,
                    NamedValue<Congestion>(FLAGS_congestion, {{"aware", Congestion::kAware},
-                                                             {"unaware", Congestion::kUnaware}}));
+                                                             {"unaware", Congestion::kUnaware},
+                                                             {"fair", Congestion::kFair}}));
   options.comm_streams = FLAGS_comm_streams.value();
   options.node_times = FLAGS_node_times.value() || !FLAGS_trace_json.value().empty();
   return options;
@@ -280,8 +285,11 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
   report.set_engine(FLAGS_engine.value());
   report.set_congestion(FLAGS_congestion.value());
   report.set_astra_version(outcome.astra_version);
-  const std::string note = UnknownKeysWarning(inputs.network);
-  if (!note.empty()) report.add_notes(note);
+  const std::string ways =
+      inputs.network.has_links() ? LinkPaths(inputs.network).DescribeChoice() : "";
+  for (const std::string& note : {UnknownKeysWarning(inputs.network), inputs.note, ways}) {
+    if (!note.empty()) report.add_notes(note);
+  }
   if (outcome.corrections.has_value()) *report.mutable_corrections() = *outcome.corrections;
   if (!FLAGS_node_times.value()) report.clear_nodes();
   return report;
@@ -306,8 +314,7 @@ absl::StatusOr<int> SimulateWorkload() {
   if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options, networks.size()));
   const std::string timeline = UserPath(FLAGS_trace_json);
   if (networks.size() > 1 && options.node_times) {
-    return absl::InvalidArgumentError(
-        "--trace_json and --node_times show one run; name one network");
+    return InvalidArgument("--trace_json and --node_times show one run; name one network");
   }
   // Before the traces, which may take minutes.
   std::vector<Inputs> all;

@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "astra_bridge/calibration/calibration_files.h"
@@ -61,16 +60,15 @@ absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
                                                   std::vector<std::string>* notes) {
   const char* reason = nullptr;
   if (named.report.empty()) reason = "without --calibration";
-  if (named.is_other_network) reason = "the network is not that of the calibration";
+  if (!named.calibrated_network.empty()) reason = "the network is not that of the calibration";
   if (!named.report.empty() && named.corrections.empty()) reason = "without --corrections";
   if (reason == nullptr) {
     absl::StatusOr<PredictionIntervals> intervals = PredictionIntervals::FromReport(calibration);
     if (!intervals.ok()) return Annotate(intervals.status(), named.report);
     if (!intervals->empty()) return intervals;
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(named.report),
-                     ": nothing was fitted in this calibration; give the file that astra_calibrate "
-                     "--report has written"));
+    return InvalidArgument(Printable(named.report),
+                           ": nothing was fitted in this calibration; give the file that "
+                           "astra_calibrate --report has written");
   }
   notes->push_back(absl::StrCat("how far predictions may be off is not known: ", reason));
   return PredictionIntervals();
@@ -94,23 +92,22 @@ absl::StatusOr<int> ValidateTraces() {
   const std::string csv = UserPath(FLAGS_csv);
   if (FLAGS_max_error.given() &&
       !(FLAGS_max_error.value() > 0 && FLAGS_max_error.value() <= kLargestMaxError)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--max_error=", FLAGS_max_error.value(),
-                     " is no share above 0; expected e.g. --max_error=0.1 for 10 %"));
+    return InvalidArgument("--max_error=", FLAGS_max_error.value(),
+                           " is no share above 0; expected e.g. --max_error=0.1 for 10 %");
   }
   ASSIGN_OR_RETURN(const CalibrationFiles named,
                    NamedCalibration(files, UserPath(FLAGS_calibration),
                                     {UserPath(FLAGS_network), UserPath(FLAGS_system),
                                      UserPath(FLAGS_corrections), ""}));
   if (named.network.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "no network is given; use --calibration=DIR, as astra_calibrate writes it, or "
         "--network=network.yml");
   }
   std::vector<std::string> inputs = traces;
   for (const std::string& path : named.All()) inputs.push_back(path);
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
-  ASSIGN_OR_RETURN(const Fabric fabric, ReadFabric(files, {named.network, named.system}));
+  ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(files, {named.network, named.system}));
   CalibrationReport calibration;
   if (!named.report.empty()) {
     ASSIGN_OR_RETURN(calibration, ReadCalibrationReport(files, named.report));
@@ -120,6 +117,9 @@ absl::StatusOr<int> ValidateTraces() {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, named.corrections));
   }
   std::vector<std::string> notes;
+  ASSIGN_OR_RETURN(const std::string on_links,
+                   ApplyToLinks(files, named, &fabric.network, &corrections));
+  if (!on_links.empty()) notes.push_back(on_links);
   ASSIGN_OR_RETURN(const PredictionIntervals intervals, FindIntervals(named, calibration, &notes));
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();

@@ -3,9 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/run/run_workload.h"
@@ -58,8 +56,7 @@ absl::StatusOr<std::optional<NumberRange>> ParseSteps(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const std::optional<NumberRange> range = ParseNumberRange(text);
   if (!range.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--steps=", text, " is no range of steps; expected e.g. --steps=3..5"));
+    return InvalidArgument("--steps=", text, " is no range of steps; expected e.g. --steps=3..5");
   }
   return range;
 }
@@ -71,8 +68,8 @@ absl::StatusOr<std::vector<std::optional<int64_t>>> ParseNumbers(const Flag<std:
   for (const absl::string_view part : absl::StrSplit(flag.value(), ',')) {
     int64_t number = 0;
     if (!part.empty() && (!absl::SimpleAtoi(part, &number) || number < 0)) {
-      return absl::InvalidArgumentError(absl::StrCat("--", flag.name(), "=", flag.value(),
-                                                     " is no list of numbers; expected e.g. 0,1"));
+      return InvalidArgument("--", flag.name(), "=", flag.value(),
+                             " is no list of numbers; expected e.g. 0,1");
     }
     numbers.push_back(part.empty() ? std::nullopt : std::make_optional(number));
   }
@@ -97,7 +94,7 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   ASSIGN_OR_RETURN(options.steps, ParseSteps(FLAGS_steps.value()));
   if (options.intent == EtIntent::kPostTransformed &&
       (options.steps.has_value() || options.granularity != WorkGranularity::kKernel)) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--steps and --granularity are about what ran; they mean nothing with "
         "--intent=post_transformed");
   }
@@ -117,9 +114,8 @@ absl::StatusOr<int> Export() {
   ASSIGN_OR_RETURN(options.profile_starts_ns, ParseNumbers(FLAGS_profile_start_ns));
   const size_t starts = options.profile_starts_ns.size();
   if (starts != 0 && starts != traces.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--profile_start_ns=", FLAGS_profile_start_ns.value(), " has ", starts,
-                     " starts for ", traces.size(), " profiles; expected one for each"));
+    return InvalidArgument("--profile_start_ns=", FLAGS_profile_start_ns.value(), " has ", starts,
+                           " starts for ", traces.size(), " profiles; expected one for each");
   }
   RETURN_IF_ERROR(
       CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, traces));

@@ -108,8 +108,8 @@ std::vector<AnyFlag*> AllFlags() {
 absl::Status CheckNotGiven(absl::Span<AnyFlag* const> flags) {
   for (const AnyFlag* flag : flags) {
     if (!flag->given()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag->name(), " means nothing with --pattern=", FLAGS_pattern.value()));
+    return InvalidArgument("--", flag->name(),
+                           " means nothing with --pattern=", FLAGS_pattern.value());
   }
   return absl::OkStatus();
 }
@@ -147,9 +147,8 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
 absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
   std::vector<int64_t> sizes;
   for (const absl::string_view part : absl::StrSplit(list, ',', absl::SkipEmpty())) {
-    const absl::StatusOr<int64_t> size = ParseByteSize(part);
-    if (!size.ok()) return Annotate(size.status(), "--bytes");
-    sizes.push_back(*size);
+    ASSIGN_OR_RETURN(const int64_t size, Annotate(ParseByteSize(part), "--bytes"));
+    sizes.push_back(size);
   }
   return sizes;
 }

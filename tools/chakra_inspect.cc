@@ -122,17 +122,16 @@ absl::StatusOr<int> ToJson() {
 
 absl::StatusOr<int> ToDot() {
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
-  const absl::StatusOr<std::string> dot = GraphDot(graph);
-  if (!dot.ok()) return Annotate(dot.status(), FLAGS_et.value());
-  return WriteTo(FLAGS_output, [&](ByteSink* sink) { return sink->Append(*dot); });
+  ASSIGN_OR_RETURN(const std::string dot, Annotate(GraphDot(graph), FLAGS_et.value()));
+  return WriteTo(FLAGS_output, [&](ByteSink* sink) { return sink->Append(dot); });
 }
 
 absl::StatusOr<int> ToTimeline() {
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
-  const absl::StatusOr<NodeTimes> times = MeasuredOrReplayedTimes(graph);
-  if (!times.ok()) return Annotate(times.status(), FLAGS_et.value());
+  ASSIGN_OR_RETURN(const NodeTimes times,
+                   Annotate(MeasuredOrReplayedTimes(graph), FLAGS_et.value()));
   return WriteTo(FLAGS_output,
-                 [&](ByteSink* sink) { return WriteGraphTimeline(graph, *times, sink); });
+                 [&](ByteSink* sink) { return WriteGraphTimeline(graph, times, sink); });
 }
 
 absl::StatusOr<ChakraDiffReport> DiffWithProgress() {

@@ -1,9 +1,7 @@
 // chakra_link: PyTorch execution traces and profiles made Chakra traces.
-#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/run/run_workload.h"
@@ -48,15 +46,15 @@ absl::StatusOr<int> Link() {
   std::vector<std::string> host_traces, device_traces;
   if (FLAGS_run_dir.given()) {
     if (FLAGS_host_traces.given() || FLAGS_device_traces.given()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "give either --run_dir or --host_traces and --device_traces: both name the traces");
     }
     ASSIGN_OR_RETURN(JobTraces traces, FindJobTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir)));
     if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--run_dir=", FLAGS_run_dir.value(), " holds ", traces.host_traces.size(),
-                       " execution traces of PyTorch and ", traces.device_traces.size(),
-                       " Kineto traces; expected one of each for every rank"));
+      return InvalidArgument("--run_dir=", FLAGS_run_dir.value(), " holds ",
+                             traces.host_traces.size(), " execution traces of PyTorch and ",
+                             traces.device_traces.size(),
+                             " Kineto traces; expected one of each for every rank");
     }
     host_traces = std::move(traces.host_traces);
     device_traces = std::move(traces.device_traces);

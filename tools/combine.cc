@@ -3,7 +3,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -92,13 +91,11 @@ absl::Status SelectStages(const std::string& list, Job* job) {
   const absl::flat_hash_set<std::string> wanted = absl::StrSplit(list, ',');
   for (const std::string& stage : wanted) {
     if (!known.contains(stage)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--stages: '", stage, "' is none of align, combine, export, report"));
+      return InvalidArgument("--stages: '", stage, "' is none of align, combine, export, report");
     }
   }
   if (wanted.contains("export") && !wanted.contains("combine")) {
-    return absl::InvalidArgumentError(
-        "--stages: export shows the combined file; give combine, too");
+    return InvalidArgument("--stages: export shows the combined file; give combine, too");
   }
   const StageOutput outputs[] = {{"combine", "output", &job->request.output},
                                  {"combine", "output_dir", &job->request.output_dir},
@@ -119,10 +116,7 @@ absl::Status SelectStages(const std::string& list, Job* job) {
   const std::string reason =
       absl::StrCat(absl::StrJoin(left_out, ", "), ", which --stages=", list, " leaves out");
   // Some stages with all their outputs is what the flag is for; none at all is a mistake.
-  if (!writes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(reason, ": nothing would be written; name the stage, too"));
-  }
+  if (!writes) return InvalidArgument(reason, ": nothing would be written; name the stage, too");
   std::fprintf(stderr, "combine: note: %s\n", reason.c_str());
   return absl::OkStatus();
 }
@@ -189,9 +183,8 @@ absl::StatusOr<std::string> FindBundledExample(const std::string& example) {
     const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(candidate);
     if (kind.ok() && *kind == FileKind::kDirectory) return candidate;
   }
-  return absl::NotFoundError(absl::StrCat("the bundled example, ", example,
-                                          ", is not beside the program; give --traces or "
-                                          "--run_dir, see --help"));
+  return NotFound("the bundled example, ", example,
+                  ", is not beside the program; give --traces or --run_dir, see --help");
 }
 
 // What is shown to whoever gives no flags.
@@ -228,8 +221,8 @@ absl::StatusOr<ChainRequest> ChainFlags() {
                    " --output_dir=", FLAGS_output_dir.value());
   for (absl::string_view stage : absl::StrSplit(FLAGS_stages.value(), ',', absl::SkipEmpty())) {
     if (!absl::c_linear_search(kChainStages, stage)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--stages: '", stage, "' is none of ", absl::StrJoin(kChainStages, ", ")));
+      return InvalidArgument("--stages: '", stage, "' is none of ",
+                             absl::StrJoin(kChainStages, ", "));
     }
     request.stages.insert(std::string(stage));
   }
@@ -241,10 +234,9 @@ absl::StatusOr<ChainRequest> ChainFlags() {
   ASSIGN_OR_RETURN(request.sweep, ListedProfiles(FLAGS_sweep, "sweep/"));
   for (const std::string& trace : request.combine.files.traces) {
     if (!absl::c_linear_search(request.sweep, trace)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--sweep names ", trace,
-                     ", a profile of the run itself; without --sweep the run's own "
-                     "collectives are used, and steps are held out"));
+    return InvalidArgument("--sweep names ", trace,
+                           ", a profile of the run itself; without --sweep the run's own "
+                           "collectives are used, and steps are held out");
   }
   return request;
 }
@@ -290,7 +282,7 @@ absl::StatusOr<int> Combine() {
     return CombineWhole(request);
   }
   if (FLAGS_sweep.given()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--sweep is for the whole chain: give --output_dir, and no other outputs");
   }
   ASSIGN_OR_RETURN(Job job, ReadFlags());

@@ -1,10 +1,8 @@
 #include "tools/combine_flags.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tools/command.h"
@@ -69,8 +67,7 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::string_view flag, const 
   for (absl::string_view part : absl::StrSplit(text, ',')) {
     int64_t number = 0;
     if (!absl::SimpleAtoi(part, &number) || number < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, ": '", part, "' is no number from 0; expected e.g. 0,1,2"));
+      return InvalidArgument("--", flag, ": '", part, "' is no number from 0; expected e.g. 0,1,2");
     }
     numbers.push_back(number);
   }
@@ -105,8 +102,7 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
 absl::StatusOr<RunFiles> FindCombineFiles() {
   const std::string run_dir = FLAGS_run_dir.value();
   if (run_dir.empty() == FLAGS_traces.value().empty()) {
-    return absl::InvalidArgumentError(
-        "give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
+    return InvalidArgument("give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
   }
   RunFiles files;
   RunFilesOptions options;

@@ -4,7 +4,6 @@
 #include "absl/strings/str_format.h"
 #include "report/quantities.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -24,17 +23,8 @@ std::string Drift(const CombinedNode& node) {
 }
 
 std::string NodesText(const CombineReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"node", Align::kRight},
-                   {"host", Align::kLeft},
-                   {"ranks", Align::kLeft},
-                   {"method", Align::kLeft},
-                   {"offset us", Align::kRight},
-                   {"+- us", Align::kRight},
-                   {"certified us", Align::kRight},
-                   {"drift ppm", Align::kRight},
-                   {"events", Align::kRight},
-                   {"moved by us", Align::kRight}});
+  TextTable table({">node", "host", "ranks", "method", ">offset us", ">+- us", ">certified us",
+                   ">drift ppm", ">events", ">moved by us"});
   for (const CombinedNode& node : report.nodes()) {
     table.AddRow(
         {absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
@@ -49,13 +39,8 @@ std::string NodesText(const CombineReport& report) {
 }
 
 std::string RanksText(const CombineReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"rank", Align::kRight},
-                   {"node", Align::kRight},
-                   {"last to start", Align::kRight},
-                   {"of", Align::kRight},
-                   {"others waited ms", Align::kRight},
-                   {"waited itself", Align::kRight}});
+  TextTable table(
+      {">rank", ">node", ">last to start", ">of", ">others waited ms", ">waited itself"});
   constexpr int kMaxRanks = 8;
   for (int i = 0; i < report.ranks_size() && i < kMaxRanks; ++i) {
     const CombinedRank& rank = report.ranks(i);

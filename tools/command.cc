@@ -8,11 +8,9 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "tools/version.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
@@ -54,8 +52,7 @@ absl::Status CheckFlagsOf(const CommandTask& chosen, const std::vector<CommandTa
       for (const CommandTask& other : tasks) {
         if (absl::c_linear_search(other.flags, flag)) names.push_back(TaskName(other));
       }
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag->name(), " needs ", absl::StrJoin(names, " or ")));
+      return InvalidArgument("--", flag->name(), " needs ", absl::StrJoin(names, " or "));
     }
   }
   return absl::OkStatus();
@@ -89,7 +86,7 @@ class Run {
     if (command.commands.empty()) return ParseAndRun(command, prefix);
     if (arguments_.empty()) {
       std::fputs(HelpText(command, prefix).c_str(), stderr);
-      return absl::InvalidArgumentError("name one of its commands");
+      return InvalidArgument("name one of its commands");
     }
     std::string first = arguments_.front();
     arguments_.erase(arguments_.begin());
@@ -111,9 +108,8 @@ class Run {
     if (parsed.help) return ShowHelp(command, prefix);
     if (parsed.version) return ShowVersion();
     if (!parsed.arguments.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed.arguments[0],
-                                                     "'; did you mean --", command.flags[0]->name(),
-                                                     "=", parsed.arguments[0], "?"));
+      return InvalidArgument("unexpected argument '", parsed.arguments[0], "'; did you mean --",
+                             command.flags[0]->name(), "=", parsed.arguments[0], "?");
     }
     MutableCall() = {program_, arguments_};
     return command.body();
@@ -228,8 +224,7 @@ absl::StatusOr<std::string> RequiredPath(const Flag<std::string>& flag, absl::st
                                          absl::string_view example) {
   if (!flag.value().empty()) return UserPath(flag);
   const absl::string_view name = flag.name();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", name, " names no ", what, "; expected e.g. --", name, "=", example));
+  return InvalidArgument("--", name, " names no ", what, "; expected e.g. --", name, "=", example);
 }
 
 absl::StatusOr<std::vector<std::string>> UserFiles(const Flag<std::string>& flag,
@@ -242,11 +237,11 @@ absl::StatusOr<std::vector<std::string>> UserFiles(const Flag<std::string>& flag
 absl::StatusOr<int64_t> ScaledValue(const Flag<int64_t>& flag, int64_t factor) {
   const int64_t value = flag.value();
   if (value >= 0 && value <= std::numeric_limits<int64_t>::max() / factor) return value * factor;
-  return absl::InvalidArgumentError(absl::StrCat("--", flag.name(), " is out of range"));
+  return InvalidArgument("--", flag.name(), " is out of range");
 }
 
 absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::string_view names) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, " is none of ", names));
+  return InvalidArgument("--", flag, "=", value, " is none of ", names);
 }
 
 absl::Status Print(const std::string& text) {
@@ -279,8 +274,7 @@ absl::StatusOr<int> RunOneTask(const std::vector<CommandTask>& tasks) {
     chosen = &task;
   }
   if (wanted.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(absl::StrJoin(wanted, ", "), " are different tasks; give one of them"));
+    return InvalidArgument(absl::StrJoin(wanted, ", "), " are different tasks; give one of them");
   }
   RETURN_IF_ERROR(CheckFlagsOf(*chosen, tasks));
   return chosen->run();

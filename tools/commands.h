@@ -17,6 +17,7 @@ Command ChakraInspectCommand();
 Command ChakraLinkCommand();
 Command CombineCommand();
 Command CriticalPathCommand();
+Command ForecastCommand();
 Command TraceColumnsCommand();
 Command ValidateCollectivesCommand();
 Command WorkloadModelCommand();

@@ -1,5 +1,4 @@
 // critical_path: what delays the step.
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -97,9 +96,8 @@ absl::StatusOr<WindowChoice> ChosenWindow() {
   const std::string text = FLAGS_instance.value();
   const std::optional<NumberRange> instances = ParseNumberRange(text);
   if (!instances.has_value() || instances->first < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--instance: '", text,
-                     "' is no instance; expected a number from 0 or a range, e.g. 3 or 1..4"));
+    return InvalidArgument("--instance: '", text,
+                           "' is no instance; expected a number from 0 or a range, e.g. 3 or 1..4");
   }
   window.instances = *instances;
   return window;
@@ -125,8 +123,7 @@ absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
   const std::string rank = FLAGS_rank.value();
   int64_t number = 0;
   if (!rank.empty() && (!absl::SimpleAtoi(rank, &number) || number < 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--rank=", rank, " is no rank; expected e.g. --rank=3"));
+    return InvalidArgument("--rank=", rank, " is no rank; expected e.g. --rank=3");
   }
   if (!rank.empty()) options.rank = number;
   options.allow_violations = FLAGS_allow_violations.value();
@@ -146,11 +143,10 @@ absl::StatusOr<TraceAnalysis> Analyze() {
 
 absl::StatusOr<TraceAnalysis> Restore() {
   ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_restore)));
-  absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
-  if (!saved.ok()) return Annotate(saved.status(), file.path());
+  ASSIGN_OR_RETURN(SavedGraph saved, Annotate(ParseGraph(file.bytes()), file.path()));
   TraceAnalysis analysis;
-  analysis.source = std::move(saved->source);
-  analysis.graph = std::move(saved->graph);
+  analysis.source = std::move(saved.source);
+  analysis.graph = std::move(saved.graph);
   return analysis;
 }
 
@@ -169,13 +165,13 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
                                     CriticalPath* path) {
   const PathReport measured = ReportPath(analysis->source, analysis->graph, *path);
   if (edits.empty()) return measured;
-  absl::StatusOr<WhatIfResult> result =
-      RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
-  if (!result.ok()) return Annotate(result.status(), kEditsSource);
-  PathReport report = ReportPath(analysis->source, result->edited.graph, result->path);
-  AddWhatIf(edits, *result, measured, &report);
-  analysis->graph = std::move(result->edited.graph);
-  *path = std::move(result->path);
+  ASSIGN_OR_RETURN(WhatIfResult result, Annotate(RunWhatIf(analysis->graph, *path,
+                                                           analysis->source.hta_compatible, edits),
+                                                 kEditsSource));
+  PathReport report = ReportPath(analysis->source, result.edited.graph, result.path);
+  AddWhatIf(edits, result, measured, &report);
+  analysis->graph = std::move(result.edited.graph);
+  *path = std::move(result.path);
   return report;
 }
 
@@ -240,27 +236,25 @@ absl::Status CheckFlags() {
   const int inputs =
       HasTraces() + FLAGS_et.given() + (FLAGS_trace.given() || FLAGS_restore.given());
   if (inputs > 1) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--trace (or --restore), --traces and --et name different inputs; give one of them");
   }
   RETURN_IF_ERROR(ChosenWindow().status());
   if (FLAGS_restore.given() && (FLAGS_annotation.given() || FLAGS_instance.given() ||
                                 FLAGS_data_load_events.given() || FLAGS_hta_compatible.given())) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "a saved graph is of the window and the mode that it was made with; --annotation, "
         "--instance, --data_load_events and --hta_compatible go with a trace");
   }
   if (FLAGS_instance.given() && !FLAGS_annotation.given()) {
-    return absl::InvalidArgumentError(
-        "--instance counts the occurrences of --annotation; give that, too");
+    return InvalidArgument("--instance counts the occurrences of --annotation; give that, too");
   }
   if (!HasJob()) {
     if (!FLAGS_rank.given()) return absl::OkStatus();
-    return absl::InvalidArgumentError("--rank chooses from --traces or --et");
+    return InvalidArgument("--rank chooses from --traces or --et");
   }
   if (FLAGS_hta_compatible.value()) {
-    return absl::InvalidArgumentError(
-        "HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
+    return InvalidArgument("HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
   }
   return absl::OkStatus();
 }
@@ -268,7 +262,7 @@ absl::Status CheckFlags() {
 absl::StatusOr<int> FindPath() {
   const bool restores = !FLAGS_restore.value().empty();
   if (!restores && !HasJob() && FLAGS_trace.value().empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz, or --traces=run/ for "
         "several ranks");
   }

@@ -14,7 +14,7 @@ Command Program() {
           {},
           nullptr,
           {CombineCommand(), ValidateCollectivesCommand(), XprofTraceAlignCommand(),
-           XspaceInspectCommand(), TraceColumnsCommand(), CriticalPathCommand(),
+           XspaceInspectCommand(), TraceColumnsCommand(), CriticalPathCommand(), ForecastCommand(),
            ChakraExportCommand(), ChakraLinkCommand(), ChakraGenerateCommand(),
            ChakraInspectCommand(), AstraSimulateCommand(), AstraPredictCommand(),
            AstraCalibrateCommand(), AstraValidateCommand(), WorkloadModelCommand()}};

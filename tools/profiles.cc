@@ -4,8 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
 #include "trace_alignment/run/run_files.h"
@@ -64,8 +62,7 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
                                                       absl::string_view example) {
   if (FLAGS_run_dir.value().empty()) return ListedProfiles(flag, example);
   if (!flag.value().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("give either --run_dir or --", flag.name(), ": both name the profiles"));
+    return InvalidArgument("give either --run_dir or --", flag.name(), ": both name the profiles");
   }
   return FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir));
 }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -106,8 +105,7 @@ class ColumnWriter {
 };
 
 void AddTexts(absl::string_view key, int count, absl::string_view (*text)(int), JsonWriter* json) {
-  json->Key(key);
-  json->BeginArray();
+  json->BeginArray(key);
   for (int i = 0; i < count; ++i) json->Value(text(i));
   json->EndArray();
 }
@@ -119,8 +117,7 @@ void AddCategories(JsonWriter* json) {
 }
 
 void AddNames(const StringPool& names, JsonWriter* json) {
-  json->Key("names");
-  json->BeginArray();
+  json->BeginArray("names");
   for (uint32_t i = 0; i < names.size(); ++i) json->Value(names.Get(i));
   json->EndArray();
 }
@@ -147,8 +144,7 @@ absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
   json.Member("base_ns", table.base_ns());
   AddNames(table.names(), &json);
   AddCategories(&json);
-  json.Key("tracks");
-  json.BeginArray();
+  json.BeginArray("tracks");
   for (const Track& track : table.tracks()) {
     json.BeginObject();
     json.Member("kind", TrackKindName(track.kind));
@@ -207,8 +203,7 @@ absl::Status WriteGraph(const PathGraph& graph, ColumnWriter* columns) {
       &json);
   AddTexts(
       "bound_by", kNumBoundBy, [](int i) { return BoundByName(static_cast<BoundBy>(i)); }, &json);
-  json.Key("lanes");
-  json.BeginArray();
+  json.BeginArray("lanes");
   for (const Lane& lane : graph.lanes) {
     json.BeginObject();
     json.Member("rank", lane.rank);
@@ -243,8 +238,7 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
     return LoadXSpace(reader);
   }
   ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
-  const absl::Status refused = RefuseInverted(table.problems);
-  if (!refused.ok()) return Annotate(refused, path);
+  RETURN_IF_ERROR(Annotate(RefuseInverted(table.problems), path));
   if (table.problems.total() > 0) {
     std::fprintf(stderr, "trace_columns: note: events were left out: %s\n",
                  table.problems.ToString().c_str());
@@ -254,7 +248,7 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
 
 absl::StatusOr<int> WriteColumns() {
   if (FLAGS_trace.given() == FLAGS_graph.given()) {
-    return absl::InvalidArgumentError("give either --trace or --graph");
+    return InvalidArgument("give either --trace or --graph");
   }
   ASSIGN_OR_RETURN(const std::string folder, RequiredPath(FLAGS_output_dir, "folder", "columns/"));
   const std::string input = UserPath(FLAGS_graph.given() ? FLAGS_graph : FLAGS_trace);
@@ -264,11 +258,10 @@ absl::StatusOr<int> WriteColumns() {
   if (FLAGS_graph.given()) {
     ASSIGN_OR_RETURN(const InputFile file,
                      InputFile::Open(FileSystem::Posix(), input, UserInputOptions()));
-    const absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
-    if (!saved.ok()) return Annotate(saved.status(), file.path());
-    RETURN_IF_ERROR(WriteGraph(saved->graph, &columns));
+    ASSIGN_OR_RETURN(const SavedGraph saved, Annotate(ParseGraph(file.bytes()), file.path()));
+    RETURN_IF_ERROR(WriteGraph(saved.graph, &columns));
     what = "edges";
-    rows = saved->graph.edges.size();
+    rows = saved.graph.edges.size();
   } else {
     ASSIGN_OR_RETURN(const EventTable table, LoadTrace(input));
     RETURN_IF_ERROR(WriteTable(table, &columns));

@@ -1,11 +1,8 @@
 // validate_collectives: does any collective end before it began somewhere?
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "tools/profiles.h"
@@ -37,9 +34,8 @@ absl::StatusOr<int> ValidateTraces() {
   RETURN_IF_ERROR(CheckOneRun(run));
   const ValidationReport report = Validate(run);
   if (report.instances() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(traces[0], traces.size() > 1 ? " and the others hold" : ": there is",
-                     " no collective: nothing can be checked. Were the devices profiled?"));
+    return InvalidArgument(traces[0], traces.size() > 1 ? " and the others hold" : ": there is",
+                           " no collective: nothing can be checked. Were the devices profiled?");
   }
   if (report.checked() == 0) {
     std::fprintf(stderr,

@@ -174,8 +174,7 @@ absl::StatusOr<int> Generate() {
     ASSIGN_OR_RETURN(report,
                      GenerateWorkload(Files(), model, output, WithProgress(options, "writing", 0)));
   } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--format=", FLAGS_format.value(), " is neither chakra nor ember"));
+    return InvalidArgument("--format=", FLAGS_format.value(), " is neither chakra nor ember");
   }
   return PrintReport(report, FormatCallWorkload);
 }
@@ -215,7 +214,7 @@ absl::StatusOr<int> Scale() {
   options.ranks = FLAGS_ranks.value();
   RETURN_IF_ERROR(ParseLayout(FLAGS_layout.value(), &options));
   if (FLAGS_et.given() == FLAGS_traces.given()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "give either --traces=run/, the profiles of a job, or --et=PREFIX, its Chakra traces");
   }
   ASSIGN_OR_RETURN(const std::string output, OutputPrefix());

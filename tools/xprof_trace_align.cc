@@ -141,7 +141,7 @@ absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
   }
   if (target == Target::kReference) {
     if (!inputs.reference_snapshots.has_value()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "--target=reference needs --reference_snapshot_pairs, the reference node's");
     }
     ASSIGN_OR_RETURN(const ClockMap map, TracerToHostMap(*inputs.reference_snapshots, run));
@@ -235,9 +235,8 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* i
       &FLAGS_start_gpu_ns,   &FLAGS_strict_monotonic,         &FLAGS_keep_original};
   for (const AnyFlag* flag : flags) {
     if (!flag->given()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag->name(), " is for XSpaces; ", Printable(trace),
-                     " is a Kineto trace, all of whose times ", "are of its host's clock"));
+    return InvalidArgument("--", flag->name(), " is for XSpaces; ", Printable(trace),
+                           " is a Kineto trace, all of whose times ", "are of its host's clock");
   }
   ASSIGN_OR_RETURN(const TraceJsonTable table, LoadTraceJson(file.bytes(), trace));
   if (!FLAGS_offsets.value().empty()) {
@@ -261,7 +260,7 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* i
 
 absl::StatusOr<int> Align() {
   if (FLAGS_trace.value().empty() || FLAGS_output.value().empty()) {
-    return absl::InvalidArgumentError("--trace and --output are needed, see --help");
+    return InvalidArgument("--trace and --output are needed, see --help");
   }
   const std::string output = UserPath(FLAGS_output);
   const std::string stats_path =
@@ -279,9 +278,8 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(InputFile file, files.Open(0));
   if (files.form() == TraceForm::kKineto) {
     if (!output.empty() && !absl::EndsWith(absl::StripSuffix(output, ".gz"), ".json")) {
-      return absl::InvalidArgumentError(absl::StrCat("--output=", output, ": ", trace, " is ",
-                                                     files.source().noun(),
-                                                     "; name it .json or .json.gz"));
+      return InvalidArgument("--output=", output, ": ", trace, " is ", files.source().noun(),
+                             "; name it .json or .json.gz");
     }
     Inputs inputs;
     return Write(output, stats_path, trace, &inputs,
@@ -290,8 +288,8 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
   ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
   if (aligned && !FLAGS_force.value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(reader.name(), ": is aligned already; give --force to align it once more"));
+    return InvalidArgument(reader.name(),
+                           ": is aligned already; give --force to align it once more");
   }
   ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
   ASSIGN_OR_RETURN(const SessionClock clock,

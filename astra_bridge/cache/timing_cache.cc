@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -16,26 +15,22 @@
 namespace meridian {
 namespace {
 
-std::string WithChecksum(absl::string_view key, absl::Span<const double> ns) {
-  const absl::string_view times(reinterpret_cast<const char*>(ns.data()),
-                                ns.size() * sizeof(double));
-  const std::string content = absl::StrCat(times, key);
+std::string WithChecksum(absl::string_view key, double ns) {
+  const absl::string_view time(reinterpret_cast<const char*>(&ns), sizeof(ns));
+  const std::string content = absl::StrCat(time, key);
   return absl::StrCat(HashDigits(HashOfText(content)), content);
 }
 
-// Returns the times of a file; nullopt when it is not what WithChecksum makes of so many times. The
-// key is compared, since another may have the same hash, and so is what each number is: whoever can
-// write the file can write a checksum, too.
-std::optional<std::vector<double>> TimesIn(absl::string_view file, absl::string_view key,
-                                           size_t count) {
-  std::vector<double> times(count);
+// Returns the time in a file; nullopt when it is not what WithChecksum makes. The key is compared,
+// since another may have the same hash, and so is what the number is: whoever can write the file can
+// write a checksum, too.
+std::optional<double> TimeIn(absl::string_view file, absl::string_view key) {
+  double ns = 0;
   const size_t checksum_bytes = HashDigits(0).size();
-  if (file.size() != checksum_bytes + count * sizeof(double) + key.size()) return std::nullopt;
-  std::memcpy(times.data(), file.data() + checksum_bytes, count * sizeof(double));
-  const bool are_times = std::all_of(times.begin(), times.end(),
-                                     [](double ns) { return std::isfinite(ns) && ns >= 0; });
-  if (!are_times || file != WithChecksum(key, times)) return std::nullopt;
-  return times;
+  if (file.size() != checksum_bytes + sizeof(ns) + key.size()) return std::nullopt;
+  std::memcpy(&ns, file.data() + checksum_bytes, sizeof(ns));
+  if (!std::isfinite(ns) || ns < 0 || file != WithChecksum(key, ns)) return std::nullopt;
+  return ns;
 }
 
 }  // namespace
@@ -44,21 +39,21 @@ std::string TimingCache::PathOf(absl::string_view key) const {
   return absl::StrCat(folder_, "/", HashDigits(HashOfText(key)));
 }
 
-std::optional<std::vector<double>> TimingCache::Find(absl::string_view key, size_t count) {
+std::optional<double> TimingCache::Find(absl::string_view key) {
   const absl::StatusOr<std::unique_ptr<MappedRegion>> file = file_system_.Map(PathOf(key));
-  std::optional<std::vector<double>> times;
+  std::optional<double> ns;
   if (file.ok()) {
-    times = TimesIn((*file)->bytes(), key, count);
-    if (!times.has_value()) Warn("the cache has damaged files, which are not used", PathOf(key));
+    ns = TimeIn((*file)->bytes(), key);
+    if (!ns.has_value()) Warn("the cache has damaged files, which are not used", PathOf(key));
   } else if (!absl::IsNotFound(file.status())) {
     Warn("the cache cannot be read", file.status().message());
   }
   absl::MutexLock lock(&mutex_);
-  ++(times.has_value() ? stats_.hits : stats_.misses);
-  return times;
+  ++(ns.has_value() ? stats_.hits : stats_.misses);
+  return ns;
 }
 
-void TimingCache::Store(absl::string_view key, absl::Span<const double> ns) {
+void TimingCache::Store(absl::string_view key, double ns) {
   const absl::Status status = Write(PathOf(key), WithChecksum(key, ns));
   if (!status.ok()) Warn("the cache cannot be written", status.message());
 }

@@ -2,8 +2,8 @@
 // Simulated times that were computed before, in a folder that any number of processes may use at
 // once: a file for each key.
 //
-//   key    engine, version, contents of network and system files, the edges    text, compared whole
-//   file   hash of what follows, the times in nanoseconds, the key             named by the key's hash
+//   key    engine, version, contents of network and system files, the edge    text, compared whole
+//   file   hash of what follows, the time in nanoseconds, the key             named by the key's hash
 //
 // Files are written beside their place and renamed. A cache only saves time: whatever happens to
 // the files, the work goes on without them, and warnings() tells.
@@ -21,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/types/span.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
@@ -38,11 +37,11 @@ class TimingCache {
   TimingCache(FileSystem& file_system, std::string folder)
       : file_system_(file_system), folder_(std::move(folder)) {}
 
-  // Returns the `count` times stored under the key; nullopt when there are none, or not so many.
-  std::optional<std::vector<double>> Find(absl::string_view key, size_t count);
+  // Returns the time stored under the key; nullopt when there is none.
+  std::optional<double> Find(absl::string_view key);
 
-  // Remembers the times, in place of others that were stored under the key.
-  void Store(absl::string_view key, absl::Span<const double> ns);
+  // Remembers the time, in place of another that was stored under the key.
+  void Store(absl::string_view key, double ns);
 
   TimingCacheStats stats() const;
 

@@ -23,7 +23,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Optional;
 using ::testing::SizeIs;
 
 class TimingCacheTest : public ::testing::Test {
@@ -32,7 +31,7 @@ class TimingCacheTest : public ::testing::Test {
 
   // Stores a time and returns the name of its file.
   std::string StoreOne(const std::string& key, double ns) {
-    Cache().Store(key, {ns});
+    Cache().Store(key, ns);
     const std::vector<std::string> names = directory_.List();
     EXPECT_THAT(names, SizeIs(1));
     return names[0];
@@ -43,25 +42,20 @@ class TimingCacheTest : public ::testing::Test {
 
 TEST_F(TimingCacheTest, WhatWasStoredIsFoundByTheSameKeyOnly) {
   TimingCache cache = Cache();
-  EXPECT_EQ(cache.Find("a", 2), std::nullopt);
-  cache.Store("a", {1.5, 1e300});
-  EXPECT_THAT(cache.Find("a", 2), Optional(ElementsAre(1.5, 1e300)));
-  EXPECT_EQ(cache.Find("b", 2), std::nullopt);
+  EXPECT_EQ(cache.Find("a"), std::nullopt);
+  cache.Store("a", 1e300);
+  EXPECT_EQ(cache.Find("a"), 1e300);
+  EXPECT_EQ(cache.Find("b"), std::nullopt);
   EXPECT_EQ(cache.stats().hits, 1);
   EXPECT_EQ(cache.stats().misses, 2);
   EXPECT_THAT(cache.warnings(), IsEmpty());
-  cache.Store("a", {2.5, 3});
-  EXPECT_THAT(cache.Find("a", 2), Optional(ElementsAre(2.5, 3)));
+  cache.Store("a", 2.5);
+  EXPECT_EQ(cache.Find("a"), 2.5);
 }
 
 TEST_F(TimingCacheTest, AnotherProcessFindsIt) {
-  Cache().Store("a", {7});
-  EXPECT_THAT(Cache().Find("a", 1), Optional(ElementsAre(7)));
-}
-
-TEST_F(TimingCacheTest, AnotherNumberOfTimesIsAMiss) {
-  StoreOne("a", 7);
-  EXPECT_EQ(Cache().Find("a", 2), std::nullopt);
+  Cache().Store("a", 7);
+  EXPECT_EQ(Cache().Find("a"), 7);
 }
 
 TEST_F(TimingCacheTest, AFileOfAnotherKeyIsAMiss) {
@@ -69,7 +63,7 @@ TEST_F(TimingCacheTest, AFileOfAnotherKeyIsAMiss) {
   const std::string file = directory_.Read(name);
   directory_.Write(name, file.substr(0, file.size() - 1) + "b");
   TimingCache cache = Cache();
-  EXPECT_EQ(cache.Find("a", 1), std::nullopt);
+  EXPECT_EQ(cache.Find("a"), std::nullopt);
   EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("damaged files")));
 }
 
@@ -80,13 +74,13 @@ TEST_F(TimingCacheTest, NoDamagedByteGivesAWrongTime) {
     std::string damaged = whole;
     damaged[offset] ^= 0x55;
     directory_.Write(name, damaged);
-    EXPECT_EQ(Cache().Find("some key", 1), std::nullopt) << offset;
+    EXPECT_EQ(Cache().Find("some key"), std::nullopt) << offset;
     directory_.Write(name, whole.substr(0, offset));
-    EXPECT_EQ(Cache().Find("some key", 1), std::nullopt) << offset;
+    EXPECT_EQ(Cache().Find("some key"), std::nullopt) << offset;
   }
   // What is stored again is found again.
   StoreOne("some key", 8);
-  EXPECT_THAT(Cache().Find("some key", 1), Optional(ElementsAre(8)));
+  EXPECT_EQ(Cache().Find("some key"), 8);
 }
 
 TEST_F(TimingCacheTest, WhatIsNoTimeIsNotBelievedThoughItsChecksumFits) {
@@ -94,17 +88,17 @@ TEST_F(TimingCacheTest, WhatIsNoTimeIsNotBelievedThoughItsChecksumFits) {
   const double kInfinity = std::numeric_limits<double>::infinity();
   for (const double ns : {kNan, kInfinity, -kInfinity, -1.0}) {
     TimingCache cache = Cache();
-    cache.Store("a", {5, ns});
-    EXPECT_EQ(cache.Find("a", 2), std::nullopt) << ns;
+    cache.Store("a", ns);
+    EXPECT_EQ(cache.Find("a"), std::nullopt) << ns;
     EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("damaged files")));
   }
 }
 
 TEST_F(TimingCacheTest, WhatCannotBeWrittenIsSaidOnce) {
   TimingCache cache(FileSystem::Posix(), directory_.PathOf("missing"));
-  cache.Store("a", {1});
-  cache.Store("b", {1});
-  EXPECT_EQ(cache.Find("a", 1), std::nullopt);
+  cache.Store("a", 1);
+  cache.Store("b", 1);
+  EXPECT_EQ(cache.Find("a"), std::nullopt);
   EXPECT_THAT(cache.warnings(), ElementsAre(AllOf(HasSubstr("the cache cannot be written, e.g. "),
                                                   HasSubstr(directory_.PathOf("missing")))));
 }
@@ -115,7 +109,7 @@ TEST_F(TimingCacheTest, AFailedWriteLeavesNothingBehind) {
     FaultyFileSystem faulty(FileSystem::Posix());
     faulty.Fail(operation, 1, absl::ResourceExhaustedError("disk full"));
     TimingCache cache(faulty, directory_.path());
-    cache.Store("a", {1});
+    cache.Store("a", 1);
     EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("disk full"))) << operation;
     EXPECT_THAT(directory_.List(), IsEmpty()) << operation;
   }
@@ -136,9 +130,9 @@ TEST_F(TimingCacheTest, ProcessesShareTheFolder) {
     // Each begins elsewhere, so that they write different keys at the same time.
     for (int i = 0; i < kKeys; ++i) {
       const int key = (i + p * 13) % kKeys;
-      const auto found = cache.Find(absl::StrCat("key", key), 1);
-      good = good && (!found.has_value() || *found == std::vector<double>{key + 0.5});
-      cache.Store(absl::StrCat("key", key), {key + 0.5});
+      const auto found = cache.Find(absl::StrCat("key", key));
+      good = good && (!found.has_value() || *found == key + 0.5);
+      cache.Store(absl::StrCat("key", key), key + 0.5);
     }
     _exit(good && cache.warnings().empty() ? 0 : 1);
   }

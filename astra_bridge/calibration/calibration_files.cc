@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/engine/links_config.h"
 #include "astra_bridge/sidecar/astra_files.h"
 #include "xla_profiler/base/command_line/user_paths.h"
 #include "xla_profiler/base/errors.h"
@@ -58,9 +59,10 @@ absl::StatusOr<CalibrationFiles> NamedCalibration(FileSystem& file_system,
     return given;
   }
   const CalibrationFiles found = FilesOfCalibration(calibration);
-  given.is_other_network =
-      !given.network.empty() && std::filesystem::path(given.network).lexically_normal() !=
-                                    std::filesystem::path(found.network).lexically_normal();
+  if (!given.network.empty() && std::filesystem::path(given.network).lexically_normal() !=
+                                    std::filesystem::path(found.network).lexically_normal()) {
+    given.calibrated_network = found.network;
+  }
   for (const auto file : {&CalibrationFiles::network, &CalibrationFiles::system,
                           &CalibrationFiles::corrections, &CalibrationFiles::report}) {
     if (!(given.*file).empty()) continue;
@@ -175,6 +177,19 @@ absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
   return ParseCalibrationReport(file.bytes(), path);
 }
 
+absl::StatusOr<std::string> ApplyToLinks(FileSystem& file_system, const CalibrationFiles& files,
+                                         NetworkConfig* network, Corrections* corrections) {
+  if (!network->has_links() || files.calibrated_network.empty()) return "";
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, files.calibrated_network));
+  ASSIGN_OR_RETURN(const NetworkConfig calibrated,
+                   ParseNetworkConfig(file.bytes(), files.calibrated_network));
+  RETURN_IF_ERROR(ResolveLinks(calibrated, network));
+  const double overhead_ns = corrections->overhead_ns;
+  *corrections = Corrections();
+  corrections->overhead_ns = overhead_ns;
+  return "on links, the calibration's bandwidth, latency and overhead are used, not its ratios";
+}
+
 absl::StatusOr<PredictionIntervals> ReadIntervals(FileSystem& file_system,
                                                   const CalibrationFiles& files) {
   if (files.report.empty() || files.corrections.empty()) return PredictionIntervals();
@@ -182,7 +197,7 @@ absl::StatusOr<PredictionIntervals> ReadIntervals(FileSystem& file_system,
                    ReadCalibrationReport(file_system, files.report));
   absl::StatusOr<PredictionIntervals> intervals = PredictionIntervals::FromReport(report);
   if (!intervals.ok()) return Annotate(intervals.status(), Printable(files.report));
-  return files.is_other_network ? PredictionIntervals() : *std::move(intervals);
+  return files.calibrated_network.empty() ? *std::move(intervals) : PredictionIntervals();
 }
 
 }  // namespace meridian

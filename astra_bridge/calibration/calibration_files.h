@@ -12,6 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/prediction_interval.h"
+#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/engine/network_config.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
@@ -26,9 +28,9 @@ struct CalibrationFiles {
   std::string corrections = {};
   // The report of astra_calibrate.
   std::string report = {};
-  // The network is another than that of the folder: how far predictions may be off on it, nobody
-  // measured.
-  bool is_other_network = false;
+  // The network of the folder, where another is named in its place: how far predictions may be off
+  // on that, nobody measured. Links may be multiples of it.
+  std::string calibrated_network = {};
   // What sets it apart from the others of a list, as the user named it.
   std::string name = {};
 
@@ -69,6 +71,13 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
 // Reads a report of astra_calibrate. Errors name the file.
 absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
                                                         const std::string& path);
+
+// Brings a network that is named in place of the calibration's together with the calibration: links
+// that are multiples get their values. On links the ratios of corrections have no meaning, because
+// there messages share what AstraSim's shapes give to each; the overhead stays. Returns a note that
+// says so, or "".
+absl::StatusOr<std::string> ApplyToLinks(FileSystem& file_system, const CalibrationFiles& files,
+                                         NetworkConfig* network, Corrections* corrections);
 
 // Returns how far predictions with these files may be off: not known without corrections, without
 // a report, and on another network.

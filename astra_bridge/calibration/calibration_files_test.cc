@@ -29,7 +29,7 @@ TEST_F(CalibrationFilesTest, AFolderHasAllFilesAndFlagsReplaceThem) {
   ASSERT_OK_AND_ASSIGN(const CalibrationFiles files,
                        NamedCalibration(FileSystem::Posix(), directory_.PathOf(""), {"other.yml"}));
   EXPECT_EQ(files.network, "other.yml");
-  EXPECT_TRUE(files.is_other_network);
+  EXPECT_EQ(files.calibrated_network, directory_.PathOf("network.yml"));
   EXPECT_EQ(files.system, directory_.PathOf("system.json"));
   EXPECT_EQ(files.corrections, directory_.PathOf("corrections.json"));
   EXPECT_EQ(files.report, directory_.PathOf("calibration.json"));
@@ -83,7 +83,7 @@ TEST_F(CalibrationFilesTest, IntervalsAreThoseOfItsOwnNetworkAndCorrections) {
   CalibrationFiles files = FilesOfCalibration(directory_.PathOf(""));
   ASSERT_OK_AND_ASSIGN(const PredictionIntervals own, ReadIntervals(FileSystem::Posix(), files));
   EXPECT_FALSE(own.empty());
-  files.is_other_network = true;
+  files.calibrated_network = "cal/network.yml";
   ASSERT_OK_AND_ASSIGN(const PredictionIntervals other, ReadIntervals(FileSystem::Posix(), files));
   EXPECT_TRUE(other.empty());
   files = FilesOfCalibration(directory_.PathOf(""));

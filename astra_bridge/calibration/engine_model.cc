@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/engine/links_config.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
@@ -51,10 +52,28 @@ Fabric WithAssumedParameters(const Fabric& shape) {
 
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks) {
   Fabric sized = fabric;
+  if (fabric.network.has_links()) return sized;
   NetworkDimension& last = sized.network.dimensions.back();
   const int32_t inner = fabric.network.npus() / last.npus;
   if (ranks % inner == 0 && ranks / inner > 1) last.npus = ranks / inner;
   return sized;
+}
+
+absl::StatusOr<Fabric> WithSharedPorts(const Fabric& fabric) {
+  Fabric shared = fabric;
+  NetworkConfig& network = shared.network;
+  for (NetworkDimension& dimension : network.dimensions) {
+    if (dimension.shape != BlockShape::kFullyConnected) continue;
+    dimension.shape = BlockShape::kSwitch;
+    dimension.latency_ns /= 2;
+  }
+  ASSIGN_OR_RETURN(network, AsLinks(network));
+  // Collectives of part of the ranks run flat, and so do those of all on links of one dimension.
+  if (network.dimensions.size() > 1) {
+    network.dimensions = {{BlockShape::kLinks, fabric.network.npus()}};
+    shared.system.algorithms = DefaultSystemConfig(network).algorithms;
+  }
+  return shared;
 }
 
 std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t ranks) {

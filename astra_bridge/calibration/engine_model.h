@@ -39,6 +39,10 @@ Fabric WithAssumedParameters(const Fabric& shape);
 // them. One whose other dimensions do not divide them is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 
+// Returns a calibrated fabric as links that transfers share: where all ranks of a level are connected,
+// each has one port to a switch, as fast as what was calibrated.
+absl::StatusOr<Fabric> WithSharedPorts(const Fabric& fabric);
+
 // Returns the engine on FabricForRanks.
 std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t ranks);
 

@@ -163,7 +163,6 @@ std::string FormatCheckErrors(const SimulationCheckReport& report) {
   };
   add("cells (medians)", report.summary());
   add("collectives", report.collective_summary());
-  add("snapshots of several", report.snapshot_summary());
   add("steps", report.step_summary());
   return table.ToString();
 }
@@ -234,10 +233,6 @@ std::string SimulationCheckCsv(const SimulationCheckReport& report) {
   for (const CheckedCollective& collective : report.collectives()) {
     add("collective", collective.run(), collective.kind(), collective.bytes(), collective.group(),
         collective.start_ns(), collective, collective.overlapped() ? kMetOthers : "");
-  }
-  for (const CheckedTraffic& snapshot : report.snapshots()) {
-    add("snapshot", snapshot.run(), snapshot.collectives(), 0, "", snapshot.start_ns(), snapshot,
-        "");
   }
   for (const CheckedStep& step : report.steps()) {
     add("step", step.run(), StepName(step), 0, "", 0, step, "", interval(step));

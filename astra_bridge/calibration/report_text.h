@@ -18,8 +18,8 @@ std::string FormatCalibration(const CalibrationReport& report);
 
 std::string FormatSimulationCheck(const SimulationCheckReport& report);
 
-// Returns what there is to plot as comma-separated values with a title line: cells, collectives,
-// snapshots and steps, told apart by the first column.
+// Returns what there is to plot as comma-separated values with a title line: cells, collectives
+// and steps, told apart by the first column.
 std::string SimulationCheckCsv(const SimulationCheckReport& report);
 
 }  // namespace meridian

@@ -211,11 +211,6 @@ TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
   collective->set_group("2 pairs from {0,1} of 4");
   collective->set_start_ns(7);
   collective->set_overlapped(true);
-  CheckedTraffic* snapshot = SetTimes(report.add_snapshots());
-  snapshot->set_run("b");
-  snapshot->set_start_ns(8);
-  snapshot->set_members(2);
-  snapshot->set_collectives("all-reduce 64 {0,1} of 4 + p2p 8 {2,3} of 4");
   SetTimes(report.add_steps())->set_run("b");
   SetTimes(report.add_steps())->set_step(3);
   EXPECT_EQ(SimulationCheckCsv(report),
@@ -225,8 +220,6 @@ TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
             "\"computing beside; met other collectives\",1000.000,1500.000\n"
             "collective,\"run \"\"a\"\"\",\"p2p\",64,\"2 pairs from {0,1} of 4\",7,1000.000,"
             "1250.000,0.250000,\"met other collectives\",,\n"
-            "snapshot,\"b\",\"all-reduce 64 {0,1} of 4 + p2p 8 {2,3} of 4\",0,\"\",8,1000.000,"
-            "1250.000,0.250000,\"\",,\n"
             "step,\"b\",\"all\",0,\"\",0,1000.000,1250.000,0.250000,\"\",,\n"
             "step,\"\",\"3\",0,\"\",0,1000.000,1250.000,0.250000,\"\",,\n");
 }

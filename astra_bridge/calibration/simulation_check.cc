@@ -15,19 +15,13 @@
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/corrections/corrected_timing.h"
-#include "astra_bridge/prediction/traffic_interval_timer.h"
-#include "astra_bridge/prediction/traffic_intervals.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/base/time_units.h"
 
 namespace meridian {
 namespace {
 
 constexpr char kNoReason[] = "no reason known";
-// Traffic intervals name so many of their collectives.
-constexpr size_t kMaxNamed = 4;
 
 class Checker {
  public:
@@ -40,8 +34,6 @@ class Checker {
     AddNotes();
     CheckCells();
     CheckCollectives();
-    for (const CalibrationRun& run : runs_) RETURN_IF_ERROR(CheckTraffic(run));
-    *report_.mutable_snapshot_summary() = SummariseErrors(traffic_predictions_);
     return std::move(report_);
   }
 
@@ -151,71 +143,6 @@ class Checker {
     *report_.mutable_collective_summary() = SummariseErrors(predictions);
   }
 
-  // Traffic intervals of one collective are what its cell is.
-  absl::Status CheckTraffic(const CalibrationRun& run) {
-    std::vector<EdgeInterval> intervals;
-    std::vector<CommEdge> edges;
-    for (const TransferSample& sample : run.transfers.samples) {
-      const int64_t end_ns = sample.start_ns + static_cast<int64_t>(sample.transfer_ns);
-      intervals.push_back({sample.start_ns, end_ns});
-      edges.push_back(EdgeOf(cells_[PositionOf(run, sample)]));
-    }
-    ASSIGN_OR_RETURN(std::vector<TrafficInterval> traffic, CollectTrafficIntervals(intervals));
-    traffic.erase(std::remove_if(traffic.begin(), traffic.end(),
-                                 [](const auto& interval) { return interval.members.size() < 2; }),
-                  traffic.end());
-    if (traffic.empty()) return absl::OkStatus();
-    CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_);
-    TrafficIntervalTimer timer(timing, edges, /*threads=*/1);
-    const auto no_progress = [](uint64_t) {};
-    RETURN_IF_ERROR(timer.TimeEdges(no_progress));
-    ASSIGN_OR_RETURN(const std::vector<BatchIndex> batches,
-                     timer.TimeIntervals(traffic, no_progress));
-    for (size_t i = 0; i < traffic.size(); ++i) {
-      traffic[i].members = timer.BatchMembers(traffic[i]);
-      AddInterval(run, traffic[i], intervals, timer.batch(batches[i]).seconds);
-    }
-    return absl::OkStatus();
-  }
-
-  std::string CollectivesText(const CalibrationRun& run, const TrafficInterval& interval) const {
-    std::vector<std::string> named;
-    for (CommEdgeIndex member : interval.members) {
-      if (named.size() == kMaxNamed) break;
-      const TransferCell& cell = cells_[PositionOf(run, run.transfers.samples[member])];
-      named.push_back(
-          absl::StrCat(CollectiveKindName(cell.kind), " ", cell.bytes, " ", GroupText(cell)));
-    }
-    const std::string text = absl::StrJoin(named, " + ");
-    if (interval.members.size() <= kMaxNamed) return text;
-    return absl::StrCat(text, " and ", interval.members.size() - kMaxNamed, " more");
-  }
-
-  // Seconds are in the order of the members.
-  void AddInterval(const CalibrationRun& run, const TrafficInterval& interval,
-                   const std::vector<EdgeInterval>& edges, const std::vector<double>& seconds) {
-    const double measured_ns = static_cast<double>(interval.duration_ns());
-    double simulated_ns = 0;
-    int64_t bytes = 0;
-    for (size_t m = 0; m < interval.members.size(); ++m) {
-      const EdgeInterval& edge = edges[interval.members[m]];
-      const double share = measured_ns / static_cast<double>(edge.duration_ns());
-      simulated_ns = std::max(simulated_ns, share * seconds[m] * kNsPerSecond);
-      bytes = std::max(bytes, run.transfers.samples[interval.members[m]].bytes);
-    }
-    traffic_predictions_.push_back({bytes, measured_ns, simulated_ns});
-    report_.set_snapshots_total(report_.snapshots_total() + 1);
-    if (report_.snapshots_size() >= kMaxCheckedDetails) return;
-    CheckedTraffic* checked = report_.add_snapshots();
-    checked->set_run(run.folder);
-    checked->set_start_ns(interval.start_ns);
-    checked->set_members(static_cast<int64_t>(interval.members.size()));
-    checked->set_collectives(CollectivesText(run, interval));
-    checked->set_measured_ns(measured_ns);
-    checked->set_simulated_ns(simulated_ns);
-    checked->set_signed_error(traffic_predictions_.back().signed_error());
-  }
-
   const absl::Span<const CalibrationRun> runs_;
   const Fabric& fabric_;
   const Corrections& corrections_;
@@ -225,7 +152,6 @@ class Checker {
   std::map<CellKey, size_t> positions_;
   // Simulated times in nanoseconds, indexed by cell.
   std::vector<double> simulated_ns_;
-  std::vector<Prediction> traffic_predictions_;
   SimulationCheckReport report_;
 };
 

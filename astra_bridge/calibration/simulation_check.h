@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated communication against a run that it was not calibrated with: collective by collective,
-// and where several were under way at once.
+// Simulated communication against a run that it was not calibrated with, collective by collective.
 #ifndef ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_H_
 #define ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_H_
 
@@ -19,7 +18,7 @@ namespace meridian {
 class CalibrationReport;
 class SimulationCheckReport;
 
-// Reports list at most this many collectives, and as many snapshots.
+// Reports list at most this many collectives.
 inline constexpr int kMaxCheckedDetails = 10000;
 
 inline constexpr char kMetOthers[] = "met other collectives";

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
@@ -15,7 +14,6 @@ namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int64_t kBytes = 1 << 20;
@@ -53,7 +51,6 @@ TEST(SimulationCheckTest, ErrorsAreSignedAndRelativeToWhatWasMeasured) {
   EXPECT_NEAR(report.cells(0).signed_error(), kSimulatedNs / 50000 - 1, 1e-9);
   EXPECT_EQ(report.summary().n(), 1);
   EXPECT_EQ(report.collective_summary().n(), 3);
-  EXPECT_EQ(report.snapshot_summary().n(), 0);
   EXPECT_THAT(report.collectives(), SizeIs(3));
   EXPECT_NEAR(report.collectives(1).signed_error(), kSimulatedNs / 40000 - 1, 1e-9);
 }
@@ -67,55 +64,12 @@ TEST(SimulationCheckTest, CorrectionsAreApplied) {
   EXPECT_NEAR(report.cells(0).signed_error(), 0, 1e-9);
 }
 
-// The first runs alone for half of its time and beside the second for the other half; so does the
-// second.
-TEST(SimulationCheckTest, WhatRanAtOnceIsSimulatedAtOnce) {
+TEST(SimulationCheckTest, WhatMetOthersSaysSo) {
   std::vector<TransferSample> samples = {Sample(0, 100000), Sample(50000, 100000)};
   for (TransferSample& sample : samples) sample.overlapped = true;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
                        CheckSimulation({RunOf(samples)}, AssumedFabric({4}), {}));
-  ASSERT_THAT(report.snapshots(), SizeIs(1));
-  EXPECT_EQ(report.snapshots(0).start_ns(), 50000);
-  EXPECT_EQ(report.snapshots(0).members(), 2);
-  EXPECT_EQ(report.snapshots(0).measured_ns(), 50000);
-  // Half of what one takes beside the other, which is more than alone and no more than twice.
-  EXPECT_GT(report.snapshots(0).simulated_ns(), 0.75 * kSimulatedNs);
-  EXPECT_LE(report.snapshots(0).simulated_ns(), kSimulatedNs + 1);
   EXPECT_THAT(report.cells(0).reasons(), ElementsAre("met other collectives"));
-}
-
-// Two pairs of neighbours that do not disturb each other: a large collective, and beside a tenth of
-// it a small one.
-TEST(SimulationCheckTest, MembersOfASnapshotKeepTheirOwnTimes) {
-  TransferSample large = Sample(0, 100000);
-  TransferSample small = Sample(50000, 10000);
-  small.bytes = 1024;
-  small.group = 1;
-  CalibrationRun run = RunOf({large, small});
-  run.transfers.groups = {{0, 1}, {2, 3}};
-  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({run}, AssumedFabric({4}), {}));
-  ASSERT_THAT(report.cells(), SizeIs(2));
-  ASSERT_EQ(report.cells(0).bytes(), 1024);
-  ASSERT_THAT(report.snapshots(), SizeIs(1));
-  EXPECT_EQ(report.snapshots(0).measured_ns(), 10000);
-  EXPECT_EQ(report.snapshots(0).collectives(),
-            "all-gather 1024 {2,3} of 4 + all-gather 1048576 {0,1} of 4");
-  EXPECT_GT(0.1 * report.cells(1).simulated_ns(), report.cells(0).simulated_ns());
-  EXPECT_NEAR(report.snapshots(0).simulated_ns(), 0.1 * report.cells(1).simulated_ns(), 1);
-}
-
-TEST(SimulationCheckTest, SnapshotsOfManyNameFour) {
-  const std::string one = "all-gather 1048576 {0,1,2,3} of 4";
-  const std::string four = absl::StrCat(one, " + ", one, " + ", one, " + ", one);
-  for (const auto& [members, named] :
-       {std::make_pair(4, four), std::make_pair(6, absl::StrCat(four, " and 2 more"))}) {
-    const std::vector<TransferSample> samples(members, Sample(0, 100000));
-    ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                         CheckSimulation({RunOf(samples)}, AssumedFabric({4}), {}));
-    ASSERT_THAT(report.snapshots(), SizeIs(1));
-    EXPECT_EQ(report.snapshots(0).collectives(), named);
-  }
 }
 
 // Calibrated with all-gathers of 1 to 4 KiB on four ranks.

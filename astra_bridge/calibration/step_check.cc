@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/corrections/corrected_timing.h"
-#include "astra_bridge/prediction/iteration_prediction.h"
+#include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/prediction/network_replay.h"
+#include "astra_bridge/prediction/shared_transfers.h"
+#include "astra_bridge/prediction/workload_edges.h"
+#include "astra_bridge/timing/network_timing.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
@@ -19,21 +22,37 @@
 namespace meridian {
 namespace {
 
+// Returns how long each edge lasts alone, in nanoseconds, by the calibration; 0 for those that move
+// nothing.
+absl::StatusOr<std::vector<double>> CalibratedNs(absl::Span<const CommEdge> edges, int32_t ranks,
+                                                 const StepModel& model) {
+  CorrectedTiming calibrated(EngineForRanks(model.fabric, ranks), model.corrections);
+  ASSIGN_OR_RETURN(const std::vector<EdgeEstimate> alone,
+                   EstimateEdges(calibrated, edges, /*threads=*/1, [](uint64_t) {}));
+  std::vector<double> lasts_ns;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    lasts_ns.push_back(alone[i].seconds * kNsPerSecond *
+                       model.intervals.MeanOverMedian(edges[i].bytes));
+  }
+  return lasts_ns;
+}
+
 // Returns how long the step takes when all transfers are as far to one end of their intervals as
 // `side` says: -1 for the shortest, 1 for the longest, 0 for what is predicted.
 absl::StatusOr<double> MakespanNs(const ExecutionGraph& graph, const CommunicationMatch& match,
-                                  const IterationPrediction& prediction, const StepModel& model,
-                                  double side) {
-  std::vector<int64_t> edge_ns;
-  for (size_t edge = 0; edge < prediction.seconds.size(); ++edge) {
-    const CommEdge& moved = prediction.edges.edges[edge];
-    const double factor = model.intervals.MeanOverMedian(moved.bytes) *
-                          std::exp(side * model.intervals.LogFactor(TraitsOf({&moved, 1})[0]));
-    edge_ns.push_back(
-        std::llround(std::min(prediction.seconds[edge] * kNsPerSecond * factor, kMaxCorrectedNs)));
+                                  const GraphReplay& as_measured, const WorkloadEdges& edges,
+                                  const SharedTransfers& transfers, std::vector<double> lasts_ns,
+                                  const StepModel& model, double side) {
+  std::vector<EdgeScale> scales(lasts_ns.size());
+  if (!model.fabric.network.has_links()) {
+    for (size_t i = 0; i < lasts_ns.size(); ++i) {
+      lasts_ns[i] *= std::exp(side * model.intervals.LogFactor(TraitsOf(edges.edges[i])));
+    }
+    ASSIGN_OR_RETURN(scales, transfers.FitScales(transfers.Apart(lasts_ns), lasts_ns));
   }
-  ASSIGN_OR_RETURN(const EdgeTimes times, ReplayEdges(graph, match, prediction.edges, edge_ns,
-                                                      ReplayResources::kPerResource));
+  ASSIGN_OR_RETURN(const EdgeTimes times,
+                   ReplayOnNetwork(graph, match, edges, transfers, scales,
+                                   ReplayResources::kPerResource, as_measured));
   return static_cast<double>(times.replay.makespan_ns);
 }
 
@@ -49,27 +68,28 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   const ExecutionGraph& graph = built.graph;
   const CommunicationMatch match(graph);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
-  TimingSetup setup;
-  setup.fabrics =
-      std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(model.fabric, ranks)));
-  setup.timing =
-      std::make_unique<CorrectedTiming>(EngineForRanks(model.fabric, ranks), model.corrections);
-  IterationOptions iteration;
-  iteration.mode = TimingMode::kSnapshot;
-  ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
-                   PredictIteration(setup, graph, match, iteration));
+  ASSIGN_OR_RETURN(Fabric links, WithSharedPorts(FabricForRanks(model.fabric, ranks)));
+  const FabricSet fabrics = FabricSet::ForAllEdges(std::move(links));
+  ASSIGN_OR_RETURN(const WorkloadEdges edges, FindWorkloadEdges(graph, match));
+  const SharedTransfers transfers(
+      edges.edges, fabrics, Congestion::kFair,
+      model.fabric.network.has_links() ? model.corrections.overhead_ns : 0);
+  ASSIGN_OR_RETURN(const std::vector<double> alone_ns, CalibratedNs(edges.edges, ranks, model));
   ReplayOptions as_measured;
   as_measured.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, as_measured));
+  const auto makespan_ns = [&](double side) {
+    return MakespanNs(graph, match, replay, edges, transfers, alone_ns, model, side);
+  };
   CheckedStep checked;
   checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(static_cast<double>(MeasuredSpanNs(graph).value_or(0)));
-  ASSIGN_OR_RETURN(const double simulated_ns, MakespanNs(graph, match, *prediction, model, 0));
+  ASSIGN_OR_RETURN(const double simulated_ns, makespan_ns(0));
   checked.set_simulated_ns(simulated_ns);
   if (!model.intervals.empty()) {
-    ASSIGN_OR_RETURN(const double low_ns, MakespanNs(graph, match, *prediction, model, -1));
-    ASSIGN_OR_RETURN(const double high_ns, MakespanNs(graph, match, *prediction, model, 1));
+    ASSIGN_OR_RETURN(const double low_ns, makespan_ns(-1));
+    ASSIGN_OR_RETURN(const double high_ns, makespan_ns(1));
     checked.set_simulated_low_ns(low_ns);
     checked.set_simulated_high_ns(high_ns);
   }

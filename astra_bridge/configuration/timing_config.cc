@@ -34,8 +34,8 @@ constexpr Name<TimingModel> kEngines[] = {{"analytical", TimingModel::kAnalytica
                                           {"sidecar", TimingModel::kAstra}};
 constexpr Name<TimingMode> kModes[] = {{"isolated", TimingMode::kIsolated},
                                        {"snapshot", TimingMode::kSnapshot}};
-constexpr Name<Congestion> kCongestions[] = {{"aware", Congestion::kAware},
-                                             {"unaware", Congestion::kUnaware}};
+constexpr Name<Congestion> kCongestions[] = {
+    {"aware", Congestion::kAware}, {"unaware", Congestion::kUnaware}, {"fair", Congestion::kFair}};
 
 // Sets *result to what has the name; else returns the names, for messages.
 template <typename Names, typename T>

@@ -2,11 +2,11 @@
 // How a job's communication is to be timed: the file behind --config, YAML.
 //
 //   network_backend:
-//     model: astra                  # embedded (default), analytical (without congestion), astra
+//     model: embedded               # the default; analytical (without congestion), astra
 //     astra:
 //       backend: analytical         # AstraSim's only backend here
 //       congestion: aware           # or unaware
-//       mode: snapshot              # isolated (default): every edge alone; or all that run at once
+//       mode: snapshot              # isolated (default): every edge alone; or all together
 //       binary: bin/AstraSim        # default: looked up in PATH
 //       timeout_s: 600              # of one run of it
 //   topologies:                     # by the topology_key of edges
@@ -48,7 +48,7 @@ enum class TimingModel {
 enum class TimingMode {
   // Every comm edge alone on its network.
   kIsolated,
-  // Comm edges that run at once together.
+  // All comm edges together; not with kAstra.
   kSnapshot,
 };
 

@@ -152,9 +152,9 @@ TEST(TimingFlagsTest, WhatIsNoValueIsNamedWithTheFlag) {
   TimingConfig config;
   TimingFlags flags;
   flags.congestion = "some";
-  EXPECT_THAT(
-      ApplyTimingFlags(flags, &config),
-      StatusIs(absl::StatusCode::kInvalidArgument, "--congestion=some is none of aware, unaware"));
+  EXPECT_THAT(ApplyTimingFlags(flags, &config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--congestion=some is none of aware, unaware, fair"));
   flags.congestion = "";
   flags.astra_timeout_s = -1;
   EXPECT_THAT(

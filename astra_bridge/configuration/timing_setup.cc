@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/corrections/corrections.h"
-#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_sim_timing.h"
 #include "astra_bridge/timing/embedded_timing.h"
@@ -38,10 +37,8 @@ absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_syste
                                                           const TimingConfig& config,
                                                           const TimingEnvironment& environment,
                                                           TimingSetup* setup) {
-  const Congestion congestion =
-      config.model == TimingModel::kAnalytical ? Congestion::kUnaware : config.congestion;
   std::unique_ptr<NetworkTiming> embedded =
-      std::make_unique<EmbeddedTiming>(setup->fabrics, congestion, setup->cache);
+      std::make_unique<EmbeddedTiming>(setup->fabrics, setup->congestion, setup->cache);
   if (config.model != TimingModel::kAstra) return embedded;
   const absl::StatusOr<std::string> path =
       FindAstraBinary(file_system, config.astra_binary, environment.search_path, config.congestion);
@@ -74,8 +71,15 @@ TimingEnvironment MachineEnvironment(bool require_astra) {
 
 absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
                                         const TimingEnvironment& environment) {
+  if (config.model == TimingModel::kAstra && config.mode == TimingMode::kSnapshot) {
+    return absl::InvalidArgumentError(
+        "AstraSim times edges one by one, and --mode=snapshot all together; use --engine=embedded, "
+        "or --mode=isolated");
+  }
   TimingSetup setup;
   setup.layout = config.layout;
+  setup.congestion =
+      config.model == TimingModel::kAnalytical ? Congestion::kUnaware : config.congestion;
   ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config, &setup.warnings));
   if (!config.cache_folder.empty()) {
     RETURN_IF_ERROR(file_system.CreateDirectories(config.cache_folder));
@@ -84,6 +88,7 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
   ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));
   if (!config.corrections.empty()) {
     ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(file_system, config.corrections));
+    setup.overhead_ns = corrections.overhead_ns;
     setup.timing =
         std::make_unique<CorrectedTiming>(std::move(setup.timing), std::move(corrections));
   }

@@ -6,8 +6,8 @@
 #ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
 #define ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
 
-#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/edges/job_layout.h"
+#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -30,8 +31,6 @@ struct TimingEnvironment {
   // The user insists on AstraSim: without it nothing is timed. Otherwise the embedded engine, which
   // gives the same times, takes its place with a warning.
   bool require_astra = false;
-  // How many ranks the run has, for corrections; 0: as many as the largest network has NPUs.
-  int64_t ranks = 0;
 };
 
 // Returns the environment of this process, by its variables PATH and TMPDIR.
@@ -41,6 +40,9 @@ struct TimingSetup {
   // What the timing works on.
   std::shared_ptr<const FabricSet> fabrics;
   std::unique_ptr<NetworkTiming> timing;
+  Congestion congestion = Congestion::kAware;
+  // What corrections add to every transfer before it moves anything; absent without corrections.
+  std::optional<double> overhead_ns;
   // The cache of simulated times; null when the cache is off.
   std::shared_ptr<TimingCache> cache;
   JobLayout layout;
@@ -49,7 +51,7 @@ struct TimingSetup {
 };
 
 // Reads all files that the configuration names. Unavailable, with what to do, when AstraSim is
-// required and not there.
+// required and not there; InvalidArgument when it is to time what runs together.
 absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
                                         const TimingEnvironment& environment);
 

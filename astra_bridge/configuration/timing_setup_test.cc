@@ -52,8 +52,8 @@ TEST_F(TimingSetupTest, AnalyticalMeansThatEdgesNeverSlowEachOtherDown) {
   config_.model = TimingModel::kAnalytical;
   ASSERT_OK_AND_ASSIGN(const TimingSetup setup, SetUpIt());
   EXPECT_EQ(setup.timing->engine().name, "embedded, congestion-unaware");
-  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch, setup.timing->EstimateBatch({edge_, edge_}));
-  EXPECT_THAT(batch.seconds, ElementsAre(20031e-9, 20031e-9));
+  EXPECT_EQ(setup.congestion, Congestion::kUnaware);
+  EXPECT_FALSE(setup.overhead_ns.has_value());
 }
 
 TEST_F(TimingSetupTest, TheEmbeddedEngineWithACache) {
@@ -87,6 +87,13 @@ TEST_F(TimingSetupTest, WhoInsistsOnAstraSimIsToldThatItIsMissing) {
   EXPECT_THAT(SetUpIt(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("--astra_binary")));
 }
 
+TEST_F(TimingSetupTest, AstraSimDoesNotTimeWhatRunsTogether) {
+  config_.model = TimingModel::kAstra;
+  config_.mode = TimingMode::kSnapshot;
+  EXPECT_THAT(SetUpIt(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  AllOf(HasSubstr("--engine=embedded"), HasSubstr("isolated"))));
+}
+
 TEST_F(TimingSetupTest, AstraSimIsProbedAndMayFallBack) {
   config_.model = TimingModel::kAstra;
   config_.astra_binary = ScriptedProgram();
@@ -103,6 +110,7 @@ TEST_F(TimingSetupTest, AstraSimIsProbedAndMayFallBack) {
 TEST_F(TimingSetupTest, CorrectionsAreApplied) {
   config_.corrections = directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
   ASSERT_OK_AND_ASSIGN(const TimingSetup setup, SetUpIt());
+  EXPECT_EQ(setup.overhead_ns, 0);
   ASSERT_OK_AND_ASSIGN(const EdgeEstimate estimate, setup.timing->EstimateEdge(edge_));
   EXPECT_DOUBLE_EQ(estimate.seconds, 40062e-9);
 }

@@ -59,34 +59,13 @@ TEST(CorrectedTimingTest, ByTheRanksOfTheGroup) {
   EXPECT_DOUBLE_EQ(all.seconds, 6e-6);
 }
 
-TEST(CorrectedTimingTest, MessagesOfOtherNetworksDoNotCount) {
-  CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a;
-  b.participants = {2, 3};
-  EXPECT_DOUBLE_EQ(TraitsOf({a, b})[0].ranks, 4);
-  EXPECT_DOUBLE_EQ(TraitsOf({a, b}, {0, 1})[0].ranks, 2);
-  b.participants = {1, 0};
-  EXPECT_FALSE(TraitsOf({a, b})[0].is_one_way);
-  EXPECT_TRUE(TraitsOf({a, b}, {0, 1})[0].is_one_way);
-}
-
-// a and b go against each other, c goes alone.
-TEST(CorrectedTimingTest, MessagesThatMeetAtARankShareItsPort) {
+TEST(CorrectedTimingTest, AMessageAloneGoesOneWay) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{8, 2}};
   corrections.one_way = {{8, 1}};
-  CorrectedTiming timing(
-      std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}})),
-      corrections);
-  CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a, c = a;
-  b.id = "b";
-  b.participants = {1, 0};
-  c.id = "c";
-  c.participants = {2, 3};
-  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch, timing.EstimateBatch({a, b, c}));
-  EXPECT_DOUBLE_EQ(batch.seconds[0], 2e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[1], 2e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[2], 1e-6);
-  ASSERT_OK_AND_ASSIGN(const EdgeEstimate alone, timing.EstimateEdge(a));
+  CorrectedTiming timing(std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}})), corrections);
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate alone,
+                       timing.EstimateEdge(Edge("a", CollectiveKind::kPointToPoint, 8)));
   EXPECT_DOUBLE_EQ(alone.seconds, 1e-6);
 }
 
@@ -97,83 +76,12 @@ TEST(CorrectedTimingTest, WhatMovesNothingTakesNoTime) {
   EXPECT_EQ(empty.seconds, 0);
 }
 
-// Alone 1 us -> 6 us and 3 us -> 6 us. Each waits as long again for the other: the small one
-// 1 us * 6 / 3, the large one 3 us * 6 / 1.
-TEST(CorrectedTimingTest, InABatchWaitingLastsAsLongAsTheOthersDo) {
-  CorrectedTiming timing =
-      Corrected(FixedTimes({{"small", 1e-6}, {"large", 3e-6}}, /*batch_inflation=*/2));
-  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
-                       timing.EstimateBatch({Edge("small", CollectiveKind::kAllReduce, 8),
-                                             Edge("large", CollectiveKind::kAllReduce, 5000)}));
-  EXPECT_DOUBLE_EQ(batch.seconds[0], 8e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[1], 24e-6);
-  EXPECT_DOUBLE_EQ(batch.isolated[0].seconds, 6e-6);
-  EXPECT_DOUBLE_EQ(batch.isolated[1].seconds, 6e-6);
-  EXPECT_DOUBLE_EQ(batch.makespan_seconds, 24e-6);
-  EXPECT_DOUBLE_EQ(batch.inflation, 4);
-}
-
-TEST(CorrectedTimingTest, NothingIsLostBesideHugeTimes) {
-  // 3 ns beside three years: what the huge one waits for it takes twice as long, as the small one
-  // does.
-  constexpr double kHugeSeconds = 1e8;
-  CorrectedTiming timing =
-      Corrected(FixedTimes({{"huge", kHugeSeconds}, {"small", 3e-9}}, /*batch_inflation=*/2));
-  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
-                       timing.EstimateBatch({Edge("huge", CollectiveKind::kAllGather, 5000),
-                                             Edge("small", CollectiveKind::kAllReduce, 5000)}));
-  EXPECT_DOUBLE_EQ(batch.seconds[0], 3 * kHugeSeconds);
-}
-
-TEST(CorrectedTimingTest, WhatMovesNothingKeepsNobodyWaiting) {
-  CorrectedTiming timing =
-      Corrected(FixedTimes({{"empty", 0}, {"large", 3e-6}}, /*batch_inflation=*/2));
-  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
-                       timing.EstimateBatch({Edge("empty", CollectiveKind::kAllReduce, 0),
-                                             Edge("large", CollectiveKind::kAllReduce, 5000)}));
-  EXPECT_EQ(batch.seconds[0], 0);
-  EXPECT_DOUBLE_EQ(batch.seconds[1], 9e-6);
-}
-
-// A timing whose edges are on networks of their own, two by two.
-class TwoByTwo : public FixedTiming {
- public:
-  using FixedTiming::FixedTiming;
-
-  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override {
-    absl::StatusOr<BatchEstimate> batch = FixedTiming::EstimateBatch(edges);
-    for (size_t i = 0; i < edges.size(); ++i)
-      batch->networks.push_back(static_cast<int32_t>(i / 2));
-    return batch;
-  }
-};
-
-TEST(CorrectedTimingTest, OnlyEdgesOfTheSameNetworkKeepEachOtherWaiting) {
-  Corrections corrections;
-  corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{8, 2}};
-  CorrectedTiming timing(
-      std::make_unique<TwoByTwo>(
-          FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}, {"d", 1e-6}}, /*batch_inflation=*/2)),
-      corrections);
-  ASSERT_OK_AND_ASSIGN(
-      const BatchEstimate batch,
-      timing.EstimateBatch(
-          {Edge("a", CollectiveKind::kAllGather, 8), Edge("b", CollectiveKind::kAllReduce, 8),
-           Edge("c", CollectiveKind::kAllGather, 8), Edge("d", CollectiveKind::kAllGather, 8)}));
-  // Gathers keep the engine's time; one waits for a reduction that takes 2 us.
-  EXPECT_DOUBLE_EQ(batch.seconds[0], 3e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[1], 3e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[2], 2e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[3], 2e-6);
-}
-
 TEST(CorrectedTimingTest, ErrorsPassThrough) {
   FixedTimes times;
-  times.edge_failure = times.batch_failure = absl::AbortedError("crashed");
+  times.edge_failure = absl::AbortedError("crashed");
   CorrectedTiming timing = Corrected(times);
   EXPECT_THAT(timing.EstimateEdge(Edge("a", CollectiveKind::kAllReduce, 1)),
               StatusIs(absl::StatusCode::kAborted));
-  EXPECT_THAT(timing.EstimateBatch({}), StatusIs(absl::StatusCode::kAborted));
 }
 
 }  // namespace

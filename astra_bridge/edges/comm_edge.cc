@@ -1,10 +1,9 @@
 #include "astra_bridge/edges/comm_edge.h"
 
-#include <algorithm>
-#include <numeric>
-#include <tuple>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace meridian {
 namespace {
@@ -18,10 +17,6 @@ void AppendRanks(absl::Span<const int32_t> ranks, std::string* out) {
     if (end - begin > 1) absl::StrAppend(out, "-", ranks[end - 1]);
     begin = end;
   }
-}
-
-auto SortKey(const CommEdge& edge) {
-  return std::tie(edge.kind, edge.bytes, edge.hint, edge.participants);
 }
 
 }  // namespace
@@ -49,14 +44,6 @@ std::string CanonicalText(const CommEdge& edge) {
   if (edge.hint != AlgorithmHint::kNone) absl::StrAppend(&text, AlgorithmHintName(edge.hint), " ");
   AppendRanks(edge.participants, &text);
   return text;
-}
-
-std::vector<size_t> CanonicalOrder(absl::Span<const CommEdge> edges) {
-  std::vector<size_t> order(edges.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return SortKey(edges[a]) < SortKey(edges[b]); });
-  return order;
 }
 
 }  // namespace meridian

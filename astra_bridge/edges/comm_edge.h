@@ -4,13 +4,11 @@
 #ifndef ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 #define ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "astra_bridge/edges/timed_kind.h"
 
 namespace meridian {
@@ -57,11 +55,6 @@ bool UsesNetwork(const CommEdge& edge);
 // Returns all that the edge's time depends on, given network and engine, as text: its kind, bytes,
 // hint and participants. Ids and the names of groups and topologies are no part of it.
 std::string CanonicalText(const CommEdge& edge);
-
-// Returns the positions of the edges sorted by what CanonicalText tells: simulators issue the
-// lowest node first, so that otherwise a batch's times would depend on names, or on the order in
-// which it was written down. Equal edges stay in their order.
-std::vector<size_t> CanonicalOrder(absl::Span<const CommEdge> edges);
 
 }  // namespace meridian
 

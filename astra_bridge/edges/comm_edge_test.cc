@@ -9,8 +9,6 @@
 namespace meridian {
 namespace {
 
-using ::testing::ElementsAre;
-
 CommEdge Edge(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants) {
   CommEdge edge;
   edge.kind = kind;
@@ -41,17 +39,6 @@ TEST(CommEdgeTest, TheOrderOfParticipantsIsPartOfTheText) {
   EXPECT_EQ(CanonicalText(Edge(CollectiveKind::kPointToPoint, 1, {2, 3})), "P2P 1 2-3");
   const int32_t max = std::numeric_limits<int32_t>::max();
   EXPECT_EQ(CanonicalText(Edge(CollectiveKind::kPointToPoint, 1, {max, 0})), "P2P 1 2147483647,0");
-}
-
-TEST(CommEdgeTest, SortedByWhatTheyAreNotByName) {
-  std::vector<CommEdge> edges = {
-      Edge(CollectiveKind::kPointToPoint, 1, {0, 1}), Edge(CollectiveKind::kAllReduce, 9, {0, 1}),
-      Edge(CollectiveKind::kAllReduce, 8, {2, 3}),    Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
-      Edge(CollectiveKind::kAllReduce, 9, {0, 1}),
-  };
-  edges[0].id = "a";
-  edges[3].topology_key = "z";
-  EXPECT_THAT(CanonicalOrder(edges), ElementsAre(3, 2, 1, 4, 0));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/engine/own_links.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -47,8 +48,9 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
     const Collective& collective = *runner_.collectives_[stream_.collective];
     const int32_t receiver = stream_.member + (phase_.stride == 0 ? 1 : phase_.stride) *
                                                   (to_position - stream_.position);
-    const uint32_t message = runner_.network_.Send(runner_.RankOf(collective, stream_.member),
-                                                   runner_.RankOf(collective, receiver), bytes);
+    const uint32_t message =
+        runner_.network_.Send(runner_.RankOf(collective, stream_.member),
+                              runner_.RankOf(collective, receiver), bytes, stream_.collective);
     if (message >= runner_.mail_.size()) runner_.mail_.resize(message + 1);
     runner_.mail_[message] = {stream_.collective, receiver, stream_.chunk, stream_.phase, sequence};
   }
@@ -471,6 +473,19 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
     if (member.joined_ns != collective.complete_ns) return;
   }
   PlannedShape& planned = *collective.planned;
+  if (network_.shares_fairly()) {
+    if (own_links_.empty()) {
+      own_links_ = GroupsWithOwnLinks(workload_, groups_, topology_.network(), system_);
+    }
+    if (options_.comm_streams > 1 || !own_links_[collective.group]) return;
+    if (!planned.order_free_ns.has_value()) {
+      planned.order_free_ns = FairRingNs(plan, groups_, collective.group, network_, system_);
+    }
+    if (planned.order_free_ns->has_value()) {
+      EndInLockstep(number, **planned.order_free_ns, /*turn=*/0);
+    }
+    return;
+  }
   if (order_ != nullptr) {
     if (!planned.order_free_ns.has_value()) {
       planned.order_free_ns =

@@ -9,10 +9,13 @@ LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes) {
 
 LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events)
     : topology_(topology),
-      aware_(congestion == Congestion::kAware),
+      aware_(congestion != Congestion::kUnaware),
+      flows_(topology.network().has_links()
+                 ? std::make_unique<FlowNetwork>(topology.network(), events)
+                 : nullptr),
       events_(events),
       known_times_(topology.dimension_count()) {
-  if (!aware_) return;
+  if (!aware_ || flows_ != nullptr) return;
   for (int32_t d = 0; d < topology.dimension_count(); ++d) {
     first_link_.push_back(static_cast<uint32_t>(links_.size()));
     if (topology.dimension(d).shape == BlockShape::kFullyConnected) continue;
@@ -32,12 +35,17 @@ uint32_t LinkNetwork::NewMessage() {
   return message;
 }
 
-uint32_t LinkNetwork::Send(int32_t source, int32_t destination, int64_t bytes) {
+uint32_t LinkNetwork::Send(int32_t source, int32_t destination, int64_t bytes,
+                           uint32_t collective) {
   const uint32_t number = NewMessage();
   Message& message = messages_[number];
   if (!aware_) {
     events_.Schedule(events_.now_ns() + UncongestedNs(source, destination, bytes),
                      EventKind::kCrossed, number);
+    return number;
+  }
+  if (flows_ != nullptr) {
+    flows_->Send(number, source, destination, bytes, collective);
     return number;
   }
   message.bytes = bytes;
@@ -89,12 +97,14 @@ void LinkNetwork::Leave(uint32_t number) {
     case BlockShape::kFullyConnected:
       Enter(DirectLink(dimension, message.at, AtDestination(message)), number);
       return;
+    case BlockShape::kLinks:
+      return;
   }
 }
 
 bool LinkNetwork::Arrives(uint32_t number) {
   Message& message = messages_[number];
-  if (aware_) {
+  if (aware_ && flows_ == nullptr) {
     const BlockShape shape = topology_.dimension(message.dimension).shape;
     --message.hops_left;
     if (shape == BlockShape::kRing || shape == BlockShape::kMesh) {
@@ -159,6 +169,10 @@ void LinkNetwork::Start(uint32_t link_number, uint32_t number) {
 }
 
 void LinkNetwork::OnLinkFree(uint32_t link_number) {
+  if (flows_ != nullptr) {
+    flows_->OnEvent();
+    return;
+  }
   Link& link = links_[link_number];
   link.busy = false;
   if (link.first_waiting != kNone) {
@@ -181,6 +195,7 @@ const LinkTimes& LinkNetwork::TimesOf(int32_t dimension, int64_t bytes) {
 }
 
 int64_t LinkNetwork::UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const {
+  if (flows_ != nullptr) return flows_->AloneNs(source, destination, bytes);
   const int32_t dimension = topology_.FirstDifference(source, destination);
   const NetworkDimension& block = topology_.dimension(dimension);
   const int32_t hops = topology_.Hops(dimension, topology_.Coordinate(source, dimension),

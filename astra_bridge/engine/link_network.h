@@ -9,6 +9,9 @@
 //   gets a link at t -->  at the next device at t + trunc(latency + bytes / bandwidth)
 //                         link free again at    t + trunc(bytes / bandwidth)
 //
+// Networks of links, when aware, share them fairly instead (flow_network.h); when unaware, a message
+// takes what it takes there alone.
+//
 // A link sends one message at a time; the others wait in the order they came. Links that carry
 // nothing cost no memory where their number grows with the square of the ranks (fully connected
 // blocks).
@@ -16,10 +19,12 @@
 #define ASTRA_BRIDGE_ENGINE_LINK_NETWORK_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "astra_bridge/engine/event_queue.h"
+#include "astra_bridge/engine/flow_network.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/topology.h"
 
@@ -41,8 +46,10 @@ class LinkNetwork {
   LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events);
 
   // Puts a message between two different ranks on the network and returns its number. Each time
-  // it has crossed a link, and in any case at its destination, there is an event kCrossed.
-  uint32_t Send(int32_t source, int32_t destination, int64_t bytes);
+  // it has crossed a link, and in any case at its destination, there is an event kCrossed. `collective`
+  // is the number of the one that it is of, if any.
+  uint32_t Send(int32_t source, int32_t destination, int64_t bytes,
+                uint32_t collective = FlowNetwork::kNoCollective);
 
   // To be called for events kCrossed. True when the message is at its destination, else it moves
   // on. Its number may be given to another message from the next Send on.
@@ -52,6 +59,8 @@ class LinkNetwork {
   void OnLinkFree(uint32_t link);
 
   bool is_aware() const { return aware_; }
+  // Whether a message's time depends on those with which it shares links, even within a ring.
+  bool shares_fairly() const { return aware_ && flows_ != nullptr; }
 
   // Whether messages of different ranks came to one link in the same instant, so that the order of
   // events within it decided which of them was first. Congestion-aware networks only.
@@ -112,6 +121,8 @@ class LinkNetwork {
 
   const Topology& topology_;
   const bool aware_;
+  // Of a network of links; null for others.
+  const std::unique_ptr<FlowNetwork> flows_;
   bool order_mattered_ = false;
   EventQueue& events_;
 

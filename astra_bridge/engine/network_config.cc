@@ -7,17 +7,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "astra_bridge/engine/infra_graph.h"
+#include "astra_bridge/engine/links_config.h"
 #include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
-
-// Bounds within which the longest message of a simulation takes less than 2^60 ns.
-constexpr double kMinBytesPerNs = 1.0 / 1024;
-constexpr double kMaxBytesPerNs = 1e12;
-constexpr double kMaxLatencyNs = 1e12;
 
 constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 
@@ -26,13 +23,13 @@ struct ShapeName {
   BlockShape shape;
 };
 
-constexpr absl::string_view kKeys[] = {"topology", "npus_count", "bandwidth", "latency",
-                                       "bandwidth_unit"};
+constexpr absl::string_view kKeys[] = {"topology", "npus_count",     "bandwidth",
+                                       "latency",  "bandwidth_unit", "links"};
 
 constexpr ShapeName kShapeNames[] = {
     {"Ring", BlockShape::kRing},     {"FullyConnected", BlockShape::kFullyConnected},
     {"Switch", BlockShape::kSwitch}, {"Mesh", BlockShape::kMesh},
-    {"Torus", BlockShape::kRing},
+    {"Torus", BlockShape::kRing},    {"Links", BlockShape::kLinks},
 };
 
 absl::StatusOr<BlockShape> ReadShape(const ConfigValue& list, absl::string_view name) {
@@ -92,6 +89,11 @@ int32_t NetworkConfig::npus() const {
   return npus;
 }
 
+std::string NetworkConfig::DeviceName(int32_t device) const {
+  const int32_t number = device - npus();
+  return number < 0 ? absl::StrCat(device) : Printable(switches[number]);
+}
+
 double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second) {
   return gibibytes_per_second * (1 << 30) / 1'000'000'000;
 }
@@ -111,6 +113,7 @@ absl::Status CheckNetworkConfig(const NetworkConfig& network) {
       return ConfigError(network.source, "npus_count",
                          absl::StrCat("more than ", kMaxNpus, " NPUs in all"));
     }
+    if (dimension.shape == BlockShape::kLinks) continue;
     // Written so that NaN fails too.
     if (!(dimension.bytes_per_ns >= kMinBytesPerNs && dimension.bytes_per_ns <= kMaxBytesPerNs)) {
       return ConfigError(
@@ -124,7 +127,16 @@ absl::Status CheckNetworkConfig(const NetworkConfig& network) {
           absl::StrCat("must be from 0 to ", kMaxLatencyNs, " ns; is ", dimension.latency_ns));
     }
   }
-  return absl::OkStatus();
+  if (!network.has_links()) return absl::OkStatus();
+  for (const NetworkLink& link : network.links) {
+    if (link.bandwidth_factor == 0 && link.latency_factor == 0) continue;
+    return ConfigError(
+        link.line == 0 ? network.source : absl::StrCat(network.source, ":", link.line),
+        link.bandwidth_factor == 0 ? "latency" : "bandwidth",
+        "is that of a calibrated link, times a number: name the calibration (--calibration=DIR), "
+        "or give bandwidth in GiB/s and latency in ns");
+  }
+  return CheckLinks(network);
 }
 
 absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::string_view source) {
@@ -134,6 +146,7 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
     return document.Error(
         "no network: expected the keys topology, npus_count, bandwidth and latency");
   }
+  if (IsInfraGraph(document)) return ReadInfraGraph(document, source);
   NetworkConfig network;
   network.source = std::string(source);
   RETURN_IF_ERROR(document.ForEachMember([&](const std::string& key, const ConfigValue&) {
@@ -146,9 +159,20 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
   const ConfigValue latency = document.Find("latency");
   ASSIGN_OR_RETURN(const std::vector<std::string> shapes, ReadList(topology, "[ Ring ]"));
   ASSIGN_OR_RETURN(const std::vector<std::string> counts, ReadList(npus_count, "[ 8 ]"));
+  ASSIGN_OR_RETURN(const bool is_decimal, ReadIsDecimal(document.Find("bandwidth_unit")));
+  if (absl::c_linear_search(shapes, BlockShapeName(BlockShape::kLinks))) {
+    if (shapes.size() > 1) return topology.Error("Links stands alone: [ Links ]");
+    for (const std::string& count : counts) {
+      NetworkDimension& dimension = network.dimensions.emplace_back();
+      dimension.shape = BlockShape::kLinks;
+      if (!absl::SimpleAtoi(count, &dimension.npus)) return NoNumber(npus_count, count);
+    }
+    RETURN_IF_ERROR(CheckNetworkConfig(network));
+    RETURN_IF_ERROR(ReadLinks(document.Find("links"), !is_decimal, &network));
+    return network;
+  }
   ASSIGN_OR_RETURN(const std::vector<std::string> bandwidths, ReadList(bandwidth, "[ 50.0 ]"));
   ASSIGN_OR_RETURN(const std::vector<std::string> latencies, ReadList(latency, "[ 500 ]"));
-  ASSIGN_OR_RETURN(const bool is_decimal, ReadIsDecimal(document.Find("bandwidth_unit")));
   const auto check_length = [&](const ConfigValue& list, const std::vector<std::string>& entries) {
     if (entries.size() == shapes.size()) return absl::OkStatus();
     return list.Error(

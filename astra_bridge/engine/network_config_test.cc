@@ -34,7 +34,7 @@ TEST(NetworkConfigTest, ListsKeysThatHaveNoMeaning) {
   ASSERT_OK_AND_ASSIGN(const NetworkConfig one, ParseNetworkConfig(kGood, "n.yml"));
   EXPECT_EQ(UnknownKeysWarning(one),
             "n.yml: something_else: not known and ignored; there are topology, npus_count, "
-            "bandwidth, latency, bandwidth_unit");
+            "bandwidth, latency, bandwidth_unit, links");
   ASSERT_OK_AND_ASSIGN(
       const NetworkConfig more,
       ParseNetworkConfig(Replaced("something_else: 7", "band: 7\ny: 8\nx: {}"), "n.yml"));

@@ -51,6 +51,7 @@ class Member {
         case EventKind::kNodeDone:
         case EventKind::kMemberDone:
         case EventKind::kSendDone:
+        case EventKind::kReady:
         case EventKind::kRankIsDue:
           return std::nullopt;
       }
@@ -280,6 +281,7 @@ std::optional<RingStep> StepBetween(int32_t source, int32_t destination, int64_t
     step.crossing_ns = network.UncongestedNs(source, destination, bytes);
     return step;
   }
+  if (network.shares_fairly()) return std::nullopt;
   const int32_t dimension = topology.FirstDifference(source, destination);
   const int32_t from = topology.Coordinate(source, dimension);
   const int32_t to = topology.Coordinate(destination, dimension);
@@ -375,6 +377,28 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
       Member(plan, step_to, /*order_free=*/true, system.active_chunks_per_dimension,
              system.local_memory_bandwidth)
           .Run();
+  return result.has_value() ? std::optional<int64_t>(result->duration_ns) : std::nullopt;
+}
+
+std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& groups,
+                                  uint32_t group, const LinkNetwork& network,
+                                  const SystemConfig& system) {
+  const CollectivePhase& phase = plan.phases[0];
+  // Chunks that are under way at once would share links.
+  if (plan.phases.size() > 1 || phase.algorithm.kind != CollectiveAlgorithm::Kind::kRing ||
+      std::min(system.active_chunks_per_dimension, plan.chunks) > 1) {
+    return std::nullopt;
+  }
+  RingStep step;
+  for (int32_t member = 0; member < groups.size(group); ++member) {
+    const int64_t ns = network.UncongestedNs(
+        groups.rank(group, member), groups.rank(group, MemberAhead(phase, member, phase.direction)),
+        phase.message_bytes);
+    if (member > 0 && ns != step.crossing_ns) return std::nullopt;
+    step.crossing_ns = ns;
+  }
+  const std::optional<LockstepResult> result = RunRingInLockstep(
+      plan, step, system.active_chunks_per_dimension, system.local_memory_bandwidth);
   return result.has_value() ? std::optional<int64_t>(result->duration_ns) : std::nullopt;
 }
 

@@ -65,6 +65,13 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
                                            uint32_t group, const Topology& topology,
                                            const LinkNetwork& network, const SystemConfig& system);
 
+// Returns how long a collective lasts whose members all start at once on links that messages share
+// fairly, and that nothing else uses (own_links.h). Nullopt when it is not one ring, or its messages
+// take different times.
+std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& groups,
+                                  uint32_t group, const LinkNetwork& network,
+                                  const SystemConfig& system);
+
 // The same as RunInLockstep for a plan of one phase, a ring, with steps that are known.
 std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
                                                 int32_t active_chunks,

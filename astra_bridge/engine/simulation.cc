@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <queue>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -15,6 +17,7 @@
 #include "astra_bridge/engine/dependency_graph.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/link_network.h"
+#include "astra_bridge/engine/links_config.h"
 #include "astra_bridge/engine/send_matcher.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/workload_check.h"
@@ -88,6 +91,8 @@ class WorkloadRunner {
     // How many nodes have been issued, and how many are over.
     uint32_t issued = 0;
     uint32_t done = 0;
+    // How many nodes wait for their delay.
+    uint32_t delayed = 0;
     // When all nodes were over; -1 before.
     int64_t finish_ns = -1;
     // What it did up to `summed_ns`, and how many nodes compute and communicate since.
@@ -117,6 +122,12 @@ class WorkloadRunner {
     size_t transfer = 0;
   };
 
+  // Sends that wait for their receive, and receives that wait for their send.
+  struct Rendezvous {
+    std::deque<Sender> sends;
+    int64_t receives = 0;
+  };
+
   absl::Status SetUp() {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
@@ -137,7 +148,7 @@ class WorkloadRunner {
       rank.waits_for.resize(nodes);
       for (uint32_t node = 0; node < nodes; ++node) {
         rank.waits_for[node] = rank.graph.dependency_count(node);
-        if (rank.waits_for[node] == 0) MakeReady(static_cast<int32_t>(r), node);
+        if (rank.waits_for[node] == 0) Release(static_cast<int32_t>(r), node);
       }
     }
     return absl::OkStatus();
@@ -191,6 +202,12 @@ class WorkloadRunner {
       case EventKind::kSendDone:
         OnSendDone(static_cast<int32_t>(event.subject), event.detail);
         return;
+      case EventKind::kReady:
+        --ranks_[event.subject].delayed;
+        ++node_events_;
+        MakeReady(static_cast<int32_t>(event.subject), event.detail);
+        IssueReady(static_cast<int32_t>(event.subject));
+        return;
       case EventKind::kRankIsDue:
         return;
     }
@@ -211,6 +228,18 @@ class WorkloadRunner {
         break;
     }
     return kReceive;
+  }
+
+  // Called when all that a node depends on is over.
+  void Release(int32_t r, uint32_t node) {
+    const int64_t delay_ns = NodeOf(r, node).delay_ns;
+    if (delay_ns == 0) {
+      MakeReady(r, node);
+      return;
+    }
+    ++ranks_[r].delayed;
+    events_.ScheduleOnRank(r, events_.now_ns() + delay_ns, EventKind::kReady,
+                           static_cast<uint32_t>(r), node);
   }
 
   void MakeReady(int32_t r, uint32_t node) {
@@ -320,6 +349,19 @@ class WorkloadRunner {
         return;
       }
     }
+    if (options_.rendezvous) {
+      Rendezvous& meeting =
+          rendezvous_[KeyOf(rank, NodeOf(rank, position).peer, NodeOf(rank, position))];
+      if (meeting.receives == 0) {
+        meeting.sends.push_back({rank, position, 0});
+        return;
+      }
+      --meeting.receives;
+    }
+    StartSend(rank, position);
+  }
+
+  void StartSend(int32_t rank, uint32_t position) {
     const WorkloadNode& node = NodeOf(rank, position);
     const uint32_t message = network_.Send(rank, node.peer, node.bytes);
     if (message >= senders_.size()) senders_.resize(message + 1);
@@ -328,7 +370,18 @@ class WorkloadRunner {
 
   void IssueReceive(int32_t rank, uint32_t position) {
     const WorkloadNode& node = NodeOf(rank, position);
-    if (!sends_.Receive(KeyOf(node.peer, rank, node), position)) return;
+    const SendKey key = KeyOf(node.peer, rank, node);
+    if (options_.rendezvous) {
+      Rendezvous& meeting = rendezvous_[key];
+      if (meeting.sends.empty()) {
+        ++meeting.receives;
+      } else {
+        const Sender sender = meeting.sends.front();
+        meeting.sends.pop_front();
+        StartSend(sender.rank, sender.node);
+      }
+    }
+    if (!sends_.Receive(key, position)) return;
     events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), position);
   }
 
@@ -360,7 +413,7 @@ class WorkloadRunner {
     if (options_.node_times) rank.done_ns[node] = events_.now_ns();
     CountUnderWay(NodeOf(r, node), -1, &rank);
     for (const uint32_t dependent : rank.graph.dependents(node)) {
-      if (--rank.waits_for[dependent] == 0) MakeReady(r, dependent);
+      if (--rank.waits_for[dependent] == 0) Release(r, dependent);
     }
     IssueReady(r);
     FinishIfIdle(r);
@@ -386,7 +439,7 @@ class WorkloadRunner {
   // Notes the end of a rank that has nothing to do any more.
   void FinishIfIdle(int32_t r) {
     Rank& rank = ranks_[r];
-    if (rank.done < rank.issued || !status_.ok()) return;
+    if (rank.done < rank.issued || rank.delayed > 0 || !status_.ok()) return;
     if (rank.done == rank.graph.size()) {
       rank.finish_ns = events_.now_ns();
       ++ranks_done_;
@@ -495,6 +548,7 @@ class WorkloadRunner {
   CollectiveRunner collectives_;
   std::vector<Rank> ranks_;
   SendMatcher sends_;
+  absl::flat_hash_map<SendKey, Rendezvous> rendezvous_;
   // Senders indexed by the number of the message in the network; those of collectives are not set.
   std::vector<Sender> senders_;
   int64_t nodes_ = 0;
@@ -543,6 +597,7 @@ bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const Sy
     return false;
   }
   if (options.congestion == Congestion::kUnaware) return true;
+  if (topology.network().has_links()) return false;
   // Chunks of one rank that come to a link in one instant are not told apart.
   return system.active_chunks_per_dimension == 1 && GroupsHaveTheirLinks(workload, topology);
 }
@@ -552,6 +607,10 @@ bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const Sy
 absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const NetworkConfig& network,
                                           const SystemConfig& system,
                                           const SimulationOptions& options) {
+  if (options.congestion == Congestion::kFair && !network.has_links()) {
+    ASSIGN_OR_RETURN(const NetworkConfig links, AsLinks(network));
+    return Simulate(workload, links, system, options);
+  }
   RETURN_IF_ERROR(CheckWorkload(workload, network, system, options));
   const Topology topology(network);
   ASSIGN_OR_RETURN(const GroupTable groups, GroupTable::Create(workload));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The embedded network engine: runs a workload on a network, with the times that AstraSim's
-// analytical backends give, to the nanosecond.
+// analytical backends give, to the nanosecond; or on links that messages share fairly.
 //
 //   Workload workload;
 //   workload.ranks.resize(8);
@@ -64,6 +64,8 @@ struct SimulationOptions {
   // How many collectives and sends a rank may run at once, each with chunks of its own under way.
   // AstraSim: 1.
   int32_t comm_streams = 1;
+  // A message goes on its way when its receive is issued, too, as with NCCL. AstraSim: at once.
+  bool rendezvous = false;
   // Transfers with a duration here are not simulated and meet nothing on the network. Null: all are
   // simulated. Must outlive the simulation.
   const FixedDurations* fixed_durations = nullptr;

@@ -220,6 +220,32 @@ TEST(SimulationTest, EarlyMessagesWaitForTheirReceives) {
   EXPECT_THAT(RunSimulation(workload, Ring(2), SystemConfig()).finish_ns, ElementsAre(501, 7000));
 }
 
+TEST(SimulationTest, WithRendezvousMessagesWaitForTheirReceives) {
+  Workload workload;
+  workload.ranks.resize(2);
+  workload.ranks[0].Add(SendNode(1, 1, kMiB));
+  workload.ranks[1].Add(ComputeNode(1, 100000));
+  workload.ranks[1].Add(ReceiveNode(2, 0, kMiB), {1});
+  EXPECT_EQ(RunSimulation(workload, Ring(2), SystemWith({"ring"})).makespan_ns(), 100000);
+  SimulationOptions options;
+  options.rendezvous = true;
+  EXPECT_EQ(RunSimulation(workload, Ring(2), SystemWith({"ring"}), options).makespan_ns(),
+            100000 + kCrossingNs);
+}
+
+TEST(SimulationTest, NodesMayBecomeReadyLater) {
+  Workload workload;
+  workload.ranks.resize(2);
+  workload.ranks[0].Add(ComputeNode(1, 1000));
+  WorkloadNode later = ComputeNode(2, 500);
+  later.delay_ns = 300;
+  workload.ranks[0].Add(later, {1});
+  // Beside the delay others run.
+  workload.ranks[0].Add(ComputeNode(3, 100), {1});
+  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"})).finish_ns,
+              ElementsAre(1000 + 300 + 500, 0));
+}
+
 TEST(SimulationTest, LateRanksKeepTheOthersWaiting) {
   Workload workload = EveryRank(4, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
   workload.ranks[2] = RankWorkload();

@@ -16,20 +16,21 @@ int32_t HopsBetween(const NetworkDimension& block, int32_t from, int32_t to) {
     case BlockShape::kSwitch:
       return 2;
     case BlockShape::kMesh:
+    case BlockShape::kLinks:
       break;
   }
   return distance;
 }
 
-Topology::Topology(const NetworkConfig& network) : dimensions_(network.dimensions) {
-  for (const NetworkDimension& dimension : dimensions_) {
+Topology::Topology(const NetworkConfig& network) : network_(network) {
+  for (const NetworkDimension& dimension : dimensions()) {
     strides_.push_back(npus_);
     npus_ *= dimension.npus;
   }
-  coordinates_.reserve(static_cast<size_t>(npus_) * dimensions_.size());
+  coordinates_.reserve(static_cast<size_t>(npus_) * dimensions().size());
   for (int32_t rank = 0; rank < npus_; ++rank) {
-    for (size_t d = 0; d < dimensions_.size(); ++d) {
-      coordinates_.push_back(rank / strides_[d] % dimensions_[d].npus);
+    for (size_t d = 0; d < dimensions().size(); ++d) {
+      coordinates_.push_back(rank / strides_[d] % dimensions()[d].npus);
     }
   }
 }
@@ -42,7 +43,7 @@ int32_t Topology::FirstDifference(int32_t a, int32_t b) const {
 
 int32_t Topology::Direction(int32_t dimension, int32_t from_coordinate,
                             int32_t to_coordinate) const {
-  const NetworkDimension& block = dimensions_[dimension];
+  const NetworkDimension& block = dimensions()[dimension];
   if (block.shape == BlockShape::kMesh) return to_coordinate > from_coordinate ? 1 : -1;
   const int32_t distance = to_coordinate - from_coordinate;
   const int32_t up = distance < 0 ? distance + block.npus : distance;

@@ -21,7 +21,7 @@
 namespace meridian {
 
 // Returns how many links lie on the shortest way between two coordinates of a block: rings go the
-// shorter way round, a switch is two links away from everybody.
+// shorter way round, a switch is two links away from everybody. Not for networks of links.
 int32_t HopsBetween(const NetworkDimension& block, int32_t from, int32_t to);
 
 class Topology {
@@ -30,15 +30,16 @@ class Topology {
   explicit Topology(const NetworkConfig& network);
 
   int32_t npus() const { return npus_; }
-  absl::Span<const NetworkDimension> dimensions() const { return dimensions_; }
-  int32_t dimension_count() const { return static_cast<int32_t>(dimensions_.size()); }
-  const NetworkDimension& dimension(int32_t dimension) const { return dimensions_[dimension]; }
+  const NetworkConfig& network() const { return network_; }
+  absl::Span<const NetworkDimension> dimensions() const { return network_.dimensions; }
+  int32_t dimension_count() const { return static_cast<int32_t>(dimensions().size()); }
+  const NetworkDimension& dimension(int32_t dimension) const { return dimensions()[dimension]; }
 
   // Returns how much a rank's number grows with its coordinate.
   int32_t stride(int32_t dimension) const { return strides_[dimension]; }
 
   int32_t Coordinate(int32_t rank, int32_t dimension) const {
-    return coordinates_[static_cast<size_t>(rank) * dimensions_.size() + dimension];
+    return coordinates_[static_cast<size_t>(rank) * dimensions().size() + dimension];
   }
 
   // Returns the first dimension in which two different ranks differ.
@@ -49,11 +50,11 @@ class Topology {
 
   // Returns HopsBetween in a block of the dimension.
   int32_t Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const {
-    return HopsBetween(dimensions_[dimension], from_coordinate, to_coordinate);
+    return HopsBetween(dimensions()[dimension], from_coordinate, to_coordinate);
   }
 
  private:
-  std::vector<NetworkDimension> dimensions_;
+  const NetworkConfig network_;
   // How much a rank's number grows with its coordinate, indexed by dimension.
   std::vector<int32_t> strides_;
   int32_t npus_ = 1;

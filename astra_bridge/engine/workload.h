@@ -51,6 +51,8 @@ struct WorkloadNode {
   bool on_host = false;
   // Compute: it stands for time that nothing explains, and is no computation.
   bool is_host_gap = false;
+  // It becomes ready so long after all that it depends on is over.
+  int64_t delay_ns = 0;
   // When it was measured to start, Unix time; kNotMeasured when the trace does not say.
   int64_t measured_start_ns = kNotMeasured;
   // Compute and broadcast (with replay_only any node): how long it lasts, at least 1 ns.

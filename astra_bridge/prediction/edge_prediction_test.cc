@@ -11,7 +11,10 @@
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/prediction_text.h"
+#include "astra_bridge/prediction/testing/predictions.h"
+#include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
+#include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -39,6 +42,8 @@ CommEdgeList List(const std::vector<std::string>& ids) {
     list.edges.emplace_back();
     list.edges.back().id = id;
     list.edges.back().participants = {0, 1};
+    // No two are alike.
+    list.edges.back().bytes = static_cast<int64_t>(list.edges.size());
   }
   list.duplicates_dropped = 3;
   return list;
@@ -59,7 +64,6 @@ TEST(EdgePredictionTest, EachAlone) {
   ASSERT_EQ(report.edges_size(), 2);
   EXPECT_EQ(report.edges(0).id(), "a");
   EXPECT_EQ(report.edges(0).seconds(), 2e-6);
-  EXPECT_EQ(report.snapshots(), 0);
   EXPECT_EQ(report.inflation(), 1);
   EXPECT_EQ(report.fallbacks(), 0);
   EXPECT_EQ(report.duplicates_dropped(), 3);
@@ -67,21 +71,54 @@ TEST(EdgePredictionTest, EachAlone) {
   EXPECT_THAT(steps, ElementsAre(1, 2));
 }
 
+// 1 MiB twice from 0 to 1: one sends after the other, 19531 + 20031.
 TEST(EdgePredictionTest, AllAtOnce) {
-  const TimingSetup setup =
-      FixedSetup(FixedTimes({{"a", 2e-6}, {"b", 3e-6}}, /*batch_inflation=*/2));
+  CommEdgeList list;
+  for (const std::string id : {"a", "b"}) {
+    list.edges.push_back(Edge(CollectiveKind::kPointToPoint, 1 << 20, {0, 1}));
+    list.edges.back().id = id;
+  }
   ASSERT_OK_AND_ASSIGN(const PredictionReport report,
-                       PredictEdges(setup, List({"a", "b"}), TimingMode::kSnapshot, Ignore));
+                       PredictEdges(RingSetup(), list, TimingMode::kSnapshot, Ignore));
   EXPECT_EQ(report.mode(), "snapshot");
-  EXPECT_EQ(report.iteration_ns(), 6000);
-  EXPECT_EQ(report.snapshots(), 1);
-  EXPECT_EQ(report.inflation(), 2);
-  EXPECT_EQ(report.batch_rule(), "simulated together");
-  EXPECT_EQ(report.edges(0).seconds(), 4e-6);
-  EXPECT_EQ(report.edges(0).isolated_seconds(), 2e-6);
+  EXPECT_EQ(report.iteration_ns(), 39562);
+  EXPECT_NEAR(report.inflation(), (20031.0 + 39562) / (2 * 20031), 1e-12);
+  EXPECT_NEAR(report.edges(0).seconds(), 20031e-9, 1e-15);
+  EXPECT_NEAR(report.edges(1).seconds(), 39562e-9, 1e-15);
+  EXPECT_NEAR(report.edges(1).isolated_seconds(), 20031e-9, 1e-15);
   EXPECT_THAT(FormatPrediction(report),
-              AllOf(HasSubstr("iteration  6.000 us"), HasSubstr("inflation  2.0000"),
+              AllOf(HasSubstr("iteration  39.562 us"), HasSubstr("inflation  1.4875"),
                     HasSubstr("cache      not used\nfallbacks  0\n")));
+}
+
+TEST(EdgePredictionTest, WithoutCongestionManyAtOnceTakeAsLongAsAlone) {
+  TimingSetup setup = RingSetup();
+  setup.congestion = Congestion::kUnaware;
+  CommEdgeList list;
+  for (int64_t i = 1; i <= 200; ++i) {
+    list.edges.push_back(Edge(CollectiveKind::kPointToPoint, 1000 * i, {0, 1}));
+  }
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, list, TimingMode::kSnapshot, Ignore));
+  EXPECT_DOUBLE_EQ(report.inflation(), 1);
+}
+
+TEST(EdgePredictionTest, EdgesOnDifferentTopologiesDoNotMeet) {
+  TimingSetup setup = RingSetup();
+  const Fabric ring = FabricOf({Dimension(BlockShape::kRing, 4)});
+  setup.fabrics =
+      std::make_shared<FabricSet>(std::map<std::string, Fabric>{{"x", ring}, {"y", ring}});
+  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware);
+  CommEdgeList list;
+  for (const std::string key : {"x", "y", "y"}) {
+    list.edges.push_back(Edge(CollectiveKind::kPointToPoint, 1 << 20, {0, 1}));
+    list.edges.back().topology_key = key;
+  }
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, list, TimingMode::kSnapshot, Ignore));
+  EXPECT_NEAR(report.edges(0).seconds(), 20031e-9, 1e-15);
+  EXPECT_NEAR(report.edges(1).seconds(), 20031e-9, 1e-15);
+  EXPECT_NEAR(report.edges(2).seconds(), 39562e-9, 1e-15);
 }
 
 // Gives every answer in place of another.
@@ -92,12 +129,6 @@ class SteppingIn : public FixedTiming {
   absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override {
     absl::StatusOr<EdgeEstimate> estimate = FixedTiming::EstimateEdge(edge);
     if (estimate.ok()) estimate->fallback_reason = "it\ncrashed";
-    return estimate;
-  }
-
-  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override {
-    absl::StatusOr<BatchEstimate> estimate = FixedTiming::EstimateBatch(edges);
-    if (estimate.ok()) estimate->fallback_reason = "hung";
     return estimate;
   }
 };
@@ -111,11 +142,6 @@ TEST(EdgePredictionTest, FallbacksAreMarkedCountedAndExplained) {
   EXPECT_EQ(alone.edges(1).fallback_reason(), "it\ncrashed");
   EXPECT_EQ(alone.fallback_reason(), "it\ncrashed");
   EXPECT_THAT(FormatPrediction(alone), HasSubstr("fallbacks  2, the first: it?crashed\n"));
-  ASSERT_OK_AND_ASSIGN(const PredictionReport together,
-                       PredictEdges(setup, List({"a", "b"}), TimingMode::kSnapshot, Ignore));
-  EXPECT_EQ(together.fallbacks(), 1);
-  EXPECT_EQ(together.edges(0).fallback_reason(), "hung");
-  EXPECT_EQ(together.fallback_reason(), "hung");
 }
 
 // Edges edge0, edge1, ..., that many, of 0, 1, ... us.
@@ -143,10 +169,11 @@ TEST(EdgePredictionTest, AllFallbacksAreCounted) {
 TEST(EdgePredictionTest, SaysWhatTheCacheSaved) {
   const TemporaryDirectory directory;
   const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory.path());
-  cache->Find("a", 1);
-  cache->Store("a", {1.0});
-  cache->Find("a", 1);
-  cache->Find("a", 2);
+  cache->Find("a");
+  cache->Store("a", 1.0);
+  cache->Find("a");
+  directory.Write(directory.List()[0], "damaged");
+  cache->Find("a");
   TimingSetup setup = FixedSetup(FixedTimes());
   setup.cache = cache;
   ASSERT_OK_AND_ASSIGN(const PredictionReport report,

@@ -16,19 +16,14 @@
 namespace meridian {
 
 class PredictionReport;  // prediction_report.proto
-class TrafficManifest;
 
 // Returns the report of a workload's prediction, without its times beside the measured ones.
 PredictionReport MakeIterationReport(const IterationPrediction& prediction, TimingMode mode,
                                      const TimingSetup& setup, const ExecutionGraph& graph);
 
-// Returns the record of a prediction's traffic intervals; `report` is that of the prediction.
-TrafficManifest MakeTrafficManifest(const IterationPrediction& prediction,
-                                    const PredictionReport& report);
-
-// Times the edges of a list, each alone or all at once as one batch, and returns the report. Edges
-// are put on their devices first. All of them start at 0: alone, the iteration lasts as long as the
-// longest; as a batch, until the last is done. `progress` is told how many edges have been timed.
+// Times the edges of a list, each alone or all together from 0 on, and returns the report. Edges are
+// put on their devices first. The iteration lasts as long as the longest. `progress` is told how many
+// edges have been timed alone.
 absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdgeList list,
                                               TimingMode mode,
                                               absl::FunctionRef<void(uint64_t)> progress);

@@ -1,7 +1,6 @@
 #include "astra_bridge/prediction/prediction_run.h"
 
 #include <cmath>
-#include <memory>
 #include <utility>
 
 #include "astra_bridge/corrections/corrected_timing.h"
@@ -27,9 +26,7 @@ using EdgeLogFactor = std::function<double(const CommEdge&)>;
 // Returns how far the time of an edge alone may be off; null: not known.
 EdgeLogFactor LogFactorOf(const PredictionIntervals& intervals) {
   if (intervals.empty()) return nullptr;
-  return [&intervals](const CommEdge& edge) {
-    return intervals.LogFactor(TraitsOf({&edge, 1})[0]);
-  };
+  return [&intervals](const CommEdge& edge) { return intervals.LogFactor(TraitsOf(edge)); };
 }
 
 // Sets how far each edge of the report may be off; `edges` are as many, on devices, in the same
@@ -92,11 +89,10 @@ absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
                                                      OutputFiles* outputs) {
   ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(file_system, options.prefix));
   RETURN_IF_ERROR(CheckNoRankIsMissing(traces, options.prefix));
-  TimingEnvironment environment = options.environment;
-  environment.ranks = static_cast<int64_t>(traces.files.size());
   std::vector<TimingSetup> setups;
   for (const PredictionNetwork& network : networks) {
-    ASSIGN_OR_RETURN(setups.emplace_back(), SetUpTiming(file_system, network.config, environment));
+    ASSIGN_OR_RETURN(setups.emplace_back(),
+                     SetUpTiming(file_system, network.config, options.environment));
   }
   EtGraphReaderOptions reading;
   reading.input = options.input;
@@ -109,10 +105,10 @@ absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
   const CommunicationMatch match(graph);
   PredictionComparison comparison;
   for (size_t i = 0; i < networks.size(); ++i) {
-    const absl::StatusOr<std::unique_ptr<IterationPrediction>> predicted =
+    const absl::StatusOr<IterationPrediction> predicted =
         PredictIteration(setups[i], graph, match, options.iteration);
     if (!predicted.ok()) return Annotate(predicted.status(), options.prefix);
-    const IterationPrediction& prediction = **predicted;
+    const IterationPrediction& prediction = *predicted;
     PredictionReport& report = *comparison.add_networks();
     report = MakeIterationReport(prediction, options.iteration.mode, setups[i], graph);
     report.set_network(networks[i].name);
@@ -122,9 +118,13 @@ absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
         *report.mutable_workload()->mutable_times(),
         TimeIteration(prediction, graph, match, options.iteration.resources, log_factor));
     if (options.manifest.empty()) continue;
-    const TrafficManifest manifest = MakeTrafficManifest(prediction, report);
+    PredictionReport manifest = report;
+    for (int e = 0; e < manifest.edges_size(); ++e) {
+      const std::vector<int32_t>& devices = prediction.edges.edges[e].participants;
+      manifest.mutable_edges(e)->mutable_participants()->Add(devices.begin(), devices.end());
+    }
     RETURN_IF_ERROR(outputs->Write("manifest", options.manifest, [&](ByteSink& sink) {
-      return WriteReportJson(manifest, &sink);
+      return sink.Append(ReportToJson(manifest));
     }));
   }
   return comparison;

@@ -67,7 +67,7 @@ struct WorkloadOptions {
   std::function<void(uint64_t)> bytes_read;
   TimingEnvironment environment;
   IterationOptions iteration;
-  // Where the list of traffic intervals goes: JSON, gzip when it ends in .gz. Empty: nowhere.
+  // Where the report goes, with the devices of edges: JSON, gzip when it ends in .gz. Empty: nowhere.
   std::string manifest;
 };
 

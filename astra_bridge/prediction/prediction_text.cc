@@ -102,14 +102,9 @@ std::string FormatPrediction(const PredictionReport& report) {
   std::string text = report.has_workload() ? KindTable(report) : SlowestEdges(report);
   absl::StrAppend(&text, "\nengine     ", report.engine(), ", version ", report.engine_version(),
                   "\nmode       ", report.mode());
-  if (!report.batch_rule().empty()) absl::StrAppend(&text, " (", report.batch_rule(), ")");
-  absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()));
-  if (report.snapshots() > 0) {
-    absl::StrAppend(&text, "\nsnapshots  ", WithThousands(report.snapshots()));
-  }
-  absl::StrAppend(&text, "\ninflation  ", absl::StrFormat("%.4f", report.inflation()),
-                  "\ncache      ", CacheUse(report), "\nfallbacks  ", Fallbacks(report),
-                  "\niteration  ");
+  absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()), "\ninflation  ",
+                  absl::StrFormat("%.4f", report.inflation()), "\ncache      ", CacheUse(report),
+                  "\nfallbacks  ", Fallbacks(report), "\niteration  ");
   if (!report.has_workload()) return absl::StrCat(text, Micros(seconds), " us\n");
   const WorkloadPrediction& workload = report.workload();
   const double alone = static_cast<double>(workload.isolated_iteration_ns()) / kNsPerSecond;

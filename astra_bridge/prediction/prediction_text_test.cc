@@ -27,12 +27,10 @@ PredictionReport Isolated() {
   return report;
 }
 
-PredictionReport Snapshots() {
+PredictionReport Together() {
   PredictionReport report = Isolated();
   report.set_mode("snapshot");
-  report.set_batch_rule("simulated together");
   report.set_iteration_ns(150'070);
-  report.set_snapshots(4'000);
   report.set_inflation(1.25);
   report.set_cache_hits(1'200);
   report.set_cache_misses(3);
@@ -56,15 +54,14 @@ TEST(IterationTextTest, OfEdgesAlone) {
 }
 
 TEST(IterationTextTest, OfWhatRunsAtOnce) {
-  EXPECT_EQ(FormatPrediction(Snapshots()),
+  EXPECT_EQ(FormatPrediction(Together()),
             "communication  edges    MiB  alone ms  predicted ms  x alone\n"
             "-------------  -----  -----  --------  ------------  -------\n"
             "p2p                2  3.000     0.060         0.070    1.168\n"
             "\n"
             "engine     embedded, congestion-aware, version 1\n"
-            "mode       snapshot (simulated together)\n"
+            "mode       snapshot\n"
             "edges      2\n"
-            "snapshots  4,000\n"
             "inflation  1.2500\n"
             "cache      1,200 hits, 3 misses\n"
             "fallbacks  0\n"
@@ -72,7 +69,7 @@ TEST(IterationTextTest, OfWhatRunsAtOnce) {
 }
 
 TEST(IterationTextTest, FallbacksAreMarked) {
-  PredictionReport report = Snapshots();
+  PredictionReport report = Together();
   report.set_fallbacks(1);
   report.set_fallback_reason("it crashed\x1b[2J");
   EXPECT_THAT(FormatPrediction(report), HasSubstr("fallbacks  1, the first: it crashed?[2J\n"));

@@ -174,9 +174,9 @@ absl::Status WriteScratchFile(FileSystem& file_system, const std::string& path,
 
 absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network) {
   for (const NetworkDimension& dimension : network.dimensions) {
-    if (dimension.shape == BlockShape::kMesh) {
-      return absl::UnimplementedError(
-          absl::StrCat(network.source, ": topology: AstraSim has no meshes"));
+    if (dimension.shape == BlockShape::kMesh || dimension.shape == BlockShape::kLinks) {
+      return absl::UnimplementedError(absl::StrCat(network.source, ": topology: AstraSim knows no ",
+                                                   BlockShapeName(dimension.shape)));
     }
   }
   using Dimension = NetworkDimension;

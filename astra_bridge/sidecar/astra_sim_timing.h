@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times comm edges with a user's AstraSim, one process per run. It carries out one communication of
-// a rank at a time, so that of a batch only the makespan means something: every edge takes its
-// isolated time * makespan / longest isolated time.
+// Times comm edges with a user's AstraSim, one process per edge.
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIM_TIMING_H_
 #define ASTRA_BRIDGE_SIDECAR_ASTRA_SIM_TIMING_H_
 
 #include <memory>
 
-#include "absl/types/span.h"
+#include "absl/status/statusor.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
@@ -24,8 +22,7 @@ class AstraSimTiming : public FabricTiming {
                  std::shared_ptr<TimingCache> cache);
 
  protected:
-  Times TogetherNs(const Fabric& fabric, absl::Span<const CommEdge> edges,
-                   absl::Span<const double> isolated_ns) override;
+  absl::StatusOr<double> AloneNs(const Fabric& fabric, const CommEdge& edge) override;
 
  private:
   FileSystem& file_system_;

@@ -9,22 +9,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "astra_bridge/timing/network_timing.h"
 
 namespace meridian {
 
-// Seconds by edge id; in a batch every edge takes `inflation` times as long.
+// Seconds by edge id.
 struct FixedTimes {
   FixedTimes() = default;
-  explicit FixedTimes(std::map<std::string, double> edge_seconds, double batch_inflation = 1)
-      : seconds(std::move(edge_seconds)), inflation(batch_inflation) {}
+  explicit FixedTimes(std::map<std::string, double> edge_seconds)
+      : seconds(std::move(edge_seconds)) {}
 
   std::map<std::string, double> seconds;
-  double inflation = 1;
-  // What EstimateEdge and EstimateBatch return in place of times unless these are OK.
+  // What EstimateEdge returns in place of times unless it is OK.
   absl::Status edge_failure;
-  absl::Status batch_failure;
 };
 
 class FixedTiming : public NetworkTiming {
@@ -38,19 +35,6 @@ class FixedTiming : public NetworkTiming {
     EdgeEstimate estimate;
     estimate.seconds = times_.seconds.at(edge.id);
     return estimate;
-  }
-
-  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override {
-    if (!times_.batch_failure.ok()) return times_.batch_failure;
-    BatchEstimate batch;
-    batch.rule = BatchRule::kSimulatedTogether;
-    for (const CommEdge& edge : edges) {
-      batch.isolated.emplace_back();
-      batch.isolated.back().seconds = times_.seconds.at(edge.id);
-      batch.seconds.push_back(times_.seconds.at(edge.id) * times_.inflation);
-    }
-    SummariseBatch(&batch);
-    return batch;
   }
 
  private:

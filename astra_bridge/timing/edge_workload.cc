@@ -1,6 +1,7 @@
 #include "astra_bridge/timing/edge_workload.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -13,78 +14,77 @@ namespace meridian {
 namespace {
 
 constexpr uint64_t kStartNodeId = 1;
+// Edges that ranks run at a time: of all ranks, and of each in any case.
+constexpr size_t kMaxEdgesOfAll = 1 << 16;
+constexpr size_t kEdgesOfEach = 64;
 
-class Builder {
- public:
-  Builder(const Fabric& fabric, bool start_nodes) : fabric_(fabric) {
-    result_.workload.ranks.resize(fabric.network.npus());
-    if (!start_nodes) return;
-    dependencies_ = {kStartNodeId};
+// The part of an edge that one participant does.
+struct EdgePart {
+  int64_t begin_ns;
+  int64_t end_ns;
+  WorkloadNode node;
+};
+
+// Returns the position of the algorithms in the workload's lists, where they are added if need be.
+int32_t PositionOf(std::vector<CollectiveAlgorithm> algorithms, Workload* workload) {
+  std::vector<std::vector<CollectiveAlgorithm>>& lists = workload->algorithms;
+  const auto found = std::find(lists.begin(), lists.end(), algorithms);
+  const int32_t position = static_cast<int32_t>(found - lists.begin());
+  if (found == lists.end()) lists.push_back(std::move(algorithms));
+  return position;
+}
+
+// Returns the edge's nodes, one for each participant.
+absl::StatusOr<std::vector<WorkloadNode>> NodesOf(const CommEdge& edge, const Fabric& fabric,
+                                                  uint64_t id, int32_t group, Workload* workload) {
+  WorkloadNode node;
+  node.id = id;
+  node.bytes = edge.bytes;
+  if (edge.kind == CollectiveKind::kPointToPoint) {
+    std::vector<WorkloadNode> nodes(2, node);
+    for (const int i : {0, 1}) {
+      nodes[i].type = i == 0 ? WorkloadNodeType::kSend : WorkloadNodeType::kReceive;
+      nodes[i].peer = edge.participants[1 - i];
+      // Edges between the same ranks must not take each other's messages.
+      nodes[i].tag = static_cast<int32_t>(id);
+    }
+    return nodes;
+  }
+  node.type = WorkloadNodeType::kCollective;
+  node.op = edge.kind;
+  node.group = group;
+  if (group != kWorldGroup) workload->groups[group] = edge.participants;
+  ASSIGN_OR_RETURN(std::vector<CollectiveAlgorithm> algorithms, EdgeAlgorithms(edge, fabric));
+  node.algorithms = PositionOf(std::move(algorithms), workload);
+  return std::vector<WorkloadNode>(edge.participants.size(), node);
+}
+
+// Adds a rank's parts, each after the last that ended before it began.
+void AddParts(std::vector<EdgePart> parts, int64_t overhead_ns, bool start_node,
+              RankWorkload* rank) {
+  std::vector<uint64_t> before;
+  if (start_node) {
     WorkloadNode start;
     start.id = kStartNodeId;
-    for (RankWorkload& rank : result_.workload.ranks) rank.Add(start);
+    rank->Add(start);
+    before = {start.id};
   }
-
-  absl::Status Add(const CommEdge& edge, uint64_t id) {
-    WorkloadNode node;
-    node.id = id;
-    node.bytes = edge.bytes;
-    if (edge.kind == CollectiveKind::kPointToPoint) {
-      AddSendAndReceive(edge, node);
-      return absl::OkStatus();
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const EdgePart& a, const EdgePart& b) { return a.begin_ns < b.begin_ns; });
+  // Ends and ids of parts that have begun, the earliest end first.
+  std::multimap<int64_t, uint64_t> ends;
+  int64_t before_ns = 0;
+  for (EdgePart& part : parts) {
+    while (!ends.empty() && ends.begin()->first <= part.begin_ns) {
+      before_ns = ends.begin()->first;
+      before = {ends.begin()->second};
+      ends.erase(ends.begin());
     }
-    node.type = WorkloadNodeType::kCollective;
-    node.op = edge.kind;
-    node.group = GroupOf(edge);
-    ASSIGN_OR_RETURN(std::vector<CollectiveAlgorithm> algorithms, EdgeAlgorithms(edge, fabric_));
-    node.algorithms = PositionOf(std::move(algorithms));
-    for (int32_t rank : edge.participants) result_.workload.ranks[rank].Add(node, dependencies_);
-    return absl::OkStatus();
+    part.node.delay_ns = part.begin_ns - before_ns + overhead_ns;
+    ends.emplace(part.end_ns, part.node.id);
+    rank->Add(std::move(part.node), before);
   }
-
-  EdgeWorkload Finish() {
-    for (const RankWorkload& rank : result_.workload.ranks) {
-      result_.comm_streams = std::max(
-          result_.comm_streams, static_cast<int32_t>(rank.nodes().size() - dependencies_.size()));
-    }
-    return std::move(result_);
-  }
-
- private:
-  void AddSendAndReceive(const CommEdge& edge, WorkloadNode node) {
-    const int32_t source = edge.participants[0];
-    const int32_t destination = edge.participants[1];
-    // Edges between the same ranks must not take each other's messages.
-    node.tag = static_cast<int32_t>(node.id);
-    node.type = WorkloadNodeType::kSend;
-    node.peer = destination;
-    result_.workload.ranks[source].Add(node, dependencies_);
-    node.type = WorkloadNodeType::kReceive;
-    node.peer = source;
-    result_.workload.ranks[destination].Add(node, dependencies_);
-  }
-
-  int32_t GroupOf(const CommEdge& edge) {
-    if (IsWorld(edge, fabric_)) return kWorldGroup;
-    const int32_t next = static_cast<int32_t>(group_ids_.size()) + 1;
-    const auto [group, is_new] = group_ids_.insert({edge.participants, next});
-    if (is_new) result_.workload.groups[next] = edge.participants;
-    return group->second;
-  }
-
-  int32_t PositionOf(std::vector<CollectiveAlgorithm> algorithms) {
-    std::vector<std::vector<CollectiveAlgorithm>>& lists = result_.workload.algorithms;
-    const auto found = std::find(lists.begin(), lists.end(), algorithms);
-    const int32_t position = static_cast<int32_t>(found - lists.begin());
-    if (found == lists.end()) lists.push_back(std::move(algorithms));
-    return position;
-  }
-
-  const Fabric& fabric_;
-  std::vector<uint64_t> dependencies_;
-  std::map<std::vector<int32_t>, int32_t> group_ids_;
-  EdgeWorkload result_;
-};
+}
 
 absl::Status EdgeError(const CommEdge& edge, absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat("edge ", Printable(edge.id), ": ", reason));
@@ -95,12 +95,31 @@ absl::Status EdgeError(const CommEdge& edge, absl::string_view reason) {
 uint64_t EdgeNodeId(size_t position) { return kStartNodeId + 1 + position; }
 
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
-                                              const Fabric& fabric, bool start_nodes) {
-  Builder builder(fabric, start_nodes);
-  for (size_t i = 0; i < edges.size(); ++i) {
-    RETURN_IF_ERROR(builder.Add(edges[i], EdgeNodeId(i)));
+                                              const Fabric& fabric, const EdgeSchedule& schedule,
+                                              int64_t overhead_ns, bool start_nodes) {
+  EdgeWorkload result;
+  result.workload.ranks.resize(fabric.network.npus());
+  std::vector<std::vector<EdgePart>> parts(result.workload.ranks.size());
+  for (size_t e = 0; e < edges.size(); ++e) {
+    // Ranks may begin edges of one group in different orders: each is a group of its own.
+    const bool is_world = edges.size() == 1 && IsWorld(edges[e], fabric);
+    const int32_t group = is_world ? kWorldGroup : static_cast<int32_t>(e) + 1;
+    ASSIGN_OR_RETURN(std::vector<WorkloadNode> nodes,
+                     NodesOf(edges[e], fabric, EdgeNodeId(e), group, &result.workload));
+    const int64_t end_ns =
+        schedule.ends_ns.empty() ? std::numeric_limits<int64_t>::max() : schedule.ends_ns[e];
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      parts[edges[e].participants[i]].push_back(
+          {schedule.begins_ns[e][i], end_ns, std::move(nodes[i])});
+    }
   }
-  return builder.Finish();
+  for (size_t r = 0; r < parts.size(); ++r) {
+    const size_t most = std::max(kMaxEdgesOfAll / parts.size(), kEdgesOfEach);
+    result.comm_streams =
+        std::max(result.comm_streams, static_cast<int32_t>(std::min(parts[r].size(), most)));
+    AddParts(std::move(parts[r]), overhead_ns, start_nodes, &result.workload.ranks[r]);
+  }
+  return result;
 }
 
 bool IsWorld(const CommEdge& edge, const Fabric& fabric) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comm edges as a workload that a simulator can run: every participant starts its part of every
-// edge at once.
+// edge when it is told to.
 #ifndef ASTRA_BRIDGE_TIMING_EDGE_WORKLOAD_H_
 #define ASTRA_BRIDGE_TIMING_EDGE_WORKLOAD_H_
 
@@ -37,20 +37,32 @@ absl::StatusOr<std::vector<CollectiveAlgorithm>> EdgeAlgorithms(const CommEdge& 
 
 struct EdgeWorkload {
   Workload workload;
-  // The most edges that any one rank takes part in: so many must be able to run at once.
+  // The most edges that any one rank takes part in, up to 65,536 / NPUs, or 64 where that is more: so
+  // many are to run at once, later ones after these.
   int32_t comm_streams = 1;
 };
 
-// Returns the id of the nodes of the edge at that position, the same on all its ranks. Ids ascend
-// with the edges, so that simulators which run one communication at a time cannot deadlock.
+// Returns the id of the nodes of the edge at that position, the same on all its ranks.
 uint64_t EdgeNodeId(size_t position);
 
-// Makes the workload from edges that use the network, with devices the fabric has. InvalidArgument,
-// naming the edge, when the fabric has no algorithm for it. With start_nodes every rank begins with
-// a compute node of 1 ns, so that no communication starts at time 0 and no rank is without a node:
-// AstraSim can do neither. All times are then 1 ns later.
+// When edges of a job begin, and until when they keep their participants.
+struct EdgeSchedule {
+  // By edge and participant.
+  std::vector<std::vector<int64_t>> begins_ns;
+  // By edge; empty when no edge waits for another.
+  std::vector<int64_t> ends_ns;
+};
+
+// Makes the workload in which participants start their parts as in a schedule: as long after the end
+// of the edge that was the last to end before, on the same rank, as there. So a rank whose edges last
+// longer than in the schedule comes to later ones later. Every part begins after the overhead. Edges
+// use the network, with devices the fabric has. InvalidArgument, naming the edge, when the fabric has
+// no algorithm for it. With start_nodes every rank begins with a compute node of 1 ns, so that no
+// communication starts at time 0 and no rank is without a node: AstraSim can do neither. All times
+// are then 1 ns later.
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
-                                              const Fabric& fabric, bool start_nodes = false);
+                                              const Fabric& fabric, const EdgeSchedule& schedule,
+                                              int64_t overhead_ns = 0, bool start_nodes = false);
 
 }  // namespace meridian
 

@@ -19,33 +19,73 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-TEST(EdgeWorkloadTest, AllRanksAreTheWorldOthersAGroup) {
+absl::StatusOr<EdgeWorkload> AllAtOnce(const std::vector<CommEdge>& edges, const Fabric& fabric,
+                                       bool start_nodes = false) {
+  std::vector<std::vector<int64_t>> begins_ns;
+  for (const CommEdge& edge : edges) begins_ns.emplace_back(edge.participants.size(), 0);
+  return MakeEdgeWorkload(edges, fabric, {begins_ns, {}}, /*overhead_ns=*/0, start_nodes);
+}
+
+TEST(EdgeWorkloadTest, EachOfSeveralIsAGroup) {
   const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
   const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 64, Ranks(4)),
                                        Edge(CollectiveKind::kAllGather, 32, {2, 0}),
                                        Edge(CollectiveKind::kAllToAll, 16, {2, 0})};
-  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, MakeEdgeWorkload(edges, fabric));
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, AllAtOnce(edges, fabric));
   const Workload& workload = result.workload;
   ASSERT_THAT(workload.ranks, SizeIs(4));
-  EXPECT_THAT(workload.groups, ElementsAre(Pair(1, ElementsAre(2, 0))));
+  EXPECT_THAT(workload.groups, ElementsAre(Pair(1, ElementsAre(0, 1, 2, 3)),
+                                           Pair(2, ElementsAre(2, 0)), Pair(3, ElementsAre(2, 0))));
   EXPECT_EQ(result.comm_streams, 3);
   EXPECT_THAT(workload.ranks[1].nodes(), SizeIs(1));
   const auto nodes = workload.ranks[2].nodes();
   ASSERT_THAT(nodes, SizeIs(3));
-  EXPECT_EQ(nodes[0].group, kWorldGroup);
+  EXPECT_EQ(nodes[0].group, 1);
   EXPECT_EQ(nodes[0].bytes, 64);
   EXPECT_EQ(nodes[0].id, EdgeNodeId(0));
-  EXPECT_EQ(nodes[1].group, 1);
+  EXPECT_EQ(nodes[1].group, 2);
   EXPECT_EQ(nodes[1].op, CollectiveKind::kAllGather);
-  EXPECT_EQ(nodes[2].group, 1);
+  EXPECT_EQ(nodes[2].group, 3);
   EXPECT_EQ(nodes[2].id, EdgeNodeId(2));
+}
+
+TEST(EdgeWorkloadTest, AllRanksAloneAreTheWorld) {
+  const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result,
+                       AllAtOnce({Edge(CollectiveKind::kAllReduce, 64, Ranks(4))}, fabric));
+  EXPECT_THAT(result.workload.groups, IsEmpty());
+  EXPECT_EQ(result.workload.ranks[0].nodes()[0].group, kWorldGroup);
+}
+
+TEST(EdgeWorkloadTest, PartsBeginAsLongAfterTheOneBeforeAsInTheSchedule) {
+  const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kPointToPoint, 8, {3, 1}),
+                                       Edge(CollectiveKind::kPointToPoint, 8, {3, 2})};
+  ASSERT_OK_AND_ASSIGN(
+      const EdgeWorkload result,
+      MakeEdgeWorkload(edges, fabric, {{{70, 0}, {20, 20}}, {90, 50}}, /*overhead_ns=*/5));
+  // The second edge begins first, and the first 20 ns after its end.
+  const RankWorkload& rank = result.workload.ranks[3];
+  ASSERT_THAT(rank.nodes(), SizeIs(2));
+  EXPECT_EQ(rank.nodes()[0].id, EdgeNodeId(1));
+  EXPECT_EQ(rank.nodes()[0].delay_ns, 20 + 5);
+  EXPECT_THAT(rank.dependencies(0), IsEmpty());
+  EXPECT_EQ(rank.nodes()[1].id, EdgeNodeId(0));
+  EXPECT_EQ(rank.nodes()[1].delay_ns, 20 + 5);
+  EXPECT_THAT(rank.dependencies(1), ElementsAre(EdgeNodeId(1)));
+  EXPECT_EQ(result.comm_streams, 2);
+  // Without ends all count from the start.
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload apart,
+                       MakeEdgeWorkload(edges, fabric, {{{70, 0}, {20, 20}}, {}}));
+  EXPECT_EQ(apart.workload.ranks[3].nodes()[1].delay_ns, 70);
+  EXPECT_THAT(apart.workload.ranks[3].dependencies(1), IsEmpty());
 }
 
 TEST(EdgeWorkloadTest, PointToPointIsASendAndAReceiveOfOneTag) {
   const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
   const std::vector<CommEdge> edges = {Edge(CollectiveKind::kPointToPoint, 8, {3, 1}),
                                        Edge(CollectiveKind::kPointToPoint, 8, {3, 1})};
-  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, MakeEdgeWorkload(edges, fabric));
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, AllAtOnce(edges, fabric));
   const auto sends = result.workload.ranks[3].nodes();
   const auto receives = result.workload.ranks[1].nodes();
   ASSERT_THAT(sends, SizeIs(2));
@@ -64,7 +104,7 @@ TEST(EdgeWorkloadTest, HintsBecomeAlgorithmsOfTheNode) {
   CommEdge ring = Edge(CollectiveKind::kAllReduce, 64, Ranks(4));
   ring.hint = AlgorithmHint::kRing;
   const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 64, Ranks(4)), ring, ring};
-  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, MakeEdgeWorkload(edges, fabric));
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, AllAtOnce(edges, fabric));
   const auto nodes = result.workload.ranks[0].nodes();
   ASSERT_THAT(result.workload.algorithms, SizeIs(2));
   EXPECT_EQ(CollectiveAlgorithmName(result.workload.algorithms[nodes[0].algorithms][0]), "direct");
@@ -75,8 +115,8 @@ TEST(EdgeWorkloadTest, HintsBecomeAlgorithmsOfTheNode) {
 TEST(EdgeWorkloadTest, StartNodesComeFirstOnEveryRank) {
   const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
   ASSERT_OK_AND_ASSIGN(const EdgeWorkload result,
-                       MakeEdgeWorkload({Edge(CollectiveKind::kPointToPoint, 8, {3, 1})}, fabric,
-                                        /*start_nodes=*/true));
+                       AllAtOnce({Edge(CollectiveKind::kPointToPoint, 8, {3, 1})}, fabric,
+                                 /*start_nodes=*/true));
   for (const RankWorkload& rank : result.workload.ranks) {
     EXPECT_EQ(rank.nodes()[0].type, WorkloadNodeType::kCompute);
     EXPECT_THAT(rank.dependencies(0), IsEmpty());

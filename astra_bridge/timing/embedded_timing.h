@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times comm edges with the simulator in process. A batch is simulated in one run with as many
-// communication streams as a rank has edges; an edge lasts until its last participant is done.
+// Times comm edges with the simulator in process. An edge lasts until its last participant is done.
 #ifndef ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
 #define ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
 
 #include <memory>
 
-#include "absl/types/span.h"
+#include "absl/status/statusor.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/timing/fabric.h"
@@ -20,8 +19,7 @@ class EmbeddedTiming : public FabricTiming {
                  std::shared_ptr<TimingCache> cache = nullptr);
 
  protected:
-  Times TogetherNs(const Fabric& fabric, absl::Span<const CommEdge> edges,
-                   absl::Span<const double> isolated_ns) override;
+  absl::StatusOr<double> AloneNs(const Fabric& fabric, const CommEdge& edge) override;
 
  private:
   const Congestion congestion_;

@@ -12,20 +12,35 @@
 
 namespace meridian {
 absl::string_view CongestionName(Congestion congestion) {
-  return congestion == Congestion::kAware ? "congestion-aware" : "congestion-unaware";
+  switch (congestion) {
+    case Congestion::kAware:
+      return "congestion-aware";
+    case Congestion::kUnaware:
+      return "congestion-unaware";
+    case Congestion::kFair:
+      break;
+  }
+  return "fairly shared";
 }
 
 SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
   SystemConfig system;
   system.source = "the default system configuration";
   for (const NetworkDimension& dimension : network.dimensions) {
-    const bool is_ring =
-        dimension.shape == BlockShape::kRing || dimension.shape == BlockShape::kMesh;
+    const bool is_ring = dimension.shape == BlockShape::kRing ||
+                         dimension.shape == BlockShape::kMesh ||
+                         dimension.shape == BlockShape::kLinks;
     CollectiveAlgorithm algorithm;
     algorithm.kind =
         is_ring ? CollectiveAlgorithm::Kind::kRing : CollectiveAlgorithm::Kind::kDirect;
     for (std::vector<CollectiveAlgorithm>& algorithms : system.algorithms) {
       algorithms.push_back(algorithm);
+    }
+  }
+  if (network.has_links()) {
+    for (CollectiveAlgorithm& algorithm :
+         system.algorithms[static_cast<size_t>(CollectiveKind::kAllToAll)]) {
+      algorithm.kind = CollectiveAlgorithm::Kind::kDirect;
     }
   }
   return system;

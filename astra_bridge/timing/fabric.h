@@ -26,7 +26,7 @@ struct Fabric {
   absl::uint128 content_hash = 0;
 };
 
-// Returns "congestion-aware" or "congestion-unaware", as in the names of engines.
+// Returns "congestion-aware", "congestion-unaware" or "fairly shared", as in the names of engines.
 absl::string_view CongestionName(Congestion congestion);
 
 struct FabricFiles {
@@ -38,7 +38,8 @@ struct FabricFiles {
 
 // Returns what to assume where no system configuration is given: one chunk, 10 ns of endpoint
 // delay, reductions that cost nothing, and in each dimension the algorithm that suits its shape:
-// ring on rings and meshes, direct where all NPUs are one or two links apart.
+// ring on rings and meshes, direct where all NPUs are one or two links apart. On networks of links it
+// is what NCCL runs: rings in the order of ranks, but all-to-all direct.
 SystemConfig DefaultSystemConfig(const NetworkConfig& network);
 
 // Reads the files, plain or gzip. Errors name the file and the key.

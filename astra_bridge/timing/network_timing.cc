@@ -1,32 +1,39 @@
 #include "astra_bridge/timing/network_timing.h"
 
-#include <algorithm>
+#include <cstddef>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel_for.h"
 
 namespace meridian {
-absl::string_view BatchRuleName(BatchRule rule) {
-  switch (rule) {
-    case BatchRule::kIndependent:
-      return "independent";
-    case BatchRule::kSimulatedTogether:
-      return "simulated together";
-    case BatchRule::kMakespanInflation:
-      return "makespan inflation";
-    case BatchRule::kSerialised:
-      return "serialised";
-  }
-  return "";
-}
 
-void SummariseBatch(BatchEstimate* batch) {
-  batch->makespan_seconds = 0;
-  for (double seconds : batch->seconds) {
-    batch->makespan_seconds = std::max(batch->makespan_seconds, seconds);
+absl::StatusOr<std::vector<EdgeEstimate>> EstimateEdges(
+    NetworkTiming& timing, absl::Span<const CommEdge> edges, int threads,
+    absl::FunctionRef<void(uint64_t)> progress) {
+  absl::flat_hash_map<std::string, size_t> numbers;
+  // The first edge of each kind, and the kind of each edge.
+  std::vector<const CommEdge*> examples;
+  std::vector<size_t> kinds;
+  for (const CommEdge& edge : edges) {
+    const auto [number, is_new] = numbers.try_emplace(
+        absl::StrCat(edge.topology_key, "\n", CanonicalText(edge)), examples.size());
+    if (is_new) examples.push_back(&edge);
+    kinds.push_back(number->second);
   }
-  double longest = 0;
-  for (const EdgeEstimate& edge : batch->isolated) longest = std::max(longest, edge.seconds);
-  batch->inflation = longest > 0 ? batch->makespan_seconds / longest : 1;
+  std::vector<EdgeEstimate> timed(examples.size());
+  RETURN_IF_ERROR(ParallelFor(
+      examples.size(), threads,
+      [&](size_t kind) -> absl::Status {
+        ASSIGN_OR_RETURN(timed[kind], timing.EstimateEdge(*examples[kind]));
+        return absl::OkStatus();
+      },
+      progress));
+  std::vector<EdgeEstimate> estimates;
+  estimates.reserve(edges.size());
+  for (const size_t kind : kinds) estimates.push_back(timed[kind]);
+  return estimates;
 }
 
 bool MayFallBack(const absl::Status& failure) {
@@ -40,27 +47,6 @@ absl::StatusOr<EdgeEstimate> FallbackTiming::EstimateEdge(const CommEdge& edge) 
   ASSIGN_OR_RETURN(EdgeEstimate estimate, substitute_->EstimateEdge(edge));
   estimate.fallback_reason = std::string(asked.status().message());
   return estimate;
-}
-
-absl::StatusOr<BatchEstimate> FallbackTiming::EstimateBatch(absl::Span<const CommEdge> edges) {
-  const absl::StatusOr<BatchEstimate> asked = timing_->EstimateBatch(edges);
-  if (asked.ok() || !MayFallBack(asked.status())) return asked;
-  BatchEstimate batch;
-  batch.rule = BatchRule::kSerialised;
-  batch.fallback_reason = std::string(asked.status().message());
-  double sum = 0, longest = 0;
-  for (const CommEdge& edge : edges) {
-    ASSIGN_OR_RETURN(EdgeEstimate isolated, EstimateEdge(edge));
-    sum += isolated.seconds;
-    longest = std::max(longest, isolated.seconds);
-    batch.isolated.push_back(std::move(isolated));
-  }
-  const double stretch = longest > 0 ? sum / longest : 1;
-  for (const EdgeEstimate& isolated : batch.isolated) {
-    batch.seconds.push_back(isolated.seconds * stretch);
-  }
-  SummariseBatch(&batch);
-  return batch;
 }
 
 }  // namespace meridian

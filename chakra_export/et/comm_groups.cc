@@ -1,6 +1,5 @@
 #include "chakra_export/et/comm_groups.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -28,10 +27,10 @@ constexpr absl::string_view kTableSource = "table of process groups";
 
 // Returns what is wrong with the ranks of a group; empty when nothing is.
 std::string ProblemOfRanks(std::vector<int64_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
+  absl::c_sort(ranks);
   if (ranks.empty()) return "has no ranks";
   if (ranks.front() < 0) return absl::StrCat("has the negative rank ", ranks.front());
-  const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
+  const auto twice = absl::c_adjacent_find(ranks);
   if (twice != ranks.end()) return absl::StrCat("has rank ", *twice, " twice");
   return "";
 }
@@ -47,8 +46,7 @@ std::string AddGroup(absl::string_view name, std::vector<int64_t> ranks, CommGro
 // Errors name the offset of `part` in `text`.
 absl::Status PartError(absl::string_view part, absl::string_view text, absl::string_view source,
                        absl::string_view problem) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(source, ": offset ", part.data() - text.data(), ": ", problem));
+  return InvalidArgument(source, ": offset ", part.data() - text.data(), ": ", problem);
 }
 
 // Reads a member of the file; returns what is wrong with it, as AddGroup.

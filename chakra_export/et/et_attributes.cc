@@ -1,6 +1,5 @@
 #include "chakra_export/et/et_attributes.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -46,15 +45,13 @@ constexpr Convention kConventions[] = {
 };
 
 absl::Status Unexpected(const AttributeProto& attribute, absl::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name(), " is a ",
-                                                 AttributeKindName(attribute.value_case()),
-                                                 "; expected ", expected));
+  return InvalidArgument("attribute ", attribute.name(), " is a ",
+                         AttributeKindName(attribute.value_case()), "; expected ", expected);
 }
 
 absl::Status BadValue(const AttributeProto& attribute, absl::string_view value,
                       absl::string_view expected) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("attribute ", attribute.name(), " is '", value, "'; expected ", expected));
+  return InvalidArgument("attribute ", attribute.name(), " is '", value, "'; expected ", expected);
 }
 
 constexpr absl::string_view kAnInteger = "an integer of 64 bits";
@@ -146,7 +143,6 @@ absl::StatusOr<std::optional<Value>> Get(
   return std::optional<Value>(std::move(value));
 }
 
-// Returns the attribute of that name, made if need be.
 AttributeProto* FindOrAdd(absl::string_view name, EtAttributes* attributes) {
   for (AttributeProto& attribute : *attributes) {
     if (attribute.name() == name) return &attribute;

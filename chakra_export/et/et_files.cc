@@ -70,9 +70,8 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
   found.is_prefix = true;
   ASSIGN_OR_RETURN(found.files, ListEtFiles(file_system, prefix_or_file));
   if (found.files.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(prefix_or_file, ": neither a file nor the prefix of any (there is no ",
-                     EtPath(prefix_or_file, 0), "); expected PREFIX of PREFIX.<rank>.et"));
+    return NotFound(prefix_or_file, ": neither a file nor the prefix of any (there is no ",
+                    EtPath(prefix_or_file, 0), "); expected PREFIX of PREFIX.<rank>.et");
   }
   std::sort(found.files.begin(), found.files.end(), [](const EtFile& a, const EtFile& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.path < b.path;
@@ -81,9 +80,8 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
   for (size_t i = 0; i < found.files.size(); ++i) {
     const EtFile& file = found.files[i];
     if (file.rank < next_rank) {
-      return absl::InvalidArgumentError(absl::StrCat(found.files[i - 1].path, " and ", file.path,
-                                                     " are both of rank ", file.rank,
-                                                     "; remove one of them"));
+      return InvalidArgument(found.files[i - 1].path, " and ", file.path, " are both of rank ",
+                             file.rank, "; remove one of them");
     }
     if (file.rank > next_rank) found.missing_ranks.push_back({next_rank, file.rank - 1});
     next_rank = file.rank + 1;
@@ -95,8 +93,8 @@ absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix
   if (files.missing_ranks.empty()) return absl::OkStatus();
   const int64_t rank = files.missing_ranks[0].first;
   const std::string example = EtPath(prefix, rank);
-  return absl::NotFoundError(absl::StrCat(prefix, ": no file for rank ", rank, "; expected ",
-                                          example, " or ", example, ".gz"));
+  return NotFound(prefix, ": no file for rank ", rank, "; expected ", example, " or ", example,
+                  ".gz");
 }
 
 }  // namespace meridian

@@ -92,9 +92,8 @@ absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
   ASSIGN_OR_RETURN(const absl::string_view record, NextRecord());
   unreported_bytes_ += offset_ - node_offset_;
   if (unreported_bytes_ >= kBytesPerProgress) ReportProgress();
-  const absl::Status checked =
-      CheckMessage(record, *node->GetDescriptor(), bytes_.data(), kMaxWireDepth);
-  if (!checked.ok()) return Annotate(checked, path_);
+  RETURN_IF_ERROR(
+      Annotate(CheckMessage(record, *node->GetDescriptor(), bytes_.data(), kMaxWireDepth), path_));
   if (!Parse(record, node)) return Error(node_offset_, "the record is no Chakra node");
   return true;
 }
@@ -133,9 +132,8 @@ absl::Status EtReader::ReadMetadata() {
                  "the first record is a node; expected GlobalMetadata as since schema 0.0.4, so "
                  "convert the trace again with a newer tool");
   }
-  const absl::Status checked =
-      CheckMessage(record, *metadata_->GetDescriptor(), bytes_.data(), kMaxWireDepth);
-  if (!checked.ok()) return Annotate(checked, path_);
+  RETURN_IF_ERROR(Annotate(
+      CheckMessage(record, *metadata_->GetDescriptor(), bytes_.data(), kMaxWireDepth), path_));
   if (!Parse(record, metadata_.get()))
     return Error(0, "the first record is no Chakra GlobalMetadata");
   return absl::OkStatus();
@@ -167,7 +165,7 @@ absl::StatusOr<absl::string_view> EtReader::NextRecord() {
 }
 
 absl::Status EtReader::Error(uint64_t offset, absl::string_view reason) const {
-  return absl::InvalidArgumentError(absl::StrCat(path_, ": offset ", offset, ": ", reason));
+  return InvalidArgument(path_, ": offset ", offset, ": ", reason);
 }
 
 }  // namespace meridian

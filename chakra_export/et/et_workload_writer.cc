@@ -5,8 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "chakra_export/et/et_reader.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -21,9 +19,8 @@ namespace {
 absl::Status CheckSize(const google::protobuf::MessageLite& message) {
   const uint64_t size = message.ByteSizeLong();
   if (size <= kMaxEtRecordBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a record of ", size,
-                                                 " bytes; a Chakra trace has ", "room for ",
-                                                 kMaxEtRecordBytes, " in each"));
+  return InvalidArgument("a record of ", size, " bytes; a Chakra trace has ", "room for ",
+                         kMaxEtRecordBytes, " in each");
 }
 
 std::string FileName(const std::string& path) {

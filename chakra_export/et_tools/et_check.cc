@@ -1,10 +1,8 @@
 #include "chakra_export/et_tools/et_check.h"
 
-#include <algorithm>
 #include <iterator>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -50,7 +48,6 @@ std::string CollectiveName(int64_t type) {
                : absl::StrCat("comm_type ", type);
 }
 
-// What the nodes of a file are checked against.
 struct FileContext {
   int64_t rank = 0;
   // How many ranks the workload has; absent when that is not known.

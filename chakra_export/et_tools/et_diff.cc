@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "chakra_export/et/node_id_index.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -27,7 +26,6 @@ constexpr int kMaxDifferences = 100;
 constexpr size_t kMaxChanges = 16;
 constexpr size_t kMaxTextLength = 120;
 
-// Where each node of a file is.
 struct NodeOffsets {
   NodeIdIndex ids;
   std::vector<uint64_t> offsets;
@@ -62,7 +60,6 @@ std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
   return changes;
 }
 
-// Compares the traces of one rank.
 class FileDiffer {
  public:
   FileDiffer(int64_t rank, ChakraDiffReport* report) : rank_(rank), report_(report) {}

@@ -27,8 +27,7 @@ absl::Status WriteFile(const EtFile& file, EtReader* reader, JsonWriter* json, s
   json->Member("path", file.path);
   json->Key("metadata");
   WriteObject(reader->metadata(), json);
-  json->Key("nodes");
-  json->BeginArray(JsonLayout::kLines);
+  json->BeginArray("nodes", JsonLayout::kLines);
   RETURN_IF_ERROR(reader->ForEachNode([&](const ChakraProtoMsg::Node& node) {
     WriteObject(node, json);
     if (buffer->size() < kBufferBytes) return absl::OkStatus();
@@ -53,8 +52,7 @@ absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
   std::string buffer;
   JsonWriter json(&buffer);
   json.BeginObject();
-  json.Key("ranks");
-  json.BeginArray(JsonLayout::kLines);
+  json.BeginArray("ranks", JsonLayout::kLines);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     RETURN_IF_ERROR(WriteFile(file, &reader, &json, &buffer, sink));

@@ -105,8 +105,8 @@ class Obfuscator {
     const int64_t most = is_32_bits ? std::numeric_limits<int32_t>::max() : kMax64;
     const int64_t least = kind == AttributeProto::kUint64Val ? 0 : -most - 1;
     if (*value < least || *value > most) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("attribute ", name, " is ", *value, "; expected ", least, " to ", most));
+      return InvalidArgument("attribute ", name, " is ", *value, "; expected ", least, " to ",
+                             most);
     }
     SetIntAttribute(name, *value, kept);
     return absl::OkStatus();

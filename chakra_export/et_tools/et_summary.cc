@@ -26,7 +26,6 @@ namespace {
 
 constexpr int kMaxShownPerRule = 5;
 
-// Reports by rank.
 using RankReports = std::map<int64_t, ChakraRankReport*>;
 
 // Traces may say anything, so sums stop at the largest number.
@@ -114,15 +113,8 @@ void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }
 
 std::string FormatRanks(const ChakraReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"rank", Align::kRight},
-                   {"nodes", Align::kRight},
-                   {"edges", Align::kRight},
-                   {"roots", Align::kRight},
-                   {"span ms", Align::kRight},
-                   {"compute ms", Align::kRight},
-                   {"comm ms", Align::kRight},
-                   {"overlap ms", Align::kRight}});
+  TextTable table({">rank", ">nodes", ">edges", ">roots", ">span ms", ">compute ms", ">comm ms",
+                   ">overlap ms"});
   for (const ChakraRankReport& rank : report.ranks()) {
     const bool timed = rank.has_first_start_ns();
     const bool busy = rank.has_compute_ns();
@@ -146,13 +138,7 @@ std::string FormatCounts(const std::string& what, const std::string& plural,
 }
 
 std::string FormatCommunication(const ChakraReport& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"communication"},
-                   {"group"},
-                   {"ranks"},
-                   {"nodes", Align::kRight},
-                   {"bytes", Align::kRight},
-                   {"ms", Align::kRight}});
+  TextTable table({"communication", "group", "ranks", ">nodes", ">bytes", ">ms"});
   for (const ChakraCommunicationReport& entry : report.communication()) {
     const bool message = entry.type() == "SEND" || entry.type() == "RECV";
     table.AddRow({entry.type(),

@@ -61,7 +61,6 @@ void AppendNode(const ExecutionGraph& graph, NodeIndex node, std::string* text) 
                   " ns\", fillcolor=", Color(graph.type(node)), "];\n");
 }
 
-// Appends the edges to a node.
 void AppendEdges(const ExecutionGraph& graph, const CommunicationMatch& match, NodeIndex node,
                  std::string* text) {
   const absl::Span<const NodeIndex> sources = graph.dependencies(node);
@@ -170,9 +169,9 @@ class TimelineWriter {
 
 absl::StatusOr<std::string> GraphDot(const ExecutionGraph& graph) {
   if (graph.node_count() > kMaxDotNodes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the graph has ", graph.node_count(), " nodes, and Graphviz draws at most ", kMaxDotNodes,
-        " well; draw one rank, e.g. --et=run/w.0.et, or write a --timeline"));
+    return InvalidArgument("the graph has ", graph.node_count(),
+                           " nodes, and Graphviz draws at most ", kMaxDotNodes,
+                           " well; draw one rank, e.g. --et=run/w.0.et, or write a --timeline");
   }
   const CommunicationMatch match(graph);
   std::map<int64_t, std::vector<NodeIndex>> ranks;
@@ -208,9 +207,9 @@ std::optional<NodeTimes> MeasuredTimes(const ExecutionGraph& graph) {
 
 absl::StatusOr<NodeTimes> MeasuredOrReplayedTimes(const ExecutionGraph& graph) {
   if (std::optional<NodeTimes> measured = MeasuredTimes(graph)) return *std::move(measured);
-  absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
-  if (!replay.ok()) return Annotate(replay.status(), "without start times it must be replayed");
-  return NodeTimes{std::move(replay->starts_ns), std::move(replay->ends_ns)};
+  ASSIGN_OR_RETURN(GraphReplay replay, Annotate(ReplayAsSimulator(graph, CommunicationMatch(graph)),
+                                                "without start times it must be replayed"));
+  return NodeTimes{std::move(replay.starts_ns), std::move(replay.ends_ns)};
 }
 
 absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,

@@ -1,7 +1,6 @@
 #include "chakra_export/generate/generated_workload.h"
 
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -143,46 +142,41 @@ absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
 
 absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, "=", value, ": expected ", low, " to ", high));
+  return InvalidArgument(flag, "=", value, ": expected ", low, " to ", high);
 }
 
 absl::Status CheckTflops(double tflops) {
   // Written so that NaN is refused.
   if (tflops > 0 && tflops <= kMaxTflops) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--tflops=", tflops, ": expected more than 0 and at most ",
-                   static_cast<int64_t>(kMaxTflops), ", e.g. --tflops=300"));
+  return InvalidArgument("--tflops=", tflops, ": expected more than 0 and at most ",
+                         static_cast<int64_t>(kMaxTflops), ", e.g. --tflops=300");
 }
 
 absl::Status CheckDivides(absl::string_view flag, int64_t value, absl::string_view divisor_text,
                           int64_t divisor) {
   const int64_t below = value - value % divisor;
   if (value == below) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, "=", value, " does not divide by ", divisor_text, "; ",
-      below > 0 ? absl::StrCat(below, " or ") : std::string(), below + divisor, " would"));
+  return InvalidArgument(flag, "=", value, " does not divide by ", divisor_text, "; ",
+                         below > 0 ? absl::StrCat(below, " or ") : std::string(), below + divisor,
+                         " would");
 }
 
 absl::Status CheckCount(absl::int128 count, absl::string_view what, int64_t most,
                         absl::string_view remedy) {
   if (count <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the workload would have ",
-                                                 WithThousands(SaturateToInt64(count)), " ", what,
-                                                 "; at most ", WithThousands(most), ": ", remedy));
+  return InvalidArgument("the workload would have ", WithThousands(SaturateToInt64(count)), " ",
+                         what, "; at most ", WithThousands(most), ": ", remedy);
 }
 
 absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy) {
   if (static_cast<double>(operations) / (tflops * 1000) <= kMaxComputeNs) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("a rank would compute for more than three years: ", remedy));
+  return InvalidArgument("a rank would compute for more than three years: ", remedy);
 }
 
 absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy) {
   if (bytes >= kMinAllGatherBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("an all-gather would have ", bytes,
-                                                 " bytes per rank; at least ", kMinAllGatherBytes,
-                                                 ", or ASTRA-sim may never end: ", remedy));
+  return InvalidArgument("an all-gather would have ", bytes, " bytes per rank; at least ",
+                         kMinAllGatherBytes, ", or ASTRA-sim may never end: ", remedy);
 }
 
 namespace {

@@ -11,7 +11,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/generate/generated_workload.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -39,7 +38,7 @@ absl::Status CheckOptions(const TransformerOptions& options) {
       CheckRange("--experts_per_token", options.experts_per_token, 1,
                  std::max<int64_t>(1, options.experts > 0 ? options.experts : kMaxSize)));
   if (options.phase != TransformerPhase::kTraining && (options.zero || options.sharded)) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--zero and --sharded divide what training keeps; leave them out with --phase");
   }
   RETURN_IF_ERROR(CheckRange("--cp", options.context_parallel, 1, kMaxGeneratedRanks));
@@ -47,8 +46,7 @@ absl::Status CheckOptions(const TransformerOptions& options) {
                                absl::StrCat("--cp=", options.context_parallel),
                                options.context_parallel));
   if (options.phase == TransformerPhase::kDecode && options.context_parallel > 1) {
-    return absl::InvalidArgumentError(
-        "--cp divides the tokens of a sequence; --phase=decode has one of each");
+    return InvalidArgument("--cp divides the tokens of a sequence; --phase=decode has one of each");
   }
   RETURN_IF_ERROR(CheckTflops(options.tflops));
   RETURN_IF_ERROR(CheckCount(absl::int128(options.tensor_parallel) * options.data_parallel *
@@ -138,7 +136,6 @@ struct TransformerStep : public GeneratedWorkload {
   RankLayout layout;
 };
 
-// Sets the costs.
 absl::Status PriceStep(TransformerStep* step) {
   ASSIGN_OR_RETURN(step->cost, CostOfTransformer(step->options));
   for (int64_t stage = 0; stage < step->stages(); ++stage) {
@@ -193,7 +190,6 @@ absl::Status CheckStep(const TransformerStep& step) {
                              "leave out --zero and --sharded, or make --hidden or --vocab larger");
 }
 
-// Writes down one rank's step.
 class StageWriter {
  public:
   StageWriter(const TransformerStep& step, int64_t rank, RankProgram* program)

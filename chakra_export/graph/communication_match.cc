@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "third_party/chakra/et_def.pb.h"
 
@@ -20,10 +21,9 @@ class CommunicationMatcher {
     Collect();
     for (const auto& [group, sequences] : collectives_) MatchCollectives(group, sequences);
     for (const auto& [key, message] : messages_) MatchMessages(message);
-    std::stable_sort(match_->problems_.begin(), match_->problems_.end(),
-                     [this](const MatchProblem& a, const MatchProblem& b) {
-                       return Place(a.node) < Place(b.node);
-                     });
+    absl::c_stable_sort(match_->problems_, [this](const MatchProblem& a, const MatchProblem& b) {
+      return Place(a.node) < Place(b.node);
+    });
   }
 
  private:
@@ -34,9 +34,7 @@ class CommunicationMatcher {
     std::vector<NodeIndex> receives;
   };
 
-  bool IsPresent(int64_t rank) const {
-    return std::binary_search(ranks_.begin(), ranks_.end(), rank);
-  }
+  bool IsPresent(int64_t rank) const { return absl::c_binary_search(ranks_, rank); }
 
   void Collect() {
     for (const NodeIndex node : CommunicationNodes()) {
@@ -62,8 +60,7 @@ class CommunicationMatcher {
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
       if (graph_.communication(node) != nullptr) nodes.push_back(node);
     }
-    std::sort(nodes.begin(), nodes.end(),
-              [this](NodeIndex a, NodeIndex b) { return Place(a) < Place(b); });
+    absl::c_sort(nodes, [this](NodeIndex a, NodeIndex b) { return Place(a) < Place(b); });
     return nodes;
   }
 
@@ -96,7 +93,7 @@ class CommunicationMatcher {
       CheckAgreement(members);
     }
     for (const auto& [rank, nodes] : sequences) {
-      if (std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end()) continue;
+      if (absl::c_linear_search(group.ranks, rank)) continue;
       for (const NodeIndex node : nodes) {
         Report(MatchProblem::Kind::kNotAMember, node,
                absl::StrCat(graph_.Describe(node), " runs a collective of group \"", group.name,

@@ -24,8 +24,7 @@ using ::ChakraProtoMsg::Node;
 constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
 
 absl::Status TimeError(absl::string_view field, absl::string_view value) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " is ", value, "; expected 0 to 146 years"));
+  return InvalidArgument(field, " is ", value, "; expected 0 to 146 years");
 }
 
 absl::StatusOr<int64_t> MicrosToNs(uint64_t micros, absl::string_view field) {
@@ -50,13 +49,11 @@ absl::StatusOr<int64_t> BoundedIntOr(const Node& node, absl::string_view name, i
   ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
   if (!value.has_value()) return absent;
   if (*value < least || *value > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("attribute ", name, " is ", *value, "; expected ", least, " to ", most));
+    return InvalidArgument("attribute ", name, " is ", *value, "; expected ", least, " to ", most);
   }
   return *value;
 }
 
-// Returns what runs the node.
 absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {
   ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
                    GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
@@ -106,7 +103,6 @@ class GroupUse {
   std::map<std::string, GroupIndex> numbers_;
 };
 
-// Reads file after file.
 class GraphReader {
  public:
   GraphReader(FileSystem& file_system, const EtGraphReaderOptions& options)
@@ -140,7 +136,7 @@ class GraphReader {
 
   absl::Status AddNode(const Node& node) {
     if (builder_.node_count() == ExecutionGraph::kMaxNodes) {
-      return absl::InvalidArgumentError("there are too many nodes");
+      return InvalidArgument("there are too many nodes");
     }
     if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(AddGroups(node));
     ExecutionNode added;
@@ -167,8 +163,8 @@ class GraphReader {
       const auto [it, added] = groups_.emplace(name, ranks);
       // What the caller gave takes precedence.
       if (added || it->second == ranks || options_.groups.count(name) > 0) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("the ranks of group \"", name, "\" are not those that another node lists"));
+      return InvalidArgument("the ranks of group \"", name,
+                             "\" are not those that another node lists");
     }
     return absl::OkStatus();
   }
@@ -210,11 +206,9 @@ class GraphReader {
       kinds = ParseEdgeKinds(*text);
       const auto dependencies = static_cast<size_t>(node.data_deps_size());
       if (!kinds.has_value() || kinds->size() != dependencies) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("dep_kinds is '", *text,
-                         "'; expected e.g. 'd,ds' with one entry for each "
-                         "of the node's ",
-                         dependencies, " data dependencies"));
+        return InvalidArgument("dep_kinds is '", *text,
+                               "'; expected e.g. 'd,ds' with one entry for each of the node's ",
+                               dependencies, " data dependencies");
       }
     }
     for (int i = 0; i < node.data_deps_size(); ++i) {
@@ -228,7 +222,7 @@ class GraphReader {
 
   absl::Status AddDependency(NodeIndex node, uint64_t id, EdgeKinds kinds) {
     if (builder_.dependency_count() + forward_.size() >= ExecutionGraph::kMaxDependencies) {
-      return absl::InvalidArgumentError("there are too many dependencies");
+      return InvalidArgument("there are too many dependencies");
     }
     const std::optional<size_t> position = ids_.Find(id);
     if (position.has_value()) {

@@ -1,8 +1,8 @@
 #include "chakra_export/graph/et_graph_writer.h"
 
-#include <algorithm>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -19,12 +19,10 @@ std::vector<NodeIndex> ByRankAndId(const ExecutionGraph& graph) {
   const auto place = [&](NodeIndex node) {
     return std::make_tuple(graph.rank(node), graph.id(node), node);
   };
-  std::sort(nodes.begin(), nodes.end(),
-            [&](NodeIndex a, NodeIndex b) { return place(a) < place(b); });
+  absl::c_sort(nodes, [&](NodeIndex a, NodeIndex b) { return place(a) < place(b); });
   return nodes;
 }
 
-// Makes messages of nodes, one after the other.
 class NodeEncoder {
  public:
   explicit NodeEncoder(const ExecutionGraph& graph)
@@ -94,8 +92,8 @@ class NodeEncoder {
       message->add_data_deps(graph_.id(source));
     }
     const absl::Span<const EdgeKinds> kinds = graph_.dependency_kinds(node);
-    const bool only_data = std::all_of(kinds.begin(), kinds.end(),
-                                       [](EdgeKinds set) { return set == EdgeKind::kData; });
+    const bool only_data =
+        absl::c_all_of(kinds, [](EdgeKinds set) { return set == EdgeKind::kData; });
     if (only_data) return;
     SetStringAttribute(kDependencyKindsAttribute, EdgeKindsText(kinds), message->mutable_attr());
   }

@@ -1,7 +1,6 @@
 #include "chakra_export/graph/execution_graph.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/topological_order.h"
 
@@ -24,7 +21,7 @@ constexpr size_t kNamedAtEachEnd = 4;
 std::vector<NodeIndex> OrderWhatCanBe(const ExecutionGraph& graph, std::vector<uint32_t>* waiting) {
   const SuccessorIndex successors(graph);
   std::vector<NodeIndex> nodes(graph.node_count());
-  std::iota(nodes.begin(), nodes.end(), 0);
+  absl::c_iota(nodes, 0);
   waiting->resize(nodes.size());
   for (const NodeIndex node : nodes) {
     (*waiting)[node] = static_cast<uint32_t>(graph.dependencies(node).size());
@@ -38,7 +35,7 @@ std::vector<NodeIndex> OrderWhatCanBe(const ExecutionGraph& graph, std::vector<u
 // next must come round.
 std::vector<NodeIndex> CycleAmong(const ExecutionGraph& graph,
                                   const std::vector<uint32_t>& waiting) {
-  const auto first = std::find_if(waiting.begin(), waiting.end(), [](uint32_t n) { return n > 0; });
+  const auto first = absl::c_find_if(waiting, [](uint32_t n) { return n > 0; });
   if (first == waiting.end()) return {};
   std::vector<NodeIndex> walk;
   std::vector<bool> visited(waiting.size(), false);
@@ -47,10 +44,9 @@ std::vector<NodeIndex> CycleAmong(const ExecutionGraph& graph,
     visited[node] = true;
     walk.push_back(node);
     const absl::Span<const NodeIndex> sources = graph.dependencies(node);
-    node = *std::find_if(sources.begin(), sources.end(),
-                         [&](NodeIndex source) { return waiting[source] > 0; });
+    node = *absl::c_find_if(sources, [&](NodeIndex source) { return waiting[source] > 0; });
   }
-  return std::vector<NodeIndex>(std::find(walk.begin(), walk.end(), node), walk.end());
+  return std::vector<NodeIndex>(absl::c_find(walk, node), walk.end());
 }
 
 }  // namespace
@@ -59,8 +55,7 @@ absl::StatusOr<std::vector<NodeIndex>> TopologicalOrder(const ExecutionGraph& gr
   std::vector<uint32_t> waiting;
   std::vector<NodeIndex> order = OrderWhatCanBe(graph, &waiting);
   if (order.size() == graph.node_count()) return order;
-  return absl::FailedPreconditionError(
-      absl::StrCat("a cycle: ", DescribeCycle(graph, CycleAmong(graph, waiting))));
+  return FailedPrecondition("a cycle: ", DescribeCycle(graph, CycleAmong(graph, waiting)));
 }
 
 std::vector<NodeIndex> FindCycle(const ExecutionGraph& graph) {

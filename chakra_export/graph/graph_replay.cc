@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -59,7 +60,6 @@ class Replayer {
     replay_.starts_ns.assign(graph.node_count(), kNotYet);
     replay_.ends_ns.assign(graph.node_count(), kNotYet);
     replay_.causes.assign(graph.node_count(), kNoNodeIndex);
-    replay_.send_mode = options.send_mode;
   }
 
   absl::StatusOr<GraphReplay> Run() {
@@ -80,8 +80,7 @@ class Replayer {
       RETURN_IF_ERROR(IssueReady());
     }
     if (finished_ < graph_.node_count()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("deadlock at ", now_ns_, " ns: ", ExplainDeadlock()));
+      return FailedPrecondition("deadlock at ", now_ns_, " ns: ", ExplainDeadlock());
     }
     replay_.makespan_ns = now_ns_;
     return std::move(replay_);
@@ -94,7 +93,6 @@ class Replayer {
   struct Slot {
     // Which node holds it; kNoNodeIndex when it is free.
     NodeIndex holder = kNoNodeIndex;
-    // Which node held it last.
     NodeIndex last_holder = kNoNodeIndex;
     // Ids and nodes, the smallest id on top.
     std::priority_queue<QueuedNode, std::vector<QueuedNode>, std::greater<QueuedNode>> queue;
@@ -132,7 +130,7 @@ class Replayer {
     for (const uint32_t number : touched_slots_) TakeFromQueue(number);
     touched_slots_.clear();
     // The order matters to pricers that keep count.
-    std::sort(issuable_.begin(), issuable_.end());
+    absl::c_sort(issuable_);
     for (const NodeIndex node : issuable_) RETURN_IF_ERROR(Issue(node));
     issuable_.clear();
     return absl::OkStatus();
@@ -220,17 +218,14 @@ class Replayer {
     return number == kNoSlot || slots_[number].holder == node;
   }
 
-  // Returns what an unfinished node waits for.
   NodeIndex WaitsFor(NodeIndex node) const {
     if (!HasBegun(node)) {
       const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
-      return *std::find_if(sources.begin(), sources.end(),
-                           [this](NodeIndex source) { return !IsFinished(source); });
+      return *absl::c_find_if(sources, [this](NodeIndex source) { return !IsFinished(source); });
     }
     if (!IsIssued(node)) return slots_[slot_of_[node]].holder;
     const absl::Span<const NodeIndex> members = match_.members(match_.instance_of(node));
-    return *std::find_if(members.begin(), members.end(),
-                         [this](NodeIndex member) { return !IsIssued(member); });
+    return *absl::c_find_if(members, [this](NodeIndex member) { return !IsIssued(member); });
   }
 
   // Walks from one unfinished node to what it waits for until the walk comes round.
@@ -254,7 +249,6 @@ class Replayer {
   const CommunicationMatch& match_;
   const ReplayOptions& options_;
   const SuccessorIndex successors_;
-  // The slot of each node, by node.
   const std::vector<uint32_t> slot_of_;
 
   int64_t now_ns_ = 0;
@@ -275,29 +269,12 @@ class Replayer {
   GraphReplay replay_;
 };
 
-// Returns the node whose issue decided when `node` ended: the last one issued of its communication.
-NodeIndex Decider(const ExecutionGraph& graph, const CommunicationMatch& match,
-                  const GraphReplay& replay, NodeIndex node) {
-  const Instance instance = match.instance_of(node);
-  if (instance == CommunicationMatch::kNoInstance) return node;
-  const absl::Span<const NodeIndex> members = match.members(instance);
-  if (replay.send_mode == SendMode::kEager && IsMessage(graph.type(node))) {
-    // A receive that found its message took no time; else it ended when the send did.
-    return replay.ends_ns[node] > replay.starts_ns[node] ? members[0] : node;
-  }
-  return *std::max_element(members.begin(), members.end(), [&](NodeIndex a, NodeIndex b) {
-    return replay.starts_ns[a] < replay.starts_ns[b];
-  });
-}
-
 }  // namespace
 
 absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
                                         const CommunicationMatch& match,
                                         const ReplayOptions& options) {
-  if (!match.problems().empty()) {
-    return absl::FailedPreconditionError(match.problems()[0].text);
-  }
+  if (!match.problems().empty()) return FailedPrecondition(match.problems()[0].text);
   if (options.send_mode != SendMode::kRendezvousIfPossible) {
     return Replayer(graph, match, options).Run();
   }
@@ -315,22 +292,6 @@ absl::StatusOr<GraphReplay> ReplayAsSimulator(const ExecutionGraph& graph,
   options.resources = ReplayResources::kSimulator;
   options.send_mode = send_mode;
   return ReplayGraph(graph, match, options);
-}
-
-std::vector<CriticalStep> ReplayCriticalPath(const ExecutionGraph& graph,
-                                             const CommunicationMatch& match,
-                                             const GraphReplay& replay) {
-  std::vector<CriticalStep> steps;
-  if (replay.ends_ns.empty()) return steps;
-  const auto last = std::max_element(replay.ends_ns.begin(), replay.ends_ns.end());
-  auto node = static_cast<NodeIndex>(last - replay.ends_ns.begin());
-  while (node != kNoNodeIndex) {
-    const NodeIndex decider = Decider(graph, match, replay, node);
-    steps.push_back({node, replay.starts_ns[decider], replay.ends_ns[node]});
-    node = replay.causes[decider];
-  }
-  std::reverse(steps.begin(), steps.end());
-  return steps;
 }
 
 }  // namespace meridian

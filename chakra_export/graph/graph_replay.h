@@ -65,8 +65,6 @@ struct GraphReplay {
   std::vector<NodeIndex> causes;
   // When the last node ended.
   int64_t makespan_ns = 0;
-  // How messages were sent: kRendezvous or kEager.
-  SendMode send_mode = SendMode::kRendezvous;
 };
 
 // FailedPrecondition when nodes wait for each other for ever, naming them, and for a match with
@@ -79,20 +77,6 @@ absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
 absl::StatusOr<GraphReplay> ReplayAsSimulator(const ExecutionGraph& graph,
                                               const CommunicationMatch& match,
                                               SendMode send_mode = SendMode::kEager);
-
-// A stretch of the critical path: the time in which the run waited for this node.
-struct CriticalStep {
-  NodeIndex node = kNoNodeIndex;
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
-
-// Returns the chain of causes that ends with the makespan, in the order of time and without gaps;
-// it begins at 0. The step of a collective begins when its last member was issued, and the path
-// goes on with what that member had waited for; the same holds for messages.
-std::vector<CriticalStep> ReplayCriticalPath(const ExecutionGraph& graph,
-                                             const CommunicationMatch& match,
-                                             const GraphReplay& replay);
 
 }  // namespace meridian
 

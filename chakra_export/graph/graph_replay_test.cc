@@ -194,10 +194,7 @@ TEST(GraphReplayTest, ExplainsADeadlock) {
                        "rank 1 node 2 (n) waits for rank 0 node 1 (n) waits for rank 0 node 0 "
                        "(n)"));
   EXPECT_OK(Replay(graph, With(ReplayResources::kUnlimited, SendMode::kEager)));
-  ASSERT_OK_AND_ASSIGN(
-      const GraphReplay replay,
-      Replay(graph, With(ReplayResources::kUnlimited, SendMode::kRendezvousIfPossible)));
-  EXPECT_EQ(replay.send_mode, SendMode::kEager);
+  EXPECT_OK(Replay(graph, With(ReplayResources::kUnlimited, SendMode::kRendezvousIfPossible)));
 }
 
 TEST(GraphReplayTest, CrossingCollectivesOnOneResourceAreADeadlock) {
@@ -378,24 +375,6 @@ TEST_P(GraphReplayLawTest, AgreesWithTheSlowReplay) {
     const ExecutionGraph graph = RandomExecutionGraph(ThreeRanks(round), random);
     ASSERT_OK_AND_ASSIGN(const GraphReplay replay, Replay(graph, options));
     EXPECT_EQ(replay.ends_ns, SlowReplay(graph, options).Run());
-  }
-}
-
-TEST_P(GraphReplayLawTest, TheCriticalPathFillsTheMakespan) {
-  std::mt19937_64 random(2);
-  const ReplayOptions options = With(GetParam().first, GetParam().second);
-  for (int round = 0; round < 300; ++round) {
-    const ExecutionGraph graph = RandomExecutionGraph(ThreeRanks(round), random);
-    const CommunicationMatch match(graph);
-    ASSERT_OK_AND_ASSIGN(const GraphReplay replay, ReplayGraph(graph, match, options));
-    const std::vector<CriticalStep> steps = ReplayCriticalPath(graph, match, replay);
-    ASSERT_FALSE(steps.empty());
-    EXPECT_EQ(steps.front().start_ns, 0);
-    EXPECT_EQ(steps.back().end_ns, replay.makespan_ns);
-    for (size_t i = 1; i < steps.size(); ++i) {
-      EXPECT_EQ(steps[i].start_ns, steps[i - 1].end_ns);
-      EXPECT_LE(steps[i].start_ns, steps[i].end_ns);
-    }
   }
 }
 

@@ -16,7 +16,6 @@ bool IsHosts(const ExecutionGraph& graph, NodeIndex node) {
          !IsCommunication(graph.type(node));
 }
 
-// Returns the ranks whose devices compute.
 std::set<int64_t> RanksWithDevices(const ExecutionGraph& graph) {
   std::set<int64_t> ranks;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {

@@ -1,8 +1,5 @@
 #include "chakra_export/pytorch/host_trace.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -137,14 +134,13 @@ class HostTraceReader {
     if (cutter.status().ok() && !cutter.AtEnd()) cutter.Fail("text after the end of the document");
     RETURN_IF_ERROR(cutter.status());
     if (has_nodes) return absl::OkStatus();
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "no PyTorch execution trace: it has no list of nodes; expected a file that "
         "torch.profiler.ExecutionTraceObserver wrote");
   }
 
   absl::Status ErrorAt(absl::string_view slice, absl::string_view reason) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat("offset ", slice.data() - text_.data(), ": ", reason));
+    return InvalidArgument("offset ", slice.data() - text_.data(), ": ", reason);
   }
 
   absl::Status ReadNode(absl::string_view json) {
@@ -202,22 +198,20 @@ class HostTraceReader {
   absl::Status CheckSchema() const {
     const std::vector<absl::string_view> parts = absl::StrSplit(trace_.schema_, '-');
     if (absl::c_linear_search(kSchemas, parts[0])) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("schema \"", Printable(trace_.schema_),
-                                                   "\" is not known; expected one of ",
-                                                   absl::StrJoin(kSchemas, ", ")));
+    return InvalidArgument("schema \"", Printable(trace_.schema_),
+                           "\" is not known; expected one of ", absl::StrJoin(kSchemas, ", "));
   }
 
   // PyTorch writes an operator when it returns, which is after those it called.
   absl::Status SortById() {
-    std::stable_sort(read_.begin(), read_.end(),
-                     [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
+    absl::c_stable_sort(read_,
+                        [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
     std::vector<HostOp>& ops = trace_.ops_;
     ops.reserve(read_.size());
     for (const auto& [op, parent_id] : read_) {
       if (!ops.empty() && ops.back().id == op.id) {
-        return absl::InvalidArgumentError(absl::StrCat("offset ", op.source_offset, ": node ",
-                                                       op.id, " occurs twice, also at offset ",
-                                                       ops.back().source_offset));
+        return InvalidArgument("offset ", op.source_offset, ": node ", op.id,
+                               " occurs twice, also at offset ", ops.back().source_offset);
       }
       ops.push_back(op);
     }
@@ -229,8 +223,8 @@ class HostTraceReader {
     for (size_t i = 0; i < ops.size(); ++i) {
       const uint64_t parent_id = read_[i].second;
       if (parent_id == ops[i].id) continue;
-      const auto it = std::lower_bound(ops.begin(), ops.end(), parent_id,
-                                       [](const HostOp& op, uint64_t id) { return op.id < id; });
+      const auto it = absl::c_lower_bound(ops, parent_id,
+                                          [](const HostOp& op, uint64_t id) { return op.id < id; });
       // An operator whose parent is no node is a root.
       if (it == ops.end() || it->id != parent_id) continue;
       ops[i].parent = static_cast<HostOpIndex>(it - ops.begin());
@@ -246,8 +240,8 @@ class HostTraceReader {
       HostOpIndex at = i;
       for (; at != kNoHostOp && walk[at] == 0; at = ops[at].parent) walk[at] = i + 1;
       if (at == kNoHostOp || walk[at] != i + 1) continue;
-      return absl::InvalidArgumentError(absl::StrCat("offset ", ops[at].source_offset, ": node ",
-                                                     ops[at].id, " is its own ancestor"));
+      return InvalidArgument("offset ", ops[at].source_offset, ": node ", ops[at].id,
+                             " is its own ancestor");
     }
     return absl::OkStatus();
   }
@@ -259,9 +253,7 @@ class HostTraceReader {
 };
 
 absl::StatusOr<HostTrace> ReadHostTrace(absl::string_view text, absl::string_view name) {
-  absl::StatusOr<HostTrace> trace = HostTraceReader(text).Read();
-  if (!trace.ok()) return Annotate(trace.status(), name);
-  return trace;
+  return Annotate(HostTraceReader(text).Read(), name);
 }
 
 std::vector<HostTensor> TensorsIn(JsonValue values) {

@@ -44,8 +44,7 @@ class Writer {
           JsonValue(absl::string_view(key.data() - 1, key.size() + 2)).AsString().value_or(""));
       json_.Raw(value.text());
     }
-    json_.Key("nodes");
-    json_.BeginArray(JsonLayout::kLines);
+    json_.BeginArray("nodes", JsonLayout::kLines);
     for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
       AppendHostOp(op);
       RETURN_IF_ERROR(FlushWhenFull());
@@ -186,8 +185,7 @@ class Writer {
       json_.Key(key);
       json_.Raw(R"({"values": [], "shapes": [], "types": []})");
     }
-    json_.Key("attrs");
-    json_.BeginArray();
+    json_.BeginArray("attrs");
     for (const absl::string_view name :
          {"rf_id", "fw_parent", "seq_id", "scope", "tid", "fw_tid"}) {
       const bool is_sequence = name == "seq_id";

@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
@@ -37,10 +36,9 @@ absl::Status CheckGroupsAgree(absl::Span<const ProfileCollectives> profiles) {
             return std::find(other.begin(), other.end(), rank) != other.end();
           });
           if (other == ranks || !shares) continue;
-          return absl::InvalidArgumentError(
-              absl::StrCat(profile.trace, ": process group ", op.module, " has the ranks ",
-                           absl::StrJoin(ranks, ", "), ", but ", absl::StrJoin(other, ", "), " in ",
-                           trace, "; are the traces of one run?"));
+          return InvalidArgument(profile.trace, ": process group ", op.module, " has the ranks ",
+                                 absl::StrJoin(ranks, ", "), ", but ", absl::StrJoin(other, ", "),
+                                 " in ", trace, "; are the traces of one run?");
         }
         if (!known) groups[op.module].emplace_back(ranks, profile.trace);
       }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -21,7 +21,6 @@ bool CanSimulate(const NodeCommunication& communication) {
          communication.simulated.has_value();
 }
 
-// Adds one rank's nodes to the graph.
 class RankBuilder {
  public:
   RankBuilder(const RankInput& input, uint32_t position, EtFlavor flavor, ProcessGroupList* groups,
@@ -89,8 +88,7 @@ class RankBuilder {
   absl::Span<const NodeCommunication> CommunicationOf(TimelineIndex index) const {
     const auto it = communication_.nodes.find(index);
     if (it == communication_.nodes.end()) return {};
-    const bool runs = flavor_ == EtFlavor::kFull ||
-                      std::all_of(it->second.begin(), it->second.end(), CanSimulate);
+    const bool runs = flavor_ == EtFlavor::kFull || absl::c_all_of(it->second, CanSimulate);
     return runs ? absl::MakeConstSpan(it->second) : absl::Span<const NodeCommunication>();
   }
 
@@ -117,10 +115,9 @@ class RankBuilder {
     }
     // What a kernel does at once, its stream does one after the other when it is run again,
     // receives aside: each takes its share of the time.
-    const auto shares = std::max<int64_t>(
-        1, std::count_if(communication.begin(), communication.end(), [](const auto& one) {
-          return one.type != ChakraProtoMsg::COMM_RECV_NODE;
-        }));
+    const auto shares = std::max<int64_t>(1, absl::c_count_if(communication, [](const auto& one) {
+                                            return one.type != ChakraProtoMsg::COMM_RECV_NODE;
+                                          }));
     for (const NodeCommunication& one : communication) {
       RunNode communicating = node;
       SetCommunication(one, &communicating);
@@ -229,9 +226,9 @@ absl::StatusOr<PytorchNodes> MakePytorchNodes(absl::Span<const RankInput> inputs
   result.graph.groups = groups.groups();
   // Where nothing is communicated, nobody knows how the ranks' clocks relate.
   result.graph.has_one_clock =
-      communication.clocks_agree &&
-      std::none_of(inputs.begin(), inputs.end(),
-                   [](const RankInput& input) { return input.communication->nodes.empty(); });
+      communication.clocks_agree && absl::c_none_of(inputs, [](const RankInput& input) {
+        return input.communication->nodes.empty();
+      });
   return result;
 }
 

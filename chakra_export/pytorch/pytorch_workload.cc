@@ -103,25 +103,23 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
   RETURN_IF_ERROR(CheckOneRank(rank.device, device_path));
-  const absl::Status times = RefuseInverted(rank.device.problems);
-  if (!times.ok()) return Annotate(times, device_path);
+  RETURN_IF_ERROR(Annotate(RefuseInverted(rank.device.problems), device_path));
   if (rank.device.table.base_ns() > kMaxBaseNs || rank.device.table.base_ns() < -kMaxBaseNs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(device_path, ": its times lie beyond the year 2255"));
+    return InvalidArgument(device_path, ": its times lie beyond the year 2255");
   }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
   if (rank.link.linked == 0 && rank.link.host_events > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         host_path, ": no operator of it is in ", device_path,
-        "; are they of one run? PyTorch 2.1 and later record the ids that both have in common"));
+        "; are they of one run? PyTorch 2.1 and later record the ids that both have in common");
   }
   rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
   AddTensorDependencies(rank.host, &rank.timeline);
   if (absl::c_all_of(rank.timeline.nodes, [](const TimelineNode& node) { return node.on_host; })) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         device_path,
         ": no kernel, copy or set in it; expected what torch.profiler's export_chrome_trace wrote "
-        "with ProfilerActivity.CUDA among its activities"));
+        "with ProfilerActivity.CUDA among its activities");
   }
   return rank;
 }
@@ -136,10 +134,9 @@ absl::Status CheckRanksAreComplete(const MatchedCommunication& communication,
     if (!is_there && missing.size() < 10) missing.push_back(rank);
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(device_traces[0], ": the run has ", communication.world_size,
-                   " ranks, but there is no trace of rank ", absl::StrJoin(missing, ", "),
-                   "; give the traces of all ranks, or one alone"));
+  return InvalidArgument(device_traces[0], ": the run has ", communication.world_size,
+                         " ranks, but there is no trace of rank ", absl::StrJoin(missing, ", "),
+                         "; give the traces of all ranks, or one alone");
 }
 
 // Adds to the nodes of Chakra traces what the graph does not hold.
@@ -338,9 +335,9 @@ absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
     const std::vector<std::string>& device_traces, const std::string& output_prefix,
     const PytorchWorkloadOptions& options) {
   if (host_traces.size() != device_traces.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there are ", host_traces.size(), " host traces, but ", device_traces.size(),
-                     " device traces; expected one of each for every rank"));
+    return InvalidArgument("there are ", host_traces.size(), " host traces, but ",
+                           device_traces.size(),
+                           " device traces; expected one of each for every rank");
   }
   std::vector<RankTraces> ranks;
   std::vector<RankCollectives> collectives;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/span.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/dependencies/thread_turns.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
@@ -13,10 +12,8 @@
 namespace meridian {
 namespace {
 
-// A node in the making.
 struct Draft {
   TimelineNode node;
-  // When the call returned.
   int64_t end_ps = 0;
   // The call around it.
   TimelineIndex parent = kNoTimelineNode;

@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/buckets.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
 
@@ -59,15 +60,11 @@ struct Joints {
     });
   }
 
-  // The joint of each node.
   std::vector<uint32_t> of_node;
-  // When each joint began.
   std::vector<int64_t> times_ns;
-  // The nodes of each joint.
   Buckets<NodeIndex> members;
 };
 
-// Returns the sends and their receives.
 std::vector<std::pair<NodeIndex, NodeIndex>> Messages(const RunGraph& graph) {
   absl::flat_hash_map<uint32_t, NodeIndex> sends;
   for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
@@ -94,11 +91,11 @@ absl::Status DescribeDeadlock(const RunGraph& graph, const Joints& joints,
     const auto append_rank = [&](std::string* out, NodeIndex node) {
       absl::StrAppend(out, graph.nodes[node].resource.rank);
     };
-    return absl::FailedPreconditionError(absl::StrCat(
-        "collective ", std::string(stuck.name), " at ", stuck.instance_start_ns, " ns of ranks ",
-        absl::StrJoin(members, ", ", append_rank),
-        " waits for itself: the ranks run their collectives in different orders; the profiles may "
-        "not be of one run"));
+    return FailedPrecondition("collective ", std::string(stuck.name), " at ",
+                              stuck.instance_start_ns, " ns of ranks ",
+                              absl::StrJoin(members, ", ", append_rank),
+                              " waits for itself: the ranks run their collectives in different "
+                              "orders; the profiles may not be of one run");
   }
   return absl::InternalError("the nodes of a rank wait for each other");
 }

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -30,9 +29,8 @@ constexpr double kNotableError = 0.03;
 absl::Status CheckSize(const RunGraph& run, EtFlavor flavor) {
   const auto named_groups = static_cast<int64_t>(run.groups.size()) - 1;
   if (flavor == EtFlavor::kSimulation && named_groups > kMaxGroupNumber) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the run has ", named_groups, " groups; ASTRA-sim tells at most ",
-                     kMaxGroupNumber, " apart; see --flavor=full, or export fewer steps"));
+    return InvalidArgument("the run has ", named_groups, " groups; ASTRA-sim tells at most ",
+                           kMaxGroupNumber, " apart; see --flavor=full, or export fewer steps");
   }
   // A gap may be added to each node, with two edges, and one for the order of communication.
   if (run.nodes.size() >= ExecutionGraph::kMaxNodes / 2 ||
@@ -106,8 +104,7 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   RETURN_IF_ERROR(TopologicalOrder(graph).status());
   const CommunicationMatch match(graph);
   if (!match.problems().empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
+    return FailedPrecondition("the ranks do not communicate alike: ", match.problems()[0].text);
   }
   absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
   if (!simulated.ok()) {
@@ -203,8 +200,7 @@ void DescribeFiles(const WrittenWorkload& written, ChakraWorkloadReport* report)
 }
 
 std::string FormatWorkloadReport(const ChakraWorkloadReport& report) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"rank", kRight}, {"nodes", kRight}, {"comm", kRight}, {"file"}});
+  TextTable table({">rank", ">nodes", ">comm", "file"});
   std::map<std::string, int64_t> left_out;
   for (const ChakraWorkloadRank& rank : report.ranks()) {
     table.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),

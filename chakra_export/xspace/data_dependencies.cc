@@ -125,7 +125,6 @@ class Program {
   absl::flat_hash_map<const HloInstruction*, AsyncSpan> async_;
 };
 
-// Sorts nodes by when they were launched.
 void SortByLaunch(const RunGraph& graph, std::vector<NodeIndex>* nodes) {
   const auto launch = [&](NodeIndex node) {
     const DeviceWork& work = *graph.nodes[node].work;
@@ -373,7 +372,6 @@ class AsyncWaits {
   std::map<int64_t, NodeIndex> awaited_;
 };
 
-// Returns the device work of each rank.
 std::map<int64_t, std::vector<NodeIndex>> WorkByRank(const RunGraph& graph) {
   std::map<int64_t, std::vector<NodeIndex>> ranks;
   for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {

@@ -65,9 +65,7 @@ class WorkReader {
     ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
                      out_->reader.FindPlane(kHostThreadsPlaneName));
     if (!host.has_value()) return absl::OkStatus();
-    absl::StatusOr<HostExecutions> executions = HostExecutions::Read(*host);
-    if (!executions.ok()) return Annotate(executions.status(), out_->reader.name());
-    executions_ = *std::move(executions);
+    ASSIGN_OR_RETURN(executions_, Annotate(HostExecutions::Read(*host), out_->reader.name()));
     int64_t thread = 0;
     const absl::Status status = host->ForEachLine([&](const XLineVisitor& line) {
       const absl::Status read = line.ForEachEvent(
@@ -327,8 +325,8 @@ absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
     ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
     start_ns = i < options.profile_starts_ns.size() ? options.profile_starts_ns[i] : std::nullopt;
     if (start_ns.has_value() && !nodes.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          traces[i], ": is a combined file, which says when each of its sessions began"));
+      return InvalidArgument(traces[i],
+                             ": is a combined file, which says when each of its sessions began");
     }
     for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
     if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));

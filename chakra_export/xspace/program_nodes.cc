@@ -75,7 +75,7 @@ class ProgramNodeMaker {
   absl::StatusOr<WorkNodes> Run(const std::vector<const HloProgram*>& programs) {
     for (const HloProgram* program : programs) RETURN_IF_ERROR(AddProgram(*program));
     if (out_.graph.nodes.empty()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "the profiles hold no program with a device assignment; expected HLO in /host:metadata");
     }
     AddIdleNodes();

@@ -10,11 +10,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/collective_table.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -38,7 +40,7 @@ std::vector<int64_t> DevicesOf(const HloProgram& program) {
   const absl::StatusOr<const HloModule*> module = program.Module();
   if (!module.ok() || (*module)->device_assignment() == nullptr) return {};
   std::vector<int64_t> devices = (*module)->device_assignment()->device_ids();
-  std::sort(devices.begin(), devices.end());
+  absl::c_sort(devices);
   return devices;
 }
 
@@ -76,9 +78,8 @@ std::map<std::string, Variants> ListVariants(
 }
 
 bool ShareDevices(const Variant& a, const Variant& b) {
-  return std::any_of(a.devices.begin(), a.devices.end(), [&](int64_t device) {
-    return std::binary_search(b.devices.begin(), b.devices.end(), device);
-  });
+  return absl::c_any_of(a.devices,
+                        [&](int64_t device) { return absl::c_binary_search(b.devices, device); });
 }
 
 // The profiles of which one ran `a` where the other ran `b`.
@@ -97,9 +98,8 @@ Conflict ConflictByExecution(const Variant& a, const Variant& b) {
 // Returns the first profile that ran this variant and no other of the same name.
 std::optional<size_t> ProfileWithNoOther(const Variant& variant, const Variants& all) {
   for (const size_t profile : variant.profiles) {
-    const auto count = std::count_if(all.begin(), all.end(), [profile](const auto& entry) {
-      return entry.second.profiles.count(profile) > 0;
-    });
+    const auto count = absl::c_count_if(
+        all, [profile](const auto& entry) { return entry.second.profiles.count(profile) > 0; });
     if (count == 1) return profile;
   }
   return std::nullopt;
@@ -262,10 +262,10 @@ class MiddleCheck {
     const auto trace = [this](int64_t of) {
       return run_.profiles[table_.node_of_rank()[of]].trace;
     };
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         trace(rank), ": rank ", rank, " has no part in ", DescribeInstance(table_, instance),
         ", which rank ", witness, " (", trace(witness),
-        ") ran between others that both have; the profiles disagree about it, or lost events"));
+        ") ran between others that both have; the profiles disagree about it, or lost events");
   }
 
   const CollectiveRun& run_;
@@ -283,8 +283,7 @@ bool Agree(const CollectiveOp& a, const CollectiveOp& b) {
 
 bool ShareDevices(const CollectiveOp& a, const CollectiveOp& b) {
   const std::set<int64_t> devices(a.groups.ids().begin(), a.groups.ids().end());
-  return std::any_of(b.groups.ids().begin(), b.groups.ids().end(),
-                     [&](int64_t device) { return devices.count(device) > 0; });
+  return absl::c_any_of(b.groups.ids(), [&](int64_t device) { return devices.count(device) > 0; });
 }
 
 }  // namespace
@@ -297,11 +296,11 @@ absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>&
       for (auto b = std::next(a); b != variants.end(); ++b) {
         const Conflict conflict = FindConflict(a->second, b->second, variants, executions_have_ids);
         if (!conflict.has_value()) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat(run.profiles[conflict->first].trace, " and ",
-                         run.profiles[conflict->second].trace, " disagree about the program ", name,
-                         ": ", DescribeDifference(*a->second.program, *b->second.program),
-                         "; they are not of one run"));
+        return InvalidArgument(run.profiles[conflict->first].trace, " and ",
+                               run.profiles[conflict->second].trace, " disagree about the program ",
+                               name, ": ",
+                               DescribeDifference(*a->second.program, *b->second.program),
+                               "; they are not of one run");
       }
     }
   }
@@ -331,10 +330,9 @@ absl::Status CheckCollectivesAgree(const CollectiveRun& run) {
       if (is_new || said.is_ambiguous || it->second.is_ambiguous) continue;
       const CollectiveOp& other = *it->second.op;
       if (Agree(other, *said.op) || !ShareDevices(other, *said.op)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(run.profiles[it->second.profile].trace, " and ", run.profiles[p].trace,
-                       " disagree about the kind, bytes or groups of ", name.second, " of ",
-                       name.first, "; they are not of one run"));
+      return InvalidArgument(run.profiles[it->second.profile].trace, " and ", run.profiles[p].trace,
+                             " disagree about the kind, bytes or groups of ", name.second, " of ",
+                             name.first, "; they are not of one run");
     }
   }
   return absl::OkStatus();

@@ -5,7 +5,6 @@
 #include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
@@ -15,7 +14,6 @@
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -97,7 +95,7 @@ class NodeMaker {
 
   absl::Status NothingRan() const {
     if (!options_.steps.has_value()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "the profiles hold no device work; expected kernels on streams, TPU ops or XLA:CPU "
           "thunks");
     }
@@ -109,11 +107,11 @@ class NodeMaker {
         }
       }
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "--steps=", options_.steps->first, "..", options_.steps->last, " selects no work; ",
         steps.empty()
             ? std::string("the profiles mark no steps")
-            : absl::StrCat("the profiles have steps ", *steps.begin(), " to ", *steps.rbegin())));
+            : absl::StrCat("the profiles have steps ", *steps.begin(), " to ", *steps.rbegin()));
   }
 
   // Devices with collectives have their rank from them; others take those that are left.
@@ -155,9 +153,9 @@ class NodeMaker {
       out_.profile_of_rank.push_back(is_missing ? nullptr : profiles_[place.profile].get());
     }
     if (!missing.empty() && !options_.allow_missing_ranks) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "no profile has the work of rank ", absl::StrJoin(missing, ", "), " of ", ranks,
-          "; a simulation needs every rank: pass the profiles of all nodes to --traces"));
+          "; a simulation needs every rank: pass the profiles of all nodes to --traces");
     }
     out_.graph.rank_count = ranks;
     return absl::OkStatus();
@@ -395,7 +393,6 @@ class NodeMaker {
   const CollectiveTable& table_;
   const WorkNodesOptions& options_;
   WorkNodes out_;
-  // Where the work of each rank is.
   std::vector<Place> places_;
   // Where each event of each profile stands in the table.
   std::vector<std::vector<std::optional<MemberPlace>>> members_;

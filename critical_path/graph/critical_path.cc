@@ -1,7 +1,6 @@
 #include "critical_path/graph/critical_path.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -39,7 +38,6 @@ std::string DescribeInstant(const PathGraph& graph, InstantId id) {
                       graph.events[instant.event].position, ")");
 }
 
-// The longest paths to all instants.
 struct LongestPaths {
   // By instant: the length of the longest path to it.
   std::vector<int64_t> lengths_ps;
@@ -103,9 +101,9 @@ absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& grap
                                      [&](EdgeId id) { return missing[graph.edges[id].from] > 0; })]
              .from;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "events would wait for each other for ever, in a circle, at ", DescribeInstant(graph, at),
-      "; the trace's times or correlations contradict themselves"));
+  return InvalidArgument("events would wait for each other for ever, in a circle, at ",
+                         DescribeInstant(graph, at),
+                         "; the trace's times or correlations contradict themselves");
 }
 
 absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph) {
@@ -115,7 +113,7 @@ absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph) {
 
 absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   if (graph.edges.empty()) {
-    return absl::FailedPreconditionError("no two events depend on each other: there is no path");
+    return FailedPrecondition("no two events depend on each other: there is no path");
   }
   ASSIGN_OR_RETURN(const LongestPaths paths, FindLongestPaths(graph));
   InstantId end = paths.farthest;
@@ -131,7 +129,7 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   }
   std::reverse(path.edges.begin(), path.edges.end());
   if (path.edges.empty()) {
-    return absl::FailedPreconditionError("nothing leads to the window's end: there is no path");
+    return FailedPrecondition("nothing leads to the window's end: there is no path");
   }
   return path;
 }

@@ -21,10 +21,10 @@ absl::Status AnnotationNotFound(absl::string_view annotation, const std::set<std
   const size_t shown = std::min(known.size(), kMaxExamples);
   const std::string examples =
       absl::StrJoin(known.begin(), std::next(known.begin(), static_cast<ptrdiff_t>(shown)), ", ");
-  return absl::NotFoundError(absl::StrCat(
+  return NotFound(
       "no event's name contains '", annotation, "'; ",
       known.empty() ? "the trace has no annotations at all" : absl::StrCat("there are: ", examples),
-      known.size() > shown ? absl::StrCat(" and ", known.size() - shown, " more") : ""));
+      known.size() > shown ? absl::StrCat(" and ", known.size() - shown, " more") : "");
 }
 
 absl::StatusOr<NumberRange> ChooseInstances(const WindowChoice& choice, int64_t occurrences) {

@@ -29,6 +29,7 @@
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
@@ -125,6 +126,15 @@ struct GraphEdge {
   BoundBy bound_by = BoundBy::kNothing;
 };
 
+// What ranks move when they meet.
+struct GraphTransfer {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // What one rank puts in.
+  int64_t bytes = 0;
+  // In the order of the group; of a message source and target.
+  std::vector<int32_t> ranks;
+};
+
 // Where ranks wait for each other: an instant that is passed when the last of them has come. The
 // edges into it tell when each came.
 struct GraphMeeting {
@@ -133,6 +143,8 @@ struct GraphMeeting {
   NameId name = 0;
   // The step in which they meet; absent when the trace has no steps.
   std::optional<int64_t> step;
+  // Absent when it is not known, and in graphs that were saved.
+  std::optional<GraphTransfer> transfer = std::nullopt;
 };
 
 // The order of instants and edges decides between equally long paths. No two edges join the same

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -90,13 +89,12 @@ static void Pack(PackedBytes& bytes, PathGraph& graph) {
 namespace {
 
 absl::Status Bad(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("the body contradicts itself: ", what));
+  return InvalidArgument("the body contradicts itself: ", what);
 }
 
 absl::Status CheckTime(absl::string_view what, int64_t time_ps) {
   if (-kTimeLimitPs < time_ps && time_ps < kTimeLimitPs) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " is ", time_ps, " ps; expected less than 2^60, 13 days"));
+  return InvalidArgument(what, " is ", time_ps, " ps; expected less than 2^60, 13 days");
 }
 
 absl::Status CheckGraph(const PathGraph& graph) {
@@ -106,8 +104,7 @@ absl::Status CheckGraph(const PathGraph& graph) {
   RETURN_IF_ERROR(CheckTime("the window's end", graph.window_end_ps));
   for (const Lane& lane : graph.lanes) {
     if (lane.rank < kMinRank || lane.rank > kMaxRank) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a lane's rank is ", lane.rank, "; expected at most 2^31"));
+      return InvalidArgument("a lane's rank is ", lane.rank, "; expected at most 2^31");
     }
     if (lane.kind != TrackKind::kHost && lane.kind != TrackKind::kDevice) return Bad("a lane");
   }
@@ -157,11 +154,9 @@ std::string SerializeGraph(const GraphSource& source, const PathGraph& graph) {
 
 absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes) {
   if (!absl::StartsWith(bytes, kMagic)) {
-    return absl::InvalidArgumentError("offset 0: this is no saved graph; expected 'MCPGRAPH'");
+    return InvalidArgument("offset 0: this is no saved graph; expected 'MCPGRAPH'");
   }
-  if (bytes.size() < kHeaderBytes) {
-    return absl::InvalidArgumentError("offset 8: the saved graph is cut off");
-  }
+  if (bytes.size() < kHeaderBytes) return InvalidArgument("offset 8: the saved graph is cut off");
   const uint32_t version = ReadNumber(bytes, 8);
   if (version != kVersion) {
     return absl::UnimplementedError(absl::StrCat(
@@ -169,15 +164,12 @@ absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes) {
   }
   const absl::string_view body = bytes.substr(kHeaderBytes);
   if (Checksum(body) != ReadNumber(bytes, 12)) {
-    return absl::InvalidArgumentError(
-        "offset 12: the checksum is wrong; the file is cut off or damaged");
+    return InvalidArgument("offset 12: the checksum is wrong; the file is cut off or damaged");
   }
   SavedGraph saved;
   PackedBytes packed(body);
   packed(saved.source, saved.graph);
-  if (!packed.Finish().ok()) {
-    return absl::InvalidArgumentError("offset 16: the body is not that of a graph");
-  }
+  if (!packed.Finish().ok()) return InvalidArgument("offset 16: the body is not that of a graph");
   RETURN_IF_ERROR(CheckGraph(saved.graph));
   return saved;
 }

@@ -38,7 +38,6 @@ Repetition FindRepetition(const std::vector<NameId>& names) {
   return found;
 }
 
-// A stream's work that repeats.
 struct RepeatingWork {
   // The work that repeats, in order of the starts.
   std::vector<GraphEventId> events;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <utility>
 
 #include "absl/numeric/int128.h"
 #include "xla_profiler/base/statistics.h"
@@ -26,7 +25,6 @@ struct Span {
   int64_t end_ps = 0;
 };
 
-// What one rank did.
 struct RankSteps {
   // By step: the work that tells when it ended, from its first start to its last end.
   std::map<int64_t, Span> work;
@@ -87,7 +85,6 @@ std::map<int64_t, int64_t> FindEarlierEnds(const PathGraph& graph, int64_t first
   return ends_ps;
 }
 
-// Returns when every rank had begun to do something.
 int64_t AllBegunPs(const PathGraph& graph) {
   std::vector<int64_t> lanes_ps(graph.lanes.size(), std::numeric_limits<int64_t>::max());
   for (const GraphEvent& event : graph.events) {

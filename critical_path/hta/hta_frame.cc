@@ -13,13 +13,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
 namespace {
@@ -48,7 +46,7 @@ class Loader {
     };
     ASSIGN_OR_RETURN(const TraceJsonHeader header, ReadTraceJson(text, take, &frame_.problems));
     if (frame_.rows.empty()) {
-      return absl::FailedPreconditionError(
+      return FailedPrecondition(
           "no event has a duration and a category; is this a trace of PyTorch's profiler?");
     }
     const bool misses_starts = frame_.problems.count(TraceJsonProblem::kMissingTime) > 0;
@@ -58,7 +56,7 @@ class Loader {
     LinkPartners();
     DropLastStep();
     if (frame_.rows.empty()) {
-      return absl::FailedPreconditionError(
+      return FailedPrecondition(
           "nothing happens before the last ProfilerStep, which HTA leaves out");
     }
     IndexRows();
@@ -120,9 +118,8 @@ class Loader {
     for (size_t i = 0; i < frame_.rows.size(); ++i) {
       const double start_us = start_us_[i] - earliest_us;
       if (start_us > kMaxMicros || duration_us_[i] > kMaxMicros) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("event ", frame_.rows[i].index,
-                         " lies or lasts more than 23 days after the first one"));
+        return InvalidArgument("event ", frame_.rows[i].index,
+                               " lies or lasts more than 23 days after the first one");
       }
       frame_.rows[i].start_ps = std::llround(start_us * kPsPerUs);
       frame_.rows[i].duration_ps = std::llround(duration_us_[i] * kPsPerUs);
@@ -130,7 +127,7 @@ class Loader {
     const absl::int128 base_ns = absl::int128(base_time_ns.value_or(0)) +
                                  absl::int128(static_cast<int64_t>(earliest_us)) * 1000;
     if (!NarrowToInt64(base_ns).has_value()) {
-      return absl::InvalidArgumentError("the first event lies beyond the year 2262");
+      return InvalidArgument("the first event lies beyond the year 2262");
     }
     frame_.base_ns = static_cast<int64_t>(base_ns);
     return absl::OkStatus();
@@ -237,9 +234,7 @@ absl::Status ChooseSpan(const HtaFrame& frame, const WindowChoice& choice, HtaWi
 }  // namespace
 
 absl::StatusOr<HtaFrame> LoadHtaFrame(absl::string_view text, absl::string_view name) {
-  absl::StatusOr<HtaFrame> frame = Loader().Load(text);
-  if (!frame.ok()) return Annotate(frame.status(), name);
-  return frame;
+  return Annotate(Loader().Load(text), name);
 }
 
 absl::StatusOr<HtaWindow> ChooseHtaWindow(const HtaFrame& frame, const WindowChoice& choice) {

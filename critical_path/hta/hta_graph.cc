@@ -9,11 +9,11 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "critical_path/hta/unstable_order.h"
 #include "re2/re2.h"
@@ -45,8 +45,8 @@ struct NameTraits {
 };
 
 bool StartsWithOneOf(absl::string_view name, std::initializer_list<absl::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+  return absl::c_any_of(prefixes,
+                        [&](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
 }
 
 // Cuts off everything from the last `bracket` on; all of it when there is none.
@@ -56,7 +56,7 @@ void CutFromBracket(char bracket, std::string* text) {
 }
 
 bool IsOneOf(absl::string_view name, std::initializer_list<absl::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return absl::c_linear_search(names, name);
 }
 
 std::vector<NameTraits> FindNameTraits(const StringPool& names,
@@ -75,13 +75,11 @@ std::vector<NameTraits> FindNameTraits(const StringPool& names,
     traits.is_blocking =
         IsOneOf(name, {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventQuery",
                        "cudaEventSynchronize", "cudaMemcpy", "cudaMemcpyAsync"});
-    traits.has_data_load_instants =
-        std::any_of(data_load_events.begin(), data_load_events.end(),
-                    [&](const std::string& part) { return absl::StrContains(name, part); });
-    traits.is_data_loading =
-        std::any_of(patterns.begin(), patterns.end(), [&](const std::unique_ptr<RE2>& pattern) {
-          return pattern->ok() && RE2::PartialMatch(short_name, *pattern);
-        });
+    traits.has_data_load_instants = absl::c_any_of(
+        data_load_events, [&](const std::string& part) { return absl::StrContains(name, part); });
+    traits.is_data_loading = absl::c_any_of(patterns, [&](const std::unique_ptr<RE2>& pattern) {
+      return pattern->ok() && RE2::PartialMatch(short_name, *pattern);
+    });
     traits.is_communication = IsHtaCommunicationName(short_name);
   }
   return all;
@@ -111,7 +109,7 @@ class Builder {
 
   absl::StatusOr<PathGraph> Build() {
     if (launches_.empty()) {
-      return absl::FailedPreconditionError(
+      return FailedPrecondition(
           "no kernel was launched by a call that HTA knows, so that it has no result; try without "
           "--hta_compatible");
     }
@@ -177,11 +175,10 @@ class Builder {
       graph_.instants.push_back({Row(id).start_ps, id, /*is_start=*/true});
       graph_.instants.push_back({Row(id).end_ps(), id, /*is_start=*/false});
     }
-    std::sort(graph_.instants.begin(), graph_.instants.end(),
-              [](const Instant& a, const Instant& b) {
-                return std::make_tuple(a.time_ps, a.event, !a.is_start) <
-                       std::make_tuple(b.time_ps, b.event, !b.is_start);
-              });
+    absl::c_sort(graph_.instants, [](const Instant& a, const Instant& b) {
+      return std::make_tuple(a.time_ps, a.event, !a.is_start) <
+             std::make_tuple(b.time_ps, b.event, !b.is_start);
+    });
     for (InstantId id = 0; id < graph_.instants.size(); ++id) {
       const Instant& instant = graph_.instants[id];
       (instant.is_start ? start_instants_ : end_instants_)[instant.event] = id;
@@ -234,12 +231,11 @@ class Builder {
     }
     std::vector<Key> keys;
     for (const auto& [key, events] : groups) {
-      if (std::all_of(events.begin(), events.end(),
-                      [&](GraphEventId event) { return Row(event).stream < 0; })) {
+      if (absl::c_all_of(events, [&](GraphEventId event) { return Row(event).stream < 0; })) {
         keys.push_back(key);
       }
     }
-    std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+    absl::c_sort(keys, [&](const Key& a, const Key& b) {
       return TextLess(frame_.texts.Get(a.first), frame_.texts.Get(b.first)) ||
              (a.first == b.first &&
               TextLess(frame_.texts.Get(a.second), frame_.texts.Get(b.second)));
@@ -264,7 +260,7 @@ class Builder {
   // the longer event's, then the earlier one's in the file. An end closes the innermost event that
   // is open, which is another one where events overlap without nesting.
   void AddThread(std::vector<GraphEventId> events) {
-    std::sort(events.begin(), events.end(), [&](GraphEventId a, GraphEventId b) {
+    absl::c_sort(events, [&](GraphEventId a, GraphEventId b) {
       const GraphEvent &x = graph_.events[a], &y = graph_.events[b];
       return std::make_tuple(x.start_ps, -x.duration_ps, a) <
              std::make_tuple(y.start_ps, -y.duration_ps, b);
@@ -325,11 +321,10 @@ class Builder {
   }
 
   static absl::Status TooManyWaits() {
-    return absl::InvalidArgumentError(
-        absl::StrCat("waits for the device (Context Sync) have more edges from its many streams "
-                     "than ",
-                     kMaxDeviceWaits, " and ", kMaxDeviceWaitsPerEvent,
-                     " for each event; try without --hta_compatible"));
+    return InvalidArgument(
+        "waits for the device (Context Sync) have more edges from its many streams than ",
+        kMaxDeviceWaits, " and ", kMaxDeviceWaitsPerEvent,
+        " for each event; try without --hta_compatible");
   }
 
   std::vector<GraphEventId> DeviceRowsInOrder() const {
@@ -396,11 +391,10 @@ class Builder {
                                    (awaited == kNoInstant || graph_.Time(awaited) < call->start_ps);
     if (waited_for_launch) {
       if (call_start == kNoInstant) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("HTA has no result for this trace: kernel '", Name(event), "' (event ",
-                         row.index, ") was launched by event ", row.partner,
-                         ", which is no operator and no call of CUDA; "
-                         "try without --hta_compatible"));
+        return FailedPrecondition(
+            "HTA has no result for this trace: kernel '", Name(event), "' (event ", row.index,
+            ") was launched by event ", row.partner,
+            ", which is no operator and no call of CUDA; try without --hta_compatible");
       }
       AddEdge(call_start, start, EdgeType::kKernelLaunchDelay);
     } else if (last != kNoInstant && row.start_ps - graph_.Time(last) < kMaxKernelGapPs &&
@@ -454,9 +448,9 @@ class Builder {
       const HtaRow& from = Row(graph_.instants[edge.from].event);
       const HtaRow& to = Row(graph_.instants[edge.to].event);
       if (from.stream == -1 || from.stream != to.stream) continue;
-      return absl::FailedPreconditionError(absl::StrCat(
-          "HTA has no result for this trace: event ", to.index, " waits for event ", from.index,
-          " on its own stream ", to.stream, "; try without --hta_compatible"));
+      return FailedPrecondition("HTA has no result for this trace: event ", to.index,
+                                " waits for event ", from.index, " on its own stream ", to.stream,
+                                "; try without --hta_compatible");
     }
     return absl::OkStatus();
   }

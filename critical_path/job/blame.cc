@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
@@ -23,12 +24,10 @@ void AddClamped(absl::int128 part, int64_t* sum) {
   *sum = static_cast<int64_t>(std::clamp(*sum + part, kMin, kMax));
 }
 
-// A rank comes to a meeting.
 struct Arrival {
   int64_t time_ps = 0;
   int64_t rank = 0;
   InstantId instant = 0;
-  // The meeting's step.
   std::optional<int64_t> step;
 };
 
@@ -37,8 +36,7 @@ bool IsEarlier(const Arrival& a, const Arrival& b) { return a.time_ps < b.time_p
 // Returns the first of a rank's arrivals that is not before that time.
 std::vector<Arrival>::const_iterator FirstArrival(const std::vector<Arrival>& arrivals,
                                                   int64_t time_ps) {
-  return std::lower_bound(arrivals.begin(), arrivals.end(), Arrival{time_ps, 0, 0, std::nullopt},
-                          IsEarlier);
+  return absl::c_lower_bound(arrivals, Arrival{time_ps, 0, 0, std::nullopt}, IsEarlier);
 }
 
 // What time is spent in: the name of the event that it is booked on, or kNoName, and the reason.
@@ -51,15 +49,14 @@ class WaitingOthers {
  public:
   explicit WaitingOthers(const std::vector<Arrival>& arrivals) {
     for (const Arrival& arrival : arrivals) times_ps_.push_back(arrival.time_ps);
-    std::sort(times_ps_.begin(), times_ps_.end());
+    absl::c_sort(times_ps_);
     times_ps_.pop_back();
     sums_ps_.push_back(0);
     for (const int64_t time_ps : times_ps_) sums_ps_.push_back(sums_ps_.back() + time_ps);
   }
 
   absl::int128 WaitedPs(int64_t time_ps) const {
-    const size_t came =
-        std::upper_bound(times_ps_.begin(), times_ps_.end(), time_ps) - times_ps_.begin();
+    const size_t came = absl::c_upper_bound(times_ps_, time_ps) - times_ps_.begin();
     const absl::int128 sum = absl::int128(time_ps) * came - sums_ps_[came];
     return sum / times_ps_.size();
   }
@@ -117,12 +114,12 @@ class BlameFinder {
       has_steps_ = has_steps_ || arrival.step.has_value();
     }
     for (auto& [rank, arrivals] : arrivals_of_rank_) {
-      std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
+      absl::c_sort(arrivals, [](const Arrival& a, const Arrival& b) {
         return std::tie(a.time_ps, a.step) < std::tie(b.time_ps, b.step);
       });
     }
     for (const std::vector<Arrival>& arrivals : arrivals_) {
-      const auto last = std::max_element(arrivals.begin(), arrivals.end(), IsEarlier);
+      const auto last = absl::c_max_element(arrivals, IsEarlier);
       for (const Arrival& arrival : arrivals) {
         AddClamped(absl::int128(last->time_ps) - arrival.time_ps, &ranks_[arrival.rank].waited_ps);
       }
@@ -160,7 +157,7 @@ class BlameFinder {
           if (op.first == kNoName) spent[op] += absl::int128(to_ps) - from_ps;
         });
       }
-      std::sort(group.begin(), group.end());
+      absl::c_sort(group);
       group.erase(std::unique(group.begin(), group.end()), group.end());
       if (group.size() > 1) groups[step].insert(std::move(group));
     }
@@ -229,7 +226,7 @@ class BlameFinder {
     const std::vector<Arrival>& arrivals = arrivals_[meeting];
     if (arrivals.size() < 2) return;
     const WaitingOthers others(arrivals);
-    const Arrival& last = *std::max_element(arrivals.begin(), arrivals.end(), IsEarlier);
+    const Arrival& last = *absl::c_max_element(arrivals, IsEarlier);
     const Way& way = WayTo(last);
     TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
     TimeByOp parts;
@@ -335,7 +332,7 @@ class BlameFinder {
   }
 
   void SortRows() {
-    std::sort(blame_.rows.begin(), blame_.rows.end(), [](const BlameRow& a, const BlameRow& b) {
+    absl::c_sort(blame_.rows, [](const BlameRow& a, const BlameRow& b) {
       return std::tie(b.time_ps, a.step, a.rank, a.op) < std::tie(a.time_ps, b.step, b.rank, b.op);
     });
   }

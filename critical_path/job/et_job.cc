@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
@@ -23,6 +23,28 @@
 
 namespace meridian {
 namespace {
+
+// Returns what the nodes of a collective, or a send and its receive, move.
+std::optional<GraphTransfer> TransferOfNodes(const ExecutionGraph& graph,
+                                             const std::vector<NodeIndex>& nodes) {
+  const Communication& communication = *graph.communication(nodes[0]);
+  GraphTransfer transfer;
+  transfer.bytes = communication.bytes;
+  if (IsMessage(graph.type(nodes[0]))) {
+    transfer.kind = CollectiveKind::kPointToPoint;
+    for (const int64_t rank : {communication.source, communication.target}) {
+      transfer.ranks.push_back(static_cast<int32_t>(rank));
+    }
+    return transfer;
+  }
+  const std::optional<CollectiveKind> kind = CollectiveKindOf(communication.type);
+  if (!kind.has_value()) return std::nullopt;
+  transfer.kind = *kind;
+  for (const int64_t rank : graph.groups()[communication.group].ranks) {
+    transfer.ranks.push_back(static_cast<int32_t>(rank));
+  }
+  return transfer;
+}
 
 constexpr char kStepName[] = "step";
 
@@ -126,7 +148,7 @@ class EtJobLoader {
       const absl::Span<const NodeIndex> members =
           match.members(static_cast<CommunicationMatch::Instance>(i));
       const std::vector<NodeIndex> all(members.begin(), members.end());
-      if (all.size() > 1) AddMeeting(all, all, &execution_);
+      if (all.size() > 1) AddMeeting(all, all, TransferOfNodes(execution_.graph, all), &execution_);
     }
     return absl::OkStatus();
   }

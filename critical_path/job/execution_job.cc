@@ -11,6 +11,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "critical_path/trace/trace_graph.h"
 #include "critical_path/trace/trace_window.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/events/event_table.h"
@@ -43,7 +44,6 @@ std::vector<bool> FindLaunches(const ExecutionGraph& graph) {
   return launches;
 }
 
-// Builds the graph of one rank.
 class RankBuilder {
  public:
   // `nodes` are the rank's nodes of the execution. `launches` says of each node of the execution
@@ -222,7 +222,7 @@ class RankBuilder {
 }  // namespace
 
 void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departures,
-                TimedExecution* execution) {
+                std::optional<GraphTransfer> transfer, TimedExecution* execution) {
   ExecutionMeeting& meeting = execution->meetings.emplace_back();
   meeting.name = std::string(execution->graph.name(arrivals[0]));
   for (const NodeIndex node : arrivals) {
@@ -230,6 +230,7 @@ void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departur
   }
   meeting.arrivals = std::move(arrivals);
   meeting.departures = std::move(departures);
+  meeting.transfer = std::move(transfer);
 }
 
 BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates) {
@@ -279,7 +280,7 @@ absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
     job.ranks.push_back(*std::move(graph));
   }
   if (job.ranks.empty()) {
-    return absl::FailedPreconditionError("the window is empty: nothing ran in it on any rank");
+    return FailedPrecondition("the window is empty: nothing ran in it on any rank");
   }
   // Members that are not in their rank's window are left out.
   const auto members = [&](const std::vector<NodeIndex>& nodes,
@@ -294,7 +295,7 @@ absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
   };
   for (const ExecutionMeeting& meeting : execution.meetings) {
     Meeting added{meeting.name, meeting.step, members(meeting.arrivals, StartInstant),
-                  members(meeting.departures, EndInstant)};
+                  members(meeting.departures, EndInstant), meeting.transfer};
     if (added.arrivals.size() < 2 || added.departures.empty()) continue;
     job.meetings.push_back(std::move(added));
   }

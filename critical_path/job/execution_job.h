@@ -48,6 +48,7 @@ struct ExecutionMeeting {
   std::optional<int64_t> step;
   std::vector<NodeIndex> arrivals;
   std::vector<NodeIndex> departures;
+  std::optional<GraphTransfer> transfer = std::nullopt;
 };
 
 struct TimedExecution {
@@ -68,7 +69,7 @@ struct RankWindow {
 // Adds a meeting of nodes that the execution has by now, called as the first that arrives, in the
 // first step that one of the arrivals has.
 void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departures,
-                TimedExecution* execution);
+                std::optional<GraphTransfer> transfer, TimedExecution* execution);
 
 // Returns what the time of a node is spent on, by what its exporter said of it: one rule for the
 // work of profiles and for the nodes of Chakra traces that were exported from them. `op_kind` is

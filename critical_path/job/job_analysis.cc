@@ -1,13 +1,9 @@
 #include "critical_path/job/job_analysis.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,7 +12,6 @@
 #include "critical_path/graph/step_times.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
 namespace {
@@ -57,8 +52,7 @@ absl::StatusOr<size_t> FindRank(const JobGraph& job, int64_t rank) {
   const std::string there = absl::StrJoin(
       job.ranks, ", ",
       [](std::string* out, const RankGraph& graph) { absl::StrAppend(out, graph.rank); });
-  return absl::InvalidArgumentError(
-      absl::StrCat("rank ", rank, " is not there; the traces have work of rank ", there));
+  return InvalidArgument("rank ", rank, " is not there; the traces have work of rank ", there);
 }
 
 absl::StatusOr<JoinedGraph> Join(JobGraph job, const JobOptions& options) {
@@ -127,6 +121,21 @@ std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table) {
   return meetings;
 }
 
+std::optional<GraphTransfer> TransferOf(const CollectiveTable& table,
+                                        const MemberMeeting& meeting) {
+  const MatchedOp& op = table.OpOf(*meeting.instance);
+  GraphTransfer transfer{op.kind, op.operand_bytes, {}};
+  if (!IsSynchronising(op.kind)) {
+    // The target comes last.
+    if (meeting.arrivals.size() != 2) return std::nullopt;
+    transfer.kind = CollectiveKind::kPointToPoint;
+  }
+  for (const CollectiveMember* member : meeting.arrivals) {
+    transfer.ranks.push_back(static_cast<int32_t>(member->rank));
+  }
+  return transfer;
+}
+
 absl::Status CheckClocks(const CollectiveRun& run, const JobOptions& options,
                          std::vector<std::string>* notes) {
   const HappensBefore check = CheckHappensBefore(run.table);
@@ -150,8 +159,7 @@ absl::Status CheckRanks(const std::vector<int64_t>& present, int64_t rank_count,
   const std::string text = absl::StrCat("no trace has the work of rank ",
                                         absl::StrJoin(missing, ", "), " of ", rank_count);
   if (present.size() > 1 && !options.rank.has_value() && !options.allow_missing_ranks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(text, "; give the traces of all ranks, or choose one rank with --rank"));
+    return InvalidArgument(text, "; give the traces of all ranks, or choose one rank with --rank");
   }
   notes->push_back(absl::StrCat(text, ": waiting for them looks like communication"));
   return absl::OkStatus();

@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/rank_join.h"
 #include "critical_path/job/trace_analysis.h"
@@ -105,6 +104,9 @@ struct MemberMeeting {
   std::vector<const CollectiveMember*> arrivals;
   std::vector<const CollectiveMember*> departures;
 };
+
+// Returns what the members of a meeting move; nullopt for messages of several sources to one target.
+std::optional<GraphTransfer> TransferOf(const CollectiveTable& table, const MemberMeeting& meeting);
 
 // Returns where the ranks of a run meet, in the order of the instances: all members of a collective
 // that synchronises wait for all; otherwise whoever is the target of pairs waits for their sources.

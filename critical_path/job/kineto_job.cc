@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "critical_path/job/trace_analysis.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/base/errors.h"
@@ -122,9 +121,8 @@ class KinetoJobLoader {
           ranks.empty() || ranks[0] == kUnknownId ? static_cast<int64_t>(trace) : ranks[0];
       const auto [it, is_new] = trace_of_rank.emplace(rank, trace);
       if (!is_new) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(run_.profiles[it->second].trace, " and ", run_.profiles[trace].trace,
-                         " are both of rank ", rank, "; give one trace of each rank"));
+        return InvalidArgument(run_.profiles[it->second].trace, " and ", run_.profiles[trace].trace,
+                               " are both of rank ", rank, "; give one trace of each rank");
       }
     }
     std::vector<int64_t> there;
@@ -145,6 +143,7 @@ class KinetoJobLoader {
     for (const MemberMeeting& from : FindMeetings(run_.table)) {
       Meeting meeting;
       meeting.name = run_.table.OpOf(*from.instance).instruction;
+      meeting.transfer = TransferOf(run_.table, from);
       for (const CollectiveMember* member : from.arrivals) {
         const uint32_t trace = run_.table.NodeOf(*member);
         if (!meeting.step.has_value()) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "xla_profiler/base/errors.h"
@@ -154,9 +155,8 @@ class Joiner {
 
   void AddWindow() {
     const auto earlier = [&](InstantId a, InstantId b) { return Time(a) < Time(b); };
-    const InstantId first =
-        *std::min_element(first_instants_.begin(), first_instants_.end(), earlier);
-    const InstantId last = *std::max_element(end_instants_.begin(), end_instants_.end(), earlier);
+    const InstantId first = *absl::c_min_element(first_instants_, earlier);
+    const InstantId last = *absl::c_max_element(end_instants_, earlier);
     graph_.instants[0].time_ps = graph_.window_start_ps = Time(first);
     graph_.window_end_ps = Time(last);
     graph_.end_instant = last;
@@ -206,7 +206,8 @@ class Joiner {
       }
       for (const RankInstant& instant : meeting.departures)
         adder.AddDeparture(place, Joined(instant));
-      graph_.meetings.push_back({place, graph_.names.Intern(meeting.name), meeting.step});
+      graph_.meetings.push_back(
+          {place, graph_.names.Intern(meeting.name), meeting.step, meeting.transfer});
     }
   }
 
@@ -250,9 +251,8 @@ absl::StatusOr<JoinedGraph> ShowWaits(JobGraph job, size_t rank) {
   for (size_t i = 0; i < job.meetings.size(); ++i) {
     const Meeting& meeting = job.meetings[i];
     const auto is_own = [&](const RankInstant& instant) { return instant.rank == rank; };
-    const auto arrival = std::find_if(meeting.arrivals.begin(), meeting.arrivals.end(), is_own);
-    const auto departure =
-        std::find_if(meeting.departures.begin(), meeting.departures.end(), is_own);
+    const auto arrival = absl::c_find_if(meeting.arrivals, is_own);
+    const auto departure = absl::c_find_if(meeting.departures, is_own);
     if (arrival == meeting.arrivals.end() || departure == meeting.departures.end()) continue;
     const int64_t waited_ps = met_ps[i] - graph.instants[arrival->instant].time_ps;
     if (waited_ps <= 0) continue;

@@ -42,6 +42,7 @@ struct Meeting {
   // are all members; for the leaf of a broadcast root and leaf are waited for, and the leaf waits.
   std::vector<RankInstant> arrivals;
   std::vector<RankInstant> departures;
+  std::optional<GraphTransfer> transfer = std::nullopt;
 };
 
 // The graph of one rank, which explains the whole time of its window (path_graph.h) and has an end

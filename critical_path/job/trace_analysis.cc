@@ -1,10 +1,7 @@
 #include "critical_path/job/trace_analysis.h"
 
-#include <cstdint>
 #include <optional>
-#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/hta/hta_frame.h"
@@ -15,7 +12,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
-#include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 

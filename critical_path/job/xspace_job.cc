@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/xspace/data_dependencies.h"
@@ -83,18 +82,17 @@ class XSpaceJobLoader {
     for (const auto& profile : run_.profiles) {
       for (const StepEvent& step : profile->steps) choice.Add(step.name, step.number);
     }
-    const absl::StatusOr<NumberRange> steps = choice.Choose(options_.window);
-    if (!steps.ok()) return Annotate(steps.status(), run_.profiles[0]->reader.name());
-    steps_ = *steps;
+    ASSIGN_OR_RETURN(steps_,
+                     Annotate(choice.Choose(options_.window), run_.profiles[0]->reader.name()));
     for (size_t rank = 0; rank < work_.profile_of_rank.size(); ++rank) {
       const ProfileWork* profile = work_.profile_of_rank[rank];
       if (profile == nullptr) continue;
       std::optional<RankWindow> window = WindowOfSteps(*profile);
       if (!window.has_value()) {
-        return absl::FailedPreconditionError(
-            absl::StrCat(profile->reader.name(), ": rank ", rank, " has no step ", steps_->first,
-                         steps_->last == steps_->first ? "" : absl::StrCat(" to ", steps_->last),
-                         "; choose steps that all ranks have, with --instance"));
+        return FailedPrecondition(
+            profile->reader.name(), ": rank ", rank, " has no step ", steps_->first,
+            steps_->last == steps_->first ? "" : absl::StrCat(" to ", steps_->last),
+            "; choose steps that all ranks have, with --instance");
       }
       windows_[static_cast<int64_t>(rank)] = *window;
     }
@@ -196,7 +194,8 @@ class XSpaceJobLoader {
     for (const MemberMeeting& meeting : FindMeetings(table)) {
       std::vector<NodeIndex> arrivals = nodes_of(meeting.arrivals);
       if (arrivals.size() < 2) continue;
-      AddMeeting(std::move(arrivals), nodes_of(meeting.departures), &execution_);
+      AddMeeting(std::move(arrivals), nodes_of(meeting.departures), TransferOf(table, meeting),
+                 &execution_);
     }
   }
 

@@ -195,9 +195,8 @@ class OverlayWriter {
         offset == kNoOffset ? EventText() : ReadEvent(JsonCutter(text_, offset).CutValue());
     std::optional<absl::int128> time_ps = ReadMicros(event.ts);
     if (!time_ps.has_value() || event.name.AsString().value_or("") != graph_.EventName(id)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the trace has no event ", graph_event.position, " named '",
-                       graph_.EventName(id), "'; is this the trace that the graph is of?"));
+      return InvalidArgument("the trace has no event ", graph_event.position, " named '",
+                             graph_.EventName(id), "'; is this the trace that the graph is of?");
     }
     if (!graph_.instants[instant].is_start) {
       // Within the event, or viewers would tie the arrow to what comes next.

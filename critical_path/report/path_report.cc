@@ -4,12 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "critical_path/report/path_report.pb.h"
@@ -183,7 +181,7 @@ std::string WithRest(const TextTable& table, int64_t rest) {
 using Breakdown = std::map<std::string, double>;
 
 std::string BreakdownTable(const PathReport& report) {
-  TextTable table({{"spent on"}, {"us", kRight}, {"%", kRight}});
+  TextTable table({"spent on", ">us", ">%"});
   for (const auto& [name, us] : Breakdown(report.breakdown().begin(), report.breakdown().end())) {
     if (us == 0) continue;
     table.AddRow({name, MicrosText(us), PercentText(report.breakdown_percent().at(name))});
@@ -192,13 +190,7 @@ std::string BreakdownTable(const PathReport& report) {
 }
 
 std::string EventTableText(const PathReport& report) {
-  TextTable table({{"us", kRight},
-                   {"%", kRight},
-                   {"spent on"},
-                   {"rank", kRight},
-                   {"step", kRight},
-                   {"event", kRight},
-                   {"name"}});
+  TextTable table({">us", ">%", "spent on", ">rank", ">step", ">event", "name"});
   const int shown = std::min(kShownRows, report.events_size());
   for (int i = 0; i < shown; ++i) {
     const PathEventReport& event = report.events(i);
@@ -238,10 +230,7 @@ std::string StepTable(const PathReport& report) {
 }
 
 std::string RankBlameTable(const PathReport& report) {
-  TextTable table({{"rank", kRight},
-                   {"kept others waiting, us", kRight},
-                   {"% of path", kRight},
-                   {"waited, us", kRight}});
+  TextTable table({">rank", ">kept others waiting, us", ">% of path", ">waited, us"});
   for (const RankBlameReport& rank : report.blame_by_rank()) {
     table.AddRow({absl::StrCat(rank.rank()), MicrosText(rank.us()), PercentText(rank.percent()),
                   MicrosText(rank.waited_us())});
@@ -250,12 +239,7 @@ std::string RankBlameTable(const PathReport& report) {
 }
 
 std::string BlameTable(const PathReport& report) {
-  TextTable table({{"step", kRight},
-                   {"rank", kRight},
-                   {"blame, us", kRight},
-                   {"op"},
-                   {"spent on"},
-                   {"others waited in"}});
+  TextTable table({">step", ">rank", ">blame, us", "op", "spent on", "others waited in"});
   const int shown = std::min(kShownRows, report.blame_size());
   for (int i = 0; i < shown; ++i) {
     const BlameReport& row = report.blame(i);
@@ -269,7 +253,7 @@ std::string BlameTable(const PathReport& report) {
 std::string ChangeText(double us) { return absl::StrFormat("%+.3f", us); }
 
 std::string EditTable(const WhatIfReport& what_if) {
-  TextTable table({{"edit"}, {"matched", kRight}});
+  TextTable table({"edit", ">matched"});
   for (const WhatIfEditReport& edit : what_if.edits()) {
     table.AddRow({FirstCharacters(edit.text(), kEditCharacters), WithThousands(edit.matched())});
   }
@@ -277,8 +261,7 @@ std::string EditTable(const WhatIfReport& what_if) {
 }
 
 std::string ComparisonTable(const WhatIfReport& what_if) {
-  TextTable table(
-      {{"spent on"}, {"before us", kRight}, {"after us", kRight}, {"change us", kRight}});
+  TextTable table({"spent on", ">before us", ">after us", ">change us"});
   for (const auto& [name, before] :
        Breakdown(what_if.breakdown_before().begin(), what_if.breakdown_before().end())) {
     const double after = what_if.breakdown_after().at(name);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/dependencies/thread_turns.h"
-#include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {

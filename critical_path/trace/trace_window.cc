@@ -6,7 +6,6 @@
 #include <limits>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -63,7 +62,7 @@ absl::StatusOr<TraceWindow> SpanWork(const EventTable& table,
     }
   }
   if (!has_device_work) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "the trace has no kernel, copy or set; was the profiler told to record the device?");
   }
   return Span(table, rows);
@@ -131,10 +130,10 @@ absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table,
     return absl::OutOfRangeError("the window spans more than 106 days");
   }
   if (length_ps == 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the window is empty: ", choice.annotation.empty()
-                                     ? "nothing in the trace takes time"
-                                     : absl::StrCat("'", choice.annotation, "' takes no time")));
+    return FailedPrecondition("the window is empty: ",
+                              choice.annotation.empty()
+                                  ? "nothing in the trace takes time"
+                                  : absl::StrCat("'", choice.annotation, "' takes no time"));
   }
   return window;
 }
@@ -182,8 +181,7 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
     if (is_host ? is_chosen_on_host(row) : is_chosen_on_device(row)) result.rows.push_back(row);
   }
   if (result.rows.empty()) {
-    return absl::FailedPreconditionError(
-        "the window is empty: no operator, call or device work is in it");
+    return FailedPrecondition("the window is empty: no operator, call or device work is in it");
   }
   if (result.rows.size() > kMaxRows) {
     return absl::OutOfRangeError("the window holds more than a billion events; choose a shorter");

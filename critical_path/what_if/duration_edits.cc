@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "critical_path/graph/path_graph.h"
 #include "xla_profiler/base/errors.h"
@@ -87,9 +86,9 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, WhatIfGraph* 
   VisitOwnParts(*edited, resize);
   for (GraphEventId event = 0; event < durations_ps.size(); ++event) {
     if (durations_ps[event] <= 0 || has_part[event]) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("'", Printable(edited->graph.EventName(event)), "' (event ",
-                     edited->graph.events[event].position, ") has no time of its own to set"));
+    return FailedPrecondition("'", Printable(edited->graph.EventName(event)), "' (event ",
+                              edited->graph.events[event].position,
+                              ") has no time of its own to set");
   }
   return absl::OkStatus();
 }
@@ -204,9 +203,8 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
   std::set<int64_t> ranks;
   for (const Lane& lane : edited->graph.lanes) ranks.insert(lane.rank);
   if (ranks.count(rank) == 0 || ranks.size() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " cannot be levelled with others; there are the ranks ",
-                     absl::StrJoin(ranks, ", "), "; traces of several ranks are needed"));
+    return InvalidArgument("rank ", rank, " cannot be levelled with others; there are the ranks ",
+                           absl::StrJoin(ranks, ", "), "; traces of several ranks are needed");
   }
   const std::vector<bool> communicates = FindCommunication(*edited);
   const std::vector<int64_t> own_ps = OwnTimes(*edited);
@@ -230,10 +228,7 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
     }
     LevelDelays(mine, others, incoming, edited);
   }
-  if (matched == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no event of rank ", rank, " occurs on another rank"));
-  }
+  if (matched == 0) return InvalidArgument("no event of rank ", rank, " occurs on another rank");
   RETURN_IF_ERROR(SetOwnTimes(new_own_ps, edited));
   return matched;
 }

@@ -123,10 +123,9 @@ absl::Status RestrictToCategory(const WhatIfGraph& edited, const std::string& ca
   const bool is_group =
       std::find(std::begin(kGroups), std::end(kGroups), category) != std::end(kGroups);
   if (!is_known && !is_group) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", category, "' is no category; there are: ", ListCategories(graph),
-                     "; of events in groups: ", absl::StrJoin(kGroups, ", "),
-                     "; of delays: ", absl::StrJoin(kDelays, ", ")));
+    return InvalidArgument("'", category, "' is no category; there are: ", ListCategories(graph),
+                           "; of events in groups: ", absl::StrJoin(kGroups, ", "),
+                           "; of delays: ", absl::StrJoin(kDelays, ", "));
   }
   const std::vector<bool> communicates = FindCommunication(edited);
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
@@ -263,8 +262,8 @@ absl::StatusOr<Selection> Select(const WhatIfGraph& edited, const Selector& sele
                                         })
                         : std::count(selection.events.begin(), selection.events.end(), true);
   if (selection.count == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("nothing matches ", selector.text, "; ", DescribeCandidates(graph, selector)));
+    return InvalidArgument("nothing matches ", selector.text, "; ",
+                           DescribeCandidates(graph, selector));
   }
   return selection;
 }

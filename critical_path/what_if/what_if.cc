@@ -1,7 +1,6 @@
 #include "critical_path/what_if/what_if.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/what_if/duration_edits.h"
@@ -53,7 +52,7 @@ absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const Critical
     result.matched.push_back(*matched);
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, EarliestTimes(result.edited.graph));
-  if (*std::max_element(times_ps.begin(), times_ps.end()) >= kLimitPs) {
+  if (*absl::c_max_element(times_ps) >= kLimitPs) {
     return absl::OutOfRangeError("the edited run lasts longer than 13 days");
   }
   if (!hta_compatible) PutTimes(times_ps, &result.edited);

@@ -46,13 +46,12 @@ struct Token {
 };
 
 absl::Status ErrorAt(int line, int column, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat(line, ":", column, ": ", reason));
+  return InvalidArgument(line, ":", column, ": ", reason);
 }
 absl::Status ErrorAt(const Token& token, absl::string_view reason) {
   return ErrorAt(token.line, token.column, reason);
 }
 
-// Cuts the text into the tokens of its edits.
 class Lexer {
  public:
   explicit Lexer(absl::string_view text) : text_(text) {}
@@ -303,8 +302,7 @@ absl::StatusOr<WhatIfEdit> ParseEdit(absl::string_view text, absl::Span<const To
 
 absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text) {
   if (text.size() > kMaxEditTextBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the edits have ", text.size(), " bytes; at most ", kMaxEditTextBytes));
+    return InvalidArgument("the edits have ", text.size(), " bytes; at most ", kMaxEditTextBytes);
   }
   std::vector<WhatIfEdit> edits;
   Lexer lexer(text);
@@ -318,8 +316,7 @@ absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text)
     edits.push_back(std::move(edit));
   }
   if (edits.empty()) {
-    return absl::InvalidArgumentError(
-        "there are no edits; expected e.g. scale category=communication 0.5");
+    return InvalidArgument("there are no edits; expected e.g. scale category=communication 0.5");
   }
   return edits;
 }

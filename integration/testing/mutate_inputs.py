@@ -81,6 +81,10 @@ PAIRS = [
     Pair("critical_path", "xspace", CUDA2, "--run_dir={input}/ --save={out}/g.mcp"),
     Pair("critical_path", "saved graph", "{made}/graph.mcp",
          "--restore={input} --overlay={out}/o.json"),
+    Pair("forecast", "xspace", CUDA2,
+         "--run_dir={input}/ --calibration={made}/machine --bandwidth=2x --ranks=4 --csv={out}/f.csv"),
+    Pair("forecast", "links", "{made}/links.yml",
+         "--run_dir={examples}/jax_cuda2 --calibration={made}/machine --network={input}"),
     Pair("trace_columns", "kineto", KINETO, "--trace={input} --output_dir={out}/columns"),
     Pair("trace_columns", "xspace", CUDA2, "--trace={input} --output_dir={out}/columns"),
     Pair("astra_calibrate", "xspace", CUDA2, "--run_dir={input}/ --calibration={out}/machine"),
@@ -204,6 +208,10 @@ def prepare(program, made, examples):
     for ranks in (2, 4):
         (made / f"ring{ranks}.yml").write_text(
             f"topology: [ Ring ]\nnpus_count: [ {ranks} ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n")
+    (made / "links.yml").write_text(
+        "topology: [ Links ]\nnpus_count: [ 2 ]\nlinks:\n"
+        "  - { between: [ 0, leaf ], bandwidth: 1x, latency: 0.5x }\n"
+        "  - { between: [ 1, leaf ], bandwidth: 12.5, latency: 500 }\n")
     (made / "edges.jsonl").write_text("".join(
         f'{{"edge_id":"e{i}","op_kind":"{kind}","size_bytes":{4096 << i},"participants":[0,1,2,3]}}\n'
         for i, kind in enumerate(["AR", "AG", "RS", "A2A"])) +

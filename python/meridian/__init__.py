@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result", "SystemFailure",
-    "UsageError", "__version__", "align", "calibrate", "combine", "critical_path",
-    "export_chakra", "open_trace", "run", "simulate", "validate",
+    "UsageError", "__version__", "align", "calibrate", "combine", "critical_path", "export_chakra",
+    "forecast", "open_trace", "run", "simulate", "validate",
 ]
 
 try:
@@ -106,6 +106,16 @@ def export_chakra(profiles: Profiles = None, output: Union[None, AnyPath] = None
 def critical_path(profiles: Profiles = None, **flags: Any) -> Result:
     """Finds what a step had to wait for (critical_path); the result has the whole `graph`."""
     return run_with_graph(functools.partial(_run_on, profiles), **flags)
+
+
+def forecast(profiles: Profiles = None, calibration: Union[None, AnyPath] = None,
+             **flags: Any) -> Result:
+    """Says what a step would take on another network or on more ranks (forecast).
+
+    For example bandwidth="2x", network="tree.yml", ranks=16; of a list of values,
+    table("forecasts") has a row for each.
+    """
+    return _run_on(profiles, "forecast", calibration=calibration, **flags)
 
 
 def calibrate(profiles: Profiles = None, calibration: Union[None, AnyPath] = None,

@@ -171,8 +171,57 @@
         text('operation', 'op', {wrap: true}), text('reason', 'reason', {wrap: true})]}));
   }
 
-  function whatIf({what_if: rows, run}, section) {
-    if (!rows.length) return 'The data holds no estimates of what a change would save.';
+  // A slider over some values, in ascending order, that begins at 1.
+  function slider(label, values, onChange) {
+    const shown = element('output', {}, '1x');
+    const input = element('input', {type: 'range', min: 0, max: values.length - 1, step: 1,
+      'aria-label': label, value: values.indexOf(1)});
+    input.addEventListener('input', () => {
+      shown.textContent = `${values[input.value]}x`;
+      onChange(values[input.value]);
+    });
+    return element('label', {class: 'chooser'}, `${label} `, input, shown);
+  }
+
+  // What a step takes with other links and other compute, of what was asked in advance.
+  function forecastSliders(forecasts) {
+    const grid = forecasts.filter((row) => row.bandwidth !== undefined);
+    const values = (name) => [...new Set(grid.map((row) => row[name]))].sort((a, b) => a - b);
+    const chosen = {bandwidth: 1, compute: 1};
+    const answer = element('p', {role: 'status'});
+    const say = () => {
+      const row = grid.find((candidate) => candidate.bandwidth === chosen.bandwidth &&
+          candidate.compute === chosen.compute);
+      const text = (ns) => format.milliseconds(ns * 1e-6);
+      answer.textContent = row === undefined ? 'Not known.' :
+          `A ${stepWord()} would take ${text(row.step_ns)} (90 % interval ${text(row.low_ns)} to ${
+            text(row.high_ns)}) in place of ${text(row.measured_step_ns)}, the median.`;
+    };
+    say();
+    return element('div', {}, slider('Bandwidth of the links', values('bandwidth'),
+        (value) => { chosen.bandwidth = value; say(); }),
+    slider('Time of computation', values('compute'),
+        (value) => { chosen.compute = value; say(); }), answer);
+  }
+
+  function forecastTable(forecasts) {
+    const nanoseconds = (title, name) => number(title, 'ms', times(name, 1e-6));
+    return table({caption: 'Forecasts: other links, other compute, more ranks', name: 'forecasts',
+      rows: forecasts, columns: [text('asked', 'question'), whole('ranks', '', 'ranks'),
+        nanoseconds('step then', 'step_ns'), nanoseconds('low', 'low_ns'),
+        nanoseconds('high', 'high_ns')]});
+  }
+
+  function whatIf({what_if: rows, forecasts, run}, section) {
+    if (!rows.length && !forecasts.length) {
+      return 'The data holds no estimates of what a change would save.';
+    }
+    if (forecasts.length) {
+      section.append(forecastSliders(forecasts), forecastTable(forecasts),
+          paragraph([...forecasts[0].rests_on, ...forecasts[0].assumptions].map(
+              (line) => `${line[0].toUpperCase()}${line.slice(1)}.`).join(' '), 'soft'));
+    }
+    if (!rows.length) return undefined;
     const article = stepWord() === 'execution' ? 'An' : 'A';
     const now = run.step_mean_ms === undefined ?
         `The run takes ${format.milliseconds(run.wall_ms)} now.` :

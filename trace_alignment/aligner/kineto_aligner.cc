@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -107,10 +106,10 @@ absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_
 absl::Status CheckExtrapolation(const AlignmentStats& stats, absl::string_view trace,
                                 int64_t max_extrapolation_ns) {
   if (stats.farthest_extrapolation_ns() <= max_extrapolation_ns) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       trace, ": an event lies ", stats.farthest_extrapolation_ns() / 1'000'000,
       " ms outside the offsets; are they of this run? If so, raise --max_extrapolation_ms (now ",
-      max_extrapolation_ns / 1'000'000, ")"));
+      max_extrapolation_ns / 1'000'000, ")");
 }
 
 }  // namespace meridian

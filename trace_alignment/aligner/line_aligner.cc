@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/numeric/int128.h"
-#include "absl/strings/str_cat.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -142,9 +141,8 @@ absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, Li
     int64_t start_ps = 0, end_ps = 0;
     if (event.duration_ps < 0 || __builtin_add_overflow(base_ps, event.offset_ps, &start_ps) ||
         __builtin_add_overflow(start_ps, event.duration_ps, &end_ps)) {
-      return absl::InvalidArgumentError(absl::StrCat("line '", line.name, "' has an event at ",
-                                                     event.offset_ps, " ps of ", event.duration_ps,
-                                                     " ps, which no clock can show"));
+      return InvalidArgument("line '", line.name, "' has an event at ", event.offset_ps, " ps of ",
+                             event.duration_ps, " ps, which no clock can show");
     }
     events_.before.push_back(Timespan(start_ps, event.duration_ps));
     events_.mapped.push_back({clock.Map(start_ps), clock.Map(end_ps)});
@@ -206,12 +204,11 @@ absl::Status LineAligner::CheckExtrapolation(absl::string_view plane_name, const
                                              const LineClock& clock) const {
   const int64_t farthest_ns = clock.farthest_extrapolation_ps() / kPsPerNs;
   if (farthest_ns <= options_.max_extrapolation_ns) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "node ", options_.node_id, ": plane '", plane_name, "', line '", line.name, "' has events ",
-      farthest_ns / 1000000,
-      " ms outside the snapshot pairs or offsets; give samples that cover the trace, or a larger "
-      "--max_extrapolation_ms (now ",
-      options_.max_extrapolation_ns / 1000000, ")"));
+  return InvalidArgument("node ", options_.node_id, ": plane '", plane_name, "', line '", line.name,
+                         "' has events ", farthest_ns / 1000000,
+                         " ms outside the snapshot pairs or offsets; give samples that cover the "
+                         "trace, or a larger --max_extrapolation_ms (now ",
+                         options_.max_extrapolation_ns / 1000000, ")");
 }
 
 // Original starts are in ps from the session's start.
@@ -252,8 +249,7 @@ absl::Status LineAligner::WriteTimes(const XLineHeader& line, int64_t new_base_n
     if (event.is_aggregated) continue;
     const MappedEvent& mapped = events_.mapped[next++];
     if (__builtin_sub_overflow(mapped.start_ps, new_base_ps, &event.offset_ps)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("line '", line.name, "' spans more time than a line can hold"));
+      return InvalidArgument("line '", line.name, "' spans more time than a line can hold");
     }
     event.duration_ps = Difference(mapped.end_ps, mapped.start_ps);
   }

@@ -1,8 +1,5 @@
 #include "trace_alignment/aligner/xspace_aligner.h"
 
-#include <optional>
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -120,9 +117,8 @@ absl::StatusOr<bool> IsAligned(const XSpaceReader& reader) {
 absl::StatusOr<AlignmentStats> AlignXSpace(const XSpaceReader& reader, const SessionClock& clock,
                                            const NodeClock& node, const AlignOptions& options,
                                            ByteSink& sink) {
-  const absl::StatusOr<int64_t> mapped_start_ns = MapHostTime(node, clock.start_ns());
-  if (!mapped_start_ns.ok()) return Annotate(mapped_start_ns.status(), reader.name());
-  const int64_t new_start_ns = *mapped_start_ns;
+  ASSIGN_OR_RETURN(const int64_t new_start_ns,
+                   Annotate(MapHostTime(node, clock.start_ns()), reader.name()));
   AligningEditor editor(clock, node, options, new_start_ns);
   const absl::Status status = RewriteXSpace(reader.source(), editor, sink);
   // An error of the sink is not the profile's.

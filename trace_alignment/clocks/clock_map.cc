@@ -60,8 +60,7 @@ absl::Status CheckIncreasing(const std::vector<ClockKnot>& knots) {
     if (last.from_ps < next.from_ps && last.to_ps < next.to_ps) continue;
     const absl::string_view reason =
         last.from_ps == next.from_ps ? " contradict each other" : " run backwards";
-    return absl::InvalidArgumentError(
-        absl::StrCat("clock readings ", ToString(last), " and ", ToString(next), reason));
+    return InvalidArgument("clock readings ", ToString(last), " and ", ToString(next), reason);
   }
   return absl::OkStatus();
 }
@@ -179,7 +178,7 @@ ClockMap ClockMap::Identity() {
 }
 
 absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisorder on_disorder) {
-  if (knots.empty()) return absl::InvalidArgumentError("a clock map needs at least one reading");
+  if (knots.empty()) return InvalidArgument("a clock map needs at least one reading");
   std::sort(knots.begin(), knots.end(), Precedes);
   knots.erase(std::unique(knots.begin(), knots.end(), Equals), knots.end());
   const size_t distinct = knots.size();

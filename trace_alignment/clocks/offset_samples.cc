@@ -20,7 +20,6 @@ constexpr absl::string_view kExample =
     R"({"round_id":3,"window_start_ns":1000,"window_end_ns":2000,"node_id":1,"offset_ns":-750.8,)"
     R"("drift_ppm":0.43,"reachable":true,"converged":true})";
 
-// A row as the file has it.
 struct OffsetRow {
   // Its line in the file, counted from 1.
   int64_t line = 0;
@@ -98,17 +97,16 @@ absl::StatusOr<OffsetFile> ReadFile(absl::string_view contents, const std::strin
         return absl::OkStatus();
       }));
   if (file.rows.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": no offsets; expected lines like ", kExample));
+    return InvalidArgument(name, ": no offsets; expected lines like ", kExample);
   }
   return file;
 }
 
 absl::Status Contradiction(const OffsetFile& file, const OffsetRow& first,
                            const OffsetRow& second) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      file.name, ":", second.line, ": contradicts line ", first.line, ": both are for node ",
-      first.sample.node_id, " at the same time, with different values"));
+  return InvalidArgument(file.name, ":", second.line, ": contradicts line ", first.line,
+                         ": both are for node ", first.sample.node_id,
+                         " at the same time, with different values");
 }
 
 // The given node must have the offset 0 in all its rows; when none is given, the lowest such node.
@@ -123,10 +121,9 @@ absl::StatusOr<std::optional<int64_t>> FindReference(const OffsetFile& file,
   if (given.has_value()) {
     const auto node = first_nonzero.find(*given);
     if (node == first_nonzero.end() || node->second == nullptr) return given;
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.name, ":", node->second->line, ": node ", *given,
-                     " is said to be the reference, but its offset is not 0 here: these offsets "
-                     "are relative to another node"));
+    return InvalidArgument(file.name, ":", node->second->line, ": node ", *given,
+                           " is said to be the reference, but its offset is not 0 here: these "
+                           "offsets are relative to another node");
   }
   for (const auto& [node_id, nonzero] : first_nonzero) {
     if (nonzero == nullptr) return node_id;
@@ -198,9 +195,9 @@ absl::StatusOr<std::vector<ClockKnot>> KnotsOnLines(const std::vector<OffsetSamp
   std::vector<ClockKnot> ends;
   for (size_t i = 0; i < knots.size(); ++i) {
     if (!samples[i].drift_ppm.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "an offset of node ", samples[i].node_id,
-          " comes without drift_ppm, which the slope by drift_ppm needs; interpolate instead"));
+          " comes without drift_ppm, which the slope by drift_ppm needs; interpolate instead");
     }
     const int64_t reach_ps = LineReachPs(knots, i);
     const int64_t drift_ps =
@@ -216,8 +213,7 @@ absl::StatusOr<std::vector<ClockKnot>> KnotsOnLines(const std::vector<OffsetSamp
 absl::StatusOr<OffsetSamples::Slope> OffsetSamples::ParseSlope(absl::string_view name) {
   if (name == "interpolate") return Slope::kInterpolate;
   if (name == "drift_ppm") return Slope::kDriftPpm;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--offset_slope=", name, " is none of interpolate, drift_ppm"));
+  return InvalidArgument("--offset_slope=", name, " is none of interpolate, drift_ppm");
 }
 
 absl::StatusOr<OffsetSamples> OffsetSamples::Load(FileSystem& file_system, const std::string& path,
@@ -276,12 +272,11 @@ absl::StatusOr<ClockMap> OffsetSamples::OffsetMap(int64_t node_id, const RunCloc
   if (samples.empty()) return NoSamples(node_id);
   std::vector<ClockKnot> knots;
   for (const OffsetSample& sample : samples) {
-    const absl::StatusOr<int64_t> from_ps = clock.ToRunPs(sample.midpoint_ref_ns, sample.offset_ps);
-    const absl::StatusOr<int64_t> to_ps = clock.ToRunPs(sample.midpoint_ref_ns, 0);
-    for (const auto& time_ps : {from_ps, to_ps}) {
-      if (!time_ps.ok()) return Annotate(time_ps.status(), name_);
-    }
-    knots.push_back({*from_ps, *to_ps});
+    ASSIGN_OR_RETURN(const int64_t from_ps,
+                     Annotate(clock.ToRunPs(sample.midpoint_ref_ns, sample.offset_ps), name_));
+    ASSIGN_OR_RETURN(const int64_t to_ps,
+                     Annotate(clock.ToRunPs(sample.midpoint_ref_ns, 0), name_));
+    knots.push_back({from_ps, to_ps});
   }
   if (slope == Slope::kDriftPpm) {
     ASSIGN_OR_RETURN(knots, KnotsOnLines(samples, knots));
@@ -291,12 +286,12 @@ absl::StatusOr<ClockMap> OffsetSamples::OffsetMap(int64_t node_id, const RunCloc
 
 absl::Status OffsetSamples::NoSamples(int64_t node_id) const {
   const std::string found = samples_.empty() ? "none" : absl::StrJoin(NodeIds(), ", ");
-  return absl::NotFoundError(absl::StrCat(
-      name_, ": no usable offset for node ", node_id, ", which is not the reference",
-      reference_node_.has_value() ? absl::StrCat(" (node ", *reference_node_, ")") : "",
-      "; nodes with usable offsets: ", found, "; rows not used: ", rows_not_used_.unreachable,
-      " unreachable, ", rows_not_used_.not_converged, " not converged, ",
-      rows_not_used_.without_reference, " of rounds without the reference"));
+  return NotFound(name_, ": no usable offset for node ", node_id, ", which is not the reference",
+                  reference_node_.has_value() ? absl::StrCat(" (node ", *reference_node_, ")") : "",
+                  "; nodes with usable offsets: ", found,
+                  "; rows not used: ", rows_not_used_.unreachable, " unreachable, ",
+                  rows_not_used_.not_converged, " not converged, ",
+                  rows_not_used_.without_reference, " of rounds without the reference");
 }
 
 }  // namespace meridian

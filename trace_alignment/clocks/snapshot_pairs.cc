@@ -61,10 +61,10 @@ absl::StatusOr<ClockAnchors> ResolveAnchors(const RawPairs& raw,
     anchors.start_walltime_ns = options.earliest_tracer_base_ns;
   }
   const auto unknown = [&](absl::string_view name) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        raw.name, ": ", name, " of the node is unknown, and its ",
-        raw.absolute ? "absolute" : "relative", " snapshot pairs cannot be placed without; give --",
-        name, " or put it into the header of the snapshot pairs or of the offsets"));
+    return FailedPrecondition(raw.name, ": ", name, " of the node is unknown, and its ",
+                              raw.absolute ? "absolute" : "relative",
+                              " snapshot pairs cannot be placed without; give --", name,
+                              " or put it into the header of the snapshot pairs or of the offsets");
   };
   if (!anchors.start_walltime_ns.has_value()) return unknown("start_walltime_ns");
   if (raw.absolute && !anchors.start_gpu_ns.has_value()) return unknown("start_gpu_ns");
@@ -95,10 +95,9 @@ absl::Status MakeUnixTime(const ClockAnchors& anchors, RawPairs* raw) {
       raw->absolute ? walltime_ns - *anchors.start_gpu_ns : walltime_ns;
   for (RawPairs::Row& row : raw->rows) {
     if (Shift(sys_shift_ns, tracer_shift_ns, &row.pair)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(raw->Place(row.number), ": the pair is beyond the times that fit; ",
-                     raw->absolute ? "start_walltime_ns and start_gpu_ns do not belong to it"
-                                   : "is it absolute, and the header does not say so?"));
+    return InvalidArgument(raw->Place(row.number), ": the pair is beyond the times that fit; ",
+                           raw->absolute ? "start_walltime_ns and start_gpu_ns do not belong to it"
+                                         : "is it absolute, and the header does not say so?");
   }
   return absl::OkStatus();
 }
@@ -108,16 +107,15 @@ absl::Status Contradiction(const RawPairs& raw, const RawPairs::Row& last,
   const absl::string_view reason = last.pair.tracer_ns == next.pair.tracer_ns
                                        ? "contradicts"
                                        : "the host clock does not increase with the tracer's since";
-  return absl::InvalidArgumentError(absl::StrCat(
-      raw.Place(next.number), ": ", reason, " ", raw.noun, " ", last.number, ": (sys_ns ",
-      last.pair.sys_ns, ", tracer_ns ", last.pair.tracer_ns, ") there, (sys_ns ", next.pair.sys_ns,
-      ", tracer_ns ", next.pair.tracer_ns, ") here, both as Unix time"));
+  return InvalidArgument(raw.Place(next.number), ": ", reason, " ", raw.noun, " ", last.number,
+                         ": (sys_ns ", last.pair.sys_ns, ", tracer_ns ", last.pair.tracer_ns,
+                         ") there, (sys_ns ", next.pair.sys_ns, ", tracer_ns ", next.pair.tracer_ns,
+                         ") here, both as Unix time");
 }
 
 absl::StatusOr<SnapshotPairs> Finish(RawPairs raw, const SnapshotPairsOptions& options) {
   if (raw.rows.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(raw.name, ": no snapshot pairs; expected e.g. ", kPairExample));
+    return InvalidArgument(raw.name, ": no snapshot pairs; expected e.g. ", kPairExample);
   }
   SnapshotPairs snapshots;
   snapshots.name = raw.name;
@@ -216,8 +214,7 @@ absl::Status AddReading(uint64_t sys_ns, uint64_t tracer_ns, RawPairs* raw) {
   pair.tracer_ns = static_cast<int64_t>(tracer_ns);
   raw->rows.push_back({pair, static_cast<int64_t>(raw->rows.size()) + 1});
   if (sys_ns <= kLargest && tracer_ns <= kLargest) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(raw->Place(raw->rows.size()), ": a reading does not fit 63 bits"));
+  return InvalidArgument(raw->Place(raw->rows.size()), ": a reading does not fit 63 bits");
 }
 
 // Fields that the message does not have come from a message of another type.
@@ -233,8 +230,8 @@ absl::StatusOr<RawPairs> ReadMessage(absl::string_view contents, const std::stri
   if (contents.size() > std::numeric_limits<int>::max() ||
       !message.ParseFromArray(contents.data(), static_cast<int>(contents.size())) ||
       HasUnknownFields(message)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, ": neither JSONL nor a SnapshotPairs message; expected lines like ", kPairExample));
+    return InvalidArgument(
+        name, ": neither JSONL nor a SnapshotPairs message; expected lines like ", kPairExample);
   }
   RawPairs raw;
   raw.name = name;
@@ -316,8 +313,7 @@ absl::StatusOr<SnapshotPairs> SnapshotPairsFromPlane(const XPlaneVisitor& plane,
       const std::optional<int64_t> tracer_ns =
           stat == nullptr ? std::nullopt : stat->IntOrUintValue();
       if (!tracer_ns.has_value()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(raw.Place(raw.rows.size() + 1), ": the stat rocm_ns is missing"));
+        return InvalidArgument(raw.Place(raw.rows.size() + 1), ": the stat rocm_ns is missing");
       }
       const int64_t sys_ns = RunClock(base_ns).ToUnixNs(event.OffsetPs());
       return AddReading(sys_ns, *tracer_ns, &raw);
@@ -343,12 +339,10 @@ absl::StatusOr<ClockMap> TracerToHostMap(const SnapshotPairs& snapshots, const R
   std::vector<ClockKnot> knots;
   knots.reserve(snapshots.pairs.size());
   for (const SnapshotPair& pair : snapshots.pairs) {
-    const absl::StatusOr<int64_t> from_ps = clock.ToRunPs(pair.tracer_ns, 0);
-    const absl::StatusOr<int64_t> to_ps = clock.ToRunPs(pair.sys_ns, 0);
-    for (const auto& time_ps : {from_ps, to_ps}) {
-      if (!time_ps.ok()) return Annotate(time_ps.status(), snapshots.name);
-    }
-    knots.push_back({*from_ps, *to_ps});
+    ASSIGN_OR_RETURN(const int64_t from_ps,
+                     Annotate(clock.ToRunPs(pair.tracer_ns, 0), snapshots.name));
+    ASSIGN_OR_RETURN(const int64_t to_ps, Annotate(clock.ToRunPs(pair.sys_ns, 0), snapshots.name));
+    knots.push_back({from_ps, to_ps});
   }
   return ClockMap::Create(std::move(knots));
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -42,11 +43,11 @@ absl::Status CheckStatedRanks(const std::vector<ProfileCollectives>& profiles) {
   if (stated.size() < 2) return absl::OkStatus();
   // The fewer are those that do not fit.
   const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-  const auto most = std::max_element(stated.begin(), stated.end(), fewer);
+  const auto most = absl::c_max_element(stated, fewer);
   const auto odd = most == stated.begin() ? std::next(most) : stated.begin();
-  return absl::InvalidArgumentError(
-      absl::StrCat(odd->second[0]->trace, ": its job has ", odd->first, " ranks, that of ",
-                   most->second[0]->trace, " has ", most->first, "; give the profiles of one job"));
+  return InvalidArgument(odd->second[0]->trace, ": its job has ", odd->first, " ranks, that of ",
+                         most->second[0]->trace, " has ", most->first,
+                         "; give the profiles of one job");
 }
 
 absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profiles) {
@@ -65,8 +66,7 @@ absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profil
     }
     spans.push_back(span);
   }
-  std::sort(spans.begin(), spans.end(),
-            [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+  absl::c_sort(spans, [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
   int64_t end_ns = spans.empty() ? 0 : spans[0].end_ns;
   for (size_t i = 1; i < spans.size(); ++i) {
     const int64_t apart_ns = SaturateToInt64(absl::int128(spans[i].start_ns) - end_ns);
@@ -75,11 +75,11 @@ absl::Status CheckRecordedTogether(const std::vector<ProfileCollectives>& profil
     // The fewer are those that do not fit.
     const bool is_first_odd = i < spans.size() - i;
     const Span &odd = spans[is_first_odd ? i - 1 : i], &other = spans[is_first_odd ? i : i - 1];
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         odd.profile->trace, ": recorded over ", apart_ns / kMaxApartNs,
         apart_ns / kMaxApartNs == 1 ? " hour " : " hours ", is_first_odd ? "before " : "after ",
         other.profile->trace,
-        ", so that they are not of one run; if a clock was off by so much, give --offsets"));
+        ", so that they are not of one run; if a clock was off by so much, give --offsets");
   }
   return absl::OkStatus();
 }
@@ -95,29 +95,26 @@ absl::Status CheckOneRun(const CollectiveRun& run, bool clocks_are_measured) {
   std::vector<int64_t> joint(run.profiles.size()), lonely(run.profiles.size());
   for (const CollectiveInstance& instance : table.instances()) {
     const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
-    const bool has_others =
-        std::any_of(members.begin(), members.end(), [&](const CollectiveMember& member) {
-          return table.NodeOf(member) != table.NodeOf(members[0]);
-        });
+    const bool has_others = absl::c_any_of(members, [&](const CollectiveMember& member) {
+      return table.NodeOf(member) != table.NodeOf(members[0]);
+    });
     for (const CollectiveMember& member : members) {
       joint[table.NodeOf(member)] += has_others ? 1 : 0;
       lonely[table.NodeOf(member)] += !has_others && instance.missing > 0 ? 1 : 0;
     }
   }
-  const auto silent =
-      std::find_if(run.profiles.begin(), run.profiles.end(),
-                   [](const ProfileCollectives& profile) { return profile.events.empty(); });
+  const auto silent = absl::c_find_if(
+      run.profiles, [](const ProfileCollectives& profile) { return profile.events.empty(); });
   for (size_t p = 0; p < run.profiles.size() && run.profiles.size() > 1; ++p) {
     if (joint[p] > 0 || lonely[p] == 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(run.profiles[p].trace, ": none of its ", lonely[p],
-                     " collectives with other ranks has a counterpart in the other profiles; are "
-                     "they all of one "
-                     "run, and of the same steps?",
-                     silent == run.profiles.end()
-                         ? ""
-                         : absl::StrCat(" ", silent->trace,
-                                        " has no collectives at all: was its device profiled?")));
+    return InvalidArgument(
+        run.profiles[p].trace, ": none of its ", lonely[p],
+        " collectives with other ranks has a counterpart in the other profiles; are they all of "
+        "one run, and of the same steps?",
+        silent == run.profiles.end()
+            ? ""
+            : absl::StrCat(" ", silent->trace,
+                           " has no collectives at all: was its device profiled?"));
   }
   return absl::OkStatus();
 }
@@ -128,11 +125,11 @@ absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& che
   const auto trace = [&run](uint32_t member) {
     return run.profiles[run.table.NodeOf(run.table.members()[member])].trace;
   };
-  return absl::FailedPreconditionError(absl::StrCat(
-      trace(first.ended), " and ", trace(first.started),
-      ": the clocks of the nodes disagree: ", check.violations.size(), " of ", check.checked,
-      " collectives end before they began elsewhere, e.g. ", DescribeViolation(run.table, first),
-      "; run combine first, or insist with --allow_violations"));
+  return FailedPrecondition(trace(first.ended), " and ", trace(first.started),
+                            ": the clocks of the nodes disagree: ", check.violations.size(), " of ",
+                            check.checked, " collectives end before they began elsewhere, e.g. ",
+                            DescribeViolation(run.table, first),
+                            "; run combine first, or insist with --allow_violations");
 }
 
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,

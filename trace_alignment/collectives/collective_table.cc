@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -141,13 +141,13 @@ class CollectiveTableBuilder {
       for (const SourceTargetPair& pair : rank_pairs_[op]) {
         pairs.emplace_back(pair.source, pair.target);
       }
-      std::sort(pairs.begin(), pairs.end());
+      absl::c_sort(pairs);
       Ops& ops = candidates[{table_.ops_[op].module, fingerprints_[op], std::move(pairs)}];
       (kind == CollectiveKind::kSend ? ops.sends : ops.receives).push_back(op);
     }
 
     std::vector<uint32_t> joined(table_.ops_.size());
-    std::iota(joined.begin(), joined.end(), 0);
+    absl::c_iota(joined, 0);
     // By the numbers in their names: "send.9" comes before "send.10".
     const auto by_name = [&](uint32_t a, uint32_t b) {
       const std::string& first = table_.ops_[a].instruction;
@@ -156,8 +156,8 @@ class CollectiveTableBuilder {
     };
     for (auto& [program_and_pairs, ops] : candidates) {
       if (ops.sends.size() != ops.receives.size()) continue;
-      std::sort(ops.sends.begin(), ops.sends.end(), by_name);
-      std::sort(ops.receives.begin(), ops.receives.end(), by_name);
+      absl::c_sort(ops.sends, by_name);
+      absl::c_sort(ops.receives, by_name);
       for (size_t i = 0; i < ops.sends.size(); ++i) joined[ops.receives[i]] = ops.sends[i];
     }
     for (std::vector<ProfileOp>& here : profile_ops_) {
@@ -217,9 +217,8 @@ class CollectiveTableBuilder {
       if (events >= kNone) {
         return absl::ResourceExhaustedError("the profiles hold more than 2^32 collectives");
       }
-      const absl::StatusOr<int64_t> base_ps = run_clock.ToRunPs(profile.base_ns, 0);
-      if (!base_ps.ok()) return Annotate(base_ps.status(), profile.trace);
-      const int64_t shift_ps = *base_ps;
+      ASSIGN_OR_RETURN(const int64_t shift_ps,
+                       Annotate(run_clock.ToRunPs(profile.base_ns, 0), profile.trace));
       shifts_ps_.push_back(shift_ps);
       std::vector<uint32_t>& assigned = assigned_.emplace_back(profile.events.size());
       for (size_t i = 0; i < assigned.size(); ++i) {
@@ -246,8 +245,8 @@ class CollectiveTableBuilder {
 
   void OrderInstances() {
     std::vector<uint32_t> order(table_.instances_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
+    absl::c_iota(order, 0);
+    absl::c_sort(order, [this](uint32_t a, uint32_t b) {
       return std::make_pair(first_starts_ps_[a], a) < std::make_pair(first_starts_ps_[b], b);
     });
     std::vector<CollectiveInstance> ordered;
@@ -329,9 +328,8 @@ class CollectiveTableBuilder {
   void PairWithRoot(CollectiveInstance* instance) {
     const absl::Span<const CollectiveMember> members = table_.MembersOf(*instance);
     const int64_t root_rank = table_.groups_[instance->group][0];
-    const auto root_member = std::find_if(
-        members.begin(), members.end(),
-        [root_rank](const CollectiveMember& member) { return member.rank == root_rank; });
+    const auto root_member = absl::c_find_if(
+        members, [root_rank](const CollectiveMember& member) { return member.rank == root_rank; });
     if (root_member == members.end()) return;
     const uint32_t root = static_cast<uint32_t>(root_member - members.begin());
     const bool root_sends = table_.OpOf(*instance).kind == CollectiveKind::kCollectiveBroadcast;

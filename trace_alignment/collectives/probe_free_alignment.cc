@@ -92,7 +92,6 @@ void ForEachHub(const Premises& premises, OnHub on_hub, OnCause on_cause, OnEffe
   }
 }
 
-// How many hubs and points each node has.
 struct Counts {
   std::vector<uint32_t> hubs;
   std::vector<size_t> points;
@@ -147,7 +146,7 @@ absl::Status Refuse(const Premises& premises, const Solved& built,
         absl::StrCat(DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]),
                      " (ends at ", FormatMicros(step.effect_ps), " us on node ", step.clock, ")"));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "collectives contradict each other by ", FormatMicros(contradiction.excess_ps), " us on node",
       nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
       absl::StrJoin(instances, ", then "),
@@ -155,26 +154,24 @@ absl::Status Refuse(const Premises& premises, const Solved& built,
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
       premises.options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      FormatMicros(premises.options.min_transfer_ps), " us (--min_transfer_ns)"));
+      FormatMicros(premises.options.min_transfer_ps), " us (--min_transfer_ns)");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
   if (options.reference_node >= table.node_count()) {
-    return absl::InvalidArgumentError(absl::StrCat("the reference node, ", options.reference_node,
-                                                   ", is none of ", table.node_count()));
+    return InvalidArgument("the reference node, ", options.reference_node, ", is none of ",
+                           table.node_count());
   }
   if (!(options.max_drift_ppm >= 0 && options.max_drift_ppm <= 1e6)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a drift of ", options.max_drift_ppm, " ppm; expected 0 to 1000000"));
+    return InvalidArgument("a drift of ", options.max_drift_ppm, " ppm; expected 0 to 1000000");
   }
   if (options.min_transfer_ps < 0 || options.min_transfer_ps > kMaxRunTimePs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a transfer of ", options.min_transfer_ps,
-                     " ps at least; expected 0 or more, to 40 hours"));
+    return InvalidArgument("a transfer of ", options.min_transfer_ps,
+                           " ps at least; expected 0 or more, to 40 hours");
   }
   if (!options.spans.empty() && options.spans.size() != table.node_count()) {
-    return absl::InvalidArgumentError(absl::StrCat(options.spans.size(), " spans of profiles for ",
-                                                   table.node_count(), " nodes"));
+    return InvalidArgument(options.spans.size(), " spans of profiles for ", table.node_count(),
+                           " nodes");
   }
   return absl::OkStatus();
 }

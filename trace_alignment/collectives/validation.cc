@@ -73,13 +73,12 @@ ValidationReport Validate(const CollectiveRun& run) {
 }
 
 std::string FormatValidation(const ValidationReport& report) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
   std::string out = absl::StrCat(WithThousands(report.violations()), " violation(s) in ",
                                  WithThousands(report.checked()), " checked of ",
                                  WithThousands(report.instances()), " collectives; ",
                                  WithThousands(report.unmatched()),
                                  " unmatched; executions matched by ", report.run_method(), "\n\n");
-  TextTable traces({{"trace"}, {"ranks"}, {"collectives", kRight}});
+  TextTable traces({"trace", "ranks", ">collectives"});
   for (const ValidatedTrace& trace : report.traces()) {
     traces.AddRow(
         {trace.trace(), absl::StrJoin(trace.ranks(), ","), WithThousands(trace.collectives())});
@@ -93,7 +92,7 @@ std::string FormatValidation(const ValidationReport& report) {
   }
   if (report.details_size() == 0) return out;
   constexpr int kShown = 20;
-  TextTable details({{"ended", kRight}, {"before", kRight}, {"by us", kRight}, {"collective"}});
+  TextTable details({">ended", ">before", ">by us", "collective"});
   for (int i = 0; i < std::min(kShown, report.details_size()); ++i) {
     const ViolationReport& violation = report.details(i);
     details.AddRow(

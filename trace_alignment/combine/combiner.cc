@@ -40,7 +40,7 @@ absl::StatusOr<XPlaneProto> ReadHead(const XSpaceSource& source, absl::string_vi
                                  }));
   XPlaneProto plane;
   if (!plane.ParseFromString(head)) {
-    return absl::InvalidArgumentError("a plane's metadata cannot be read, or is 2 GiB and more");
+    return InvalidArgument("a plane's metadata cannot be read, or is 2 GiB and more");
   }
   return plane;
 }
@@ -131,10 +131,9 @@ class PlaneNames {
     if (is_new) {
       it->second = counts_[std::string(device.kind)]++;
       if (devices_.size() > kMaxViewerDevices) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("more than ", kMaxViewerDevices,
-                         " devices, which viewers cannot show in one file; give --output_dir for "
-                         "one aligned file per node, or --plane_naming=node_prefix"));
+        return InvalidArgument("more than ", kMaxViewerDevices,
+                               " devices, which viewers cannot show in one file; give --output_dir "
+                               "for one aligned file per node, or --plane_naming=node_prefix");
       }
     }
     return absl::StrCat(kDevicePlanePrefix, device.kind, ":", it->second, device.rest);
@@ -300,8 +299,7 @@ class Combiner {
   template <typename Fn>
   absl::Status ForEachNode(Fn fn) {
     for (size_t n = 0; n < nodes_.size(); ++n) {
-      const absl::Status status = fn(n);
-      if (!status.ok()) return Annotate(status, nodes_[n].reader->name());
+      RETURN_IF_ERROR(Annotate(fn(n), nodes_[n].reader->name()));
     }
     return absl::OkStatus();
   }
@@ -310,8 +308,7 @@ class Combiner {
     std::set<int64_t> ids;
     for (const CombineInput& node : nodes_) {
       if (ids.insert(node.record.node_id).second) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("two profiles are of node ", node.record.node_id));
+      return InvalidArgument("two profiles are of node ", node.record.node_id);
     }
     return absl::OkStatus();
   }
@@ -437,7 +434,6 @@ class Combiner {
     return writer_.WriteFields(field);
   }
 
-  // What a node contributes to a joint plane.
   struct JointPart {
     size_t node = 0;
     XPlaneLayout plane;
@@ -452,7 +448,6 @@ class Combiner {
     PlaneMetadataMerger merger(&head);
     std::string unknown_fields;
     std::vector<JointPart> parts;
-    // Which lines are whose.
     std::vector<NodeLines> owners;
     int64_t next_line_id = 1;
     RETURN_IF_ERROR(ForEachNode([&](size_t n) -> absl::Status {
@@ -568,7 +563,7 @@ class Combiner {
 absl::StatusOr<std::vector<AlignmentStats>> CombineXSpaces(absl::Span<const CombineInput> nodes,
                                                            const CombineOptions& options,
                                                            ByteSink& sink) {
-  if (nodes.empty()) return absl::InvalidArgumentError("there are no profiles to combine");
+  if (nodes.empty()) return InvalidArgument("there are no profiles to combine");
   return Combiner(nodes, options, sink).Run();
 }
 

@@ -1,6 +1,5 @@
 #include "trace_alignment/combine/kineto_merger.h"
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <utility>

@@ -113,11 +113,11 @@ class RunAligner {
       reference_ = static_cast<uint32_t>(n);
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "the reference node, ", inputs_.reference_node, ", is none of ",
         absl::StrJoin(inputs_.nodes, ", ", [](std::string* out, const UnalignedNode& node) {
           absl::StrAppend(out, node.node_id);
-        })));
+        }));
   }
 
   absl::Status FindStarts() {
@@ -125,10 +125,9 @@ class RunAligner {
       const absl::StatusOr<int64_t> start_ps =
           run_clock_.ToRunPs(inputs_.nodes[n].clock.start_ns(), 0);
       if (!start_ps.ok() || std::abs(*start_ps) > kMaxRunTimePs) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(run_.profiles[n].trace,
-                         ": its session began more than 40 hours after another's; are all profiles "
-                         "of one run?"));
+        return InvalidArgument(
+            run_.profiles[n].trace,
+            ": its session began more than 40 hours after another's; are all profiles of one run?");
       }
       starts_ps_.push_back(*start_ps);
     }
@@ -162,7 +161,7 @@ class RunAligner {
       if ((options_.method == AlignmentMethod::kOffsets && !has_offsets) ||
           (options_.method == AlignmentMethod::kProbes && !has_probes)) {
         const absl::string_view name = AlignmentMethodName(options_.method);
-        return absl::InvalidArgumentError(absl::StrCat("--method=", name, " needs --", name));
+        return InvalidArgument("--method=", name, " needs --", name);
       }
       return absl::OkStatus();
     }
@@ -312,12 +311,12 @@ class RunAligner {
     };
     const HappensBefore measured = CheckHappensBefore(host_table_, estimate_ps);
     if (!measured.violations.empty() && OffsetsSeemNegated(host_table_, estimate_ps)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the ", AlignmentMethodName(result_.method), " have the wrong sign: they leave ",
-          measured.violations.size(), " of ", measured.checked,
-          " collectives in violation of happens-before, their negatives none. offset_ns is node "
-          "clock - reference clock (positive: the node is ahead); negate them, or give "
-          "--method=collectives"));
+      return InvalidArgument("the ", AlignmentMethodName(result_.method),
+                             " have the wrong sign: they leave ", measured.violations.size(),
+                             " of ", measured.checked,
+                             " collectives in violation of happens-before, their negatives none. "
+                             "offset_ns is node clock - reference clock (positive: the node is "
+                             "ahead); negate them, or give --method=collectives");
     }
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) StateMeasured(samples, n);
     const absl::StatusOr<ClockAlignment> near =
@@ -347,11 +346,11 @@ class RunAligner {
   absl::Status CheckReference(const OffsetSamples& samples) const {
     for (const OffsetSample& sample : samples.SamplesOf(inputs_.reference_node)) {
       if (sample.offset_ps == 0) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "node ", inputs_.reference_node, " is the reference, but its measured offset is ",
-          sample.offset_ps / kPsPerNs,
-          " ns, not 0; give the node that the offsets are relative to as --reference_node, or "
-          "subtract its offsets from all"));
+      return InvalidArgument("node ", inputs_.reference_node,
+                             " is the reference, but its measured offset is ",
+                             sample.offset_ps / kPsPerNs,
+                             " ns, not 0; give the node that the offsets are relative to as "
+                             "--reference_node, or subtract its offsets from all");
     }
     return absl::OkStatus();
   }
@@ -541,14 +540,13 @@ absl::StatusOr<AlignmentMethod> ParseAlignmentMethod(absl::string_view name) {
   if (found != std::end(kMethodNames)) {
     return static_cast<AlignmentMethod>(found - std::begin(kMethodNames));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--method=", name, " is none of ", absl::StrJoin(kMethodNames, ", ")));
+  return InvalidArgument("--method=", name, " is none of ", absl::StrJoin(kMethodNames, ", "));
 }
 
 absl::StatusOr<RunAlignment> AlignRun(const AlignmentInputs& inputs, const CollectiveRun& run,
                                       const AlignmentOptions& options) {
   if (inputs.nodes.empty() || inputs.nodes.size() != run.profiles.size()) {
-    return absl::InvalidArgumentError("there are no profiles to align");
+    return InvalidArgument("there are no profiles to align");
   }
   return RunAligner(inputs, run, options).Run();
 }

@@ -87,13 +87,12 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
   edges.insert(edges.end(), from_two_way.edges.begin(), from_two_way.edges.end());
   notes.insert(notes.end(), from_two_way.notes.begin(), from_two_way.notes.end());
   if (edges.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(absl::StrJoin(files, ", "), ": no usable probe",
-                     notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, "; "), ")")));
+    return InvalidArgument(
+        absl::StrJoin(files, ", "), ": no usable probe",
+        notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, "; "), ")"));
   }
-  absl::StatusOr<ProbeSolution> solved = SolveProbes(edges, reference_node);
-  if (!solved.ok()) return Annotate(solved.status(), absl::StrJoin(files, ", "));
-  ProbeSolution solution = *std::move(solved);
+  ASSIGN_OR_RETURN(ProbeSolution solution,
+                   Annotate(SolveProbes(edges, reference_node), absl::StrJoin(files, ", ")));
   // Fitted windows do not show a link's asymmetry; only raw probes bound the error.
   if (!windows.empty()) {
     for (OffsetSample& sample : solution.samples) sample.uncertainty_ns.reset();

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/btree_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

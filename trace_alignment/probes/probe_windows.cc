@@ -114,9 +114,9 @@ class ProbeWindowsReader {
       return std::tie(e.window_start_ns, e.window_end_ns, e.alpha, e.beta_ps, e.pairs, e.lost);
     };
     if (values(edges_[index]) != values(edge)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name_, ":", row.line(), ": contradicts line ", line, ": both are for dst ",
-                       edge.dst, " in round ", edge.round_id, ", with different values"));
+      return InvalidArgument(name_, ":", row.line(), ": contradicts line ", line,
+                             ": both are for dst ", edge.dst, " in round ", edge.round_id,
+                             ", with different values");
     }
     return absl::OkStatus();
   }

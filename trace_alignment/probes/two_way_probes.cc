@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -228,8 +227,8 @@ absl::StatusOr<OffsetCorridor> OffsetCorridor::Fit(std::vector<Bound> upper,
   // Bounds that leave exactly one line may miss it by the rounding of doubles.
   constexpr double kRounding = 1e-15;
   if (rates.min > rates.max + kRounding) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "they contradict each other, or clocks drift by more than ", max_rate * kPpm, " ppm"));
+    return InvalidArgument("they contradict each other, or clocks drift by more than ",
+                           max_rate * kPpm, " ppm");
   }
   rates.min = std::min(rates.min, rates.max);
   corridor.min_rate_ = rates.min;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -28,9 +28,8 @@ namespace meridian {
 
 std::vector<size_t> CombineState::ById() const {
   std::vector<size_t> order(nodes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [this](size_t a, size_t b) { return nodes[a].id < nodes[b].id; });
+  absl::c_iota(order, 0);
+  absl::c_sort(order, [this](size_t a, size_t b) { return nodes[a].id < nodes[b].id; });
   return order;
 }
 
@@ -43,15 +42,15 @@ namespace {
 absl::Status CheckCounts(const CombineRequest& request) {
   const RunFiles& files = request.files;
   if (!files.snapshots.empty() && files.snapshots.size() != files.traces.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(files.snapshots.size(), " files of snapshot pairs for ", files.traces.size(),
-                     " traces; --snapshots takes one per trace, in the order of the traces"));
+    return InvalidArgument(files.snapshots.size(), " files of snapshot pairs for ",
+                           files.traces.size(),
+                           " traces; --snapshots takes one per trace, in the order of the traces");
   }
   const size_t starts = request.profile_start_ns.size();
   if (starts > 0 && starts != files.traces.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "--profile_start_ns has ", starts, " times for ", files.traces.size(),
-        " traces; it takes one per trace, empty for those that say themselves: ,,1794701451000"));
+        " traces; it takes one per trace, empty for those that say themselves: ,,1794701451000");
   }
   return absl::OkStatus();
 }
@@ -272,13 +271,13 @@ absl::Status CheckWritten(CombineState* state) {
   }
   if (state->request.output_dir.empty()) return absl::OkStatus();
   std::vector<size_t> order(state->nodes.size());
-  std::iota(order.begin(), order.end(), 0);
+  absl::c_iota(order, 0);
   return CheckFiles("aligned", order, state);
 }
 
 absl::StatusOr<CombineReport> Combine(CombineState state) {
   if (state.request.files.traces.empty()) {
-    return absl::InvalidArgumentError("there are no profiles to combine");
+    return InvalidArgument("there are no profiles to combine");
   }
   RunProcesses& processes = state.processes;
   RETURN_IF_ERROR(processes.Agree(ReadOwn(&state)));

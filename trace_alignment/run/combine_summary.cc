@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -11,7 +10,6 @@
 namespace meridian {
 namespace {
 
-// Returns the correction that moved an event farthest.
 int64_t LargestCorrectionNs(const AlignmentStats& stats) {
   return std::abs(stats.min_correction_ns()) > std::abs(stats.max_correction_ns())
              ? stats.min_correction_ns()

@@ -99,14 +99,13 @@ class KinetoTraces : public RunTraces {
   absl::Status CheckRequest() const override {
     const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
     if (!output.empty() && !absl::EndsWith(output, ".json") && !absl::EndsWith(output, ".pb")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--output=", request_.output,
-                       ": Kineto traces are combined to one Kineto trace (.json or .json.gz) or to "
-                       "an XSpace (.xplane.pb or .xplane.pb.gz)"));
+      return InvalidArgument("--output=", request_.output,
+                             ": Kineto traces are combined to one Kineto trace (.json or .json.gz) "
+                             "or to an XSpace (.xplane.pb or .xplane.pb.gz)");
     }
     // Times of a Kineto trace are all of its host's clock.
     if (!request_.files.snapshots.empty()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "--snapshots tie a device's clock to its host's; Kineto traces have host times alone");
     }
     return absl::OkStatus();
@@ -120,10 +119,10 @@ class KinetoTraces : public RunTraces {
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
     RETURN_IF_ERROR(CheckOneRank(trace, path));
     if (trace.table.base_ns() < kFirstUnixNs || trace.table.base_ns() > kLastUnixNs) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path,
-                       ": its times do not count from 1970, and it has no baseTimeNanoseconds that "
-                       "says from when; record it with a newer version of PyTorch"));
+      return InvalidArgument(
+          path,
+          ": its times do not count from 1970, and it has no baseTimeNanoseconds that says from "
+          "when; record it with a newer version of PyTorch");
     }
     node->unread_events = trace.problems.ToString();
     node->session.profile_start_ns = trace.table.base_ns();
@@ -180,24 +179,19 @@ class KinetoTraces : public RunTraces {
     std::string text;
     JsonWriter json(&text, JsonSpacing::kSpaced);
     json.BeginObject(JsonLayout::kIndented);
-    json.Key("perfetto_manifest");
-    json.BeginObject(JsonLayout::kIndented);
+    json.BeginObject("perfetto_manifest", JsonLayout::kIndented);
     json.Member("version", 1);
-    json.Key("files");
-    json.BeginArray(JsonLayout::kIndented);
+    json.BeginArray("files", JsonLayout::kIndented);
     for (const size_t n : state.ById()) {
       json.BeginObject();
       json.Member("path", names[n]);
-      json.Key("machine");
-      json.BeginObject();
+      json.BeginObject("machine");
       const std::string host = HostOf(nodes[n]);
       json.Member("name", absl::StrCat("node ", nodes[n].id, host.empty() ? "" : " ", host));
       json.EndObject();
       if (n != first) {
-        json.Key("clocks");
-        json.BeginObject();
-        json.Key("sync_to");
-        json.BeginObject();
+        json.BeginObject("clocks");
+        json.BeginObject("sync_to");
         json.Member("file", names[first]);
         json.EndObject();
         json.Member("offset_ns",

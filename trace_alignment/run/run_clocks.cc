@@ -69,11 +69,10 @@ absl::Status CheckTied(const CombineState& state) {
       method == AlignmentMethod::kCollectives ||
       (method == AlignmentMethod::kAuto && !HasMeasuredClocks(state.request));
   if (has_collectives || !needs_collectives || state.nodes.size() < 2) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(state.run.profiles[0].trace,
-                   " and the other traces hold no communication kernel of NCCL or RCCL "
-                   "(Gloo has none on processors): nothing ties their clocks together; "
-                   "profile the devices, give --offsets or --probes, or --method=none"));
+  return InvalidArgument(state.run.profiles[0].trace,
+                         " and the other traces hold no communication kernel of NCCL or RCCL (Gloo "
+                         "has none on processors): nothing ties their clocks together; profile the "
+                         "devices, give --offsets or --probes, or --method=none");
 }
 
 absl::Status Match(CombineState* state) {
@@ -91,9 +90,9 @@ absl::Status CheckReachable(CombineState* state) {
   for (size_t n = 0; n < state->nodes.size(); ++n) {
     if (state->alignment.nodes[n].method != "unreachable" || state->run.profiles[n].events.empty())
       continue;
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         state->run.profiles[n].trace, ": none of its collectives ties it to node ",
-        state->inputs.reference_node, "; are the traces of one job, and of the same steps?"));
+        state->inputs.reference_node, "; are the traces of one job, and of the same steps?");
   }
   std::vector<std::string> missing;
   const std::vector<uint32_t>& nodes = state->run.table.node_of_rank();

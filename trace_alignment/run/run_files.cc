@@ -99,12 +99,12 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
     const bool may_be_profile = StemOfTrace(name).has_value() && !absl::EndsWith(name, ".log");
     if (absl::IsNotFound(kind.status())) {
       if (!may_be_profile) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": a link that leads nowhere; remove it, or put the profile there"));
+      return InvalidArgument(path,
+                             ": a link that leads nowhere; remove it, or put the profile there");
     }
     if (!kind.ok()) return kind.status();
     if (*kind == FileKind::kOther && may_be_profile) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+      return InvalidArgument(path, ": not a regular file");
     }
     if (*kind != FileKind::kRegular) continue;
     if (SideFileOf(name) == SideFile::kNone && IsNoProfile(file_system, path)) continue;
@@ -168,9 +168,8 @@ absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
   }
   const std::vector<std::string>& found = same_stem.empty() ? same_number : same_stem;
   if (found.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("several snapshot files may be of ", trace, ": ",
-                                                   absl::StrJoin(found, ", "),
-                                                   "; name them with --snapshots"));
+    return InvalidArgument("several snapshot files may be of ", trace, ": ",
+                           absl::StrJoin(found, ", "), "; name them with --snapshots");
   }
   return found.empty() ? std::string() : found[0];
 }
@@ -188,33 +187,31 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
                                                         const std::string& run_dir) {
   ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(run_dir));
   if (kind != FileKind::kDirectory) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run_dir=", run_dir, " is no folder; name single files with --traces"));
+    return InvalidArgument("--run_dir=", run_dir, " is no folder; name single files with --traces");
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, run_dir));
   ASSIGN_OR_RETURN(std::vector<std::string> runs,
                    RunsBelow(file_system, absl::StrCat(run_dir, "/plugins/profile")));
   if (HasTraces(files)) {
     if (runs.empty()) return std::vector<std::string>{run_dir};
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ",
-                     runs.size(), " run(s); give --traces='", run_dir,
-                     "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+    return InvalidArgument(
+        "--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ", runs.size(),
+        " run(s); give --traces='", run_dir,
+        "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir="));
   }
   if (runs.empty()) {
     ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
   }
   if (runs.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("--run_dir=", run_dir,
-                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files, "
-                     "Kineto traces or logs of NCCL Inspector"));
+    return NotFound("--run_dir=", run_dir,
+                    ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files, "
+                    "Kineto traces or logs of NCCL Inspector");
   }
   ASSIGN_OR_RETURN(const bool are_one, AreOfDifferentHosts(file_system, runs));
   if (are_one) return runs;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "--run_dir=", run_dir, " holds ", runs.size(),
-      " runs of the same hosts; give one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+      " runs of the same hosts; give one of --run_dir=", absl::StrJoin(runs, ", --run_dir="));
 }
 
 absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
@@ -252,9 +249,9 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
   };
   std::sort(traces.begin(), traces.end(), NaturalLess);
   if (offsets.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--run_dir=", run_dir, " holds several files of offsets: ", absl::StrJoin(offsets, ", "),
-        "; name one with --offsets"));
+    return InvalidArgument("--run_dir=", run_dir,
+                           " holds several files of offsets: ", absl::StrJoin(offsets, ", "),
+                           "; name one with --offsets");
   }
   if (!offsets.empty()) run.offsets = in_folder(offsets[0]);
   for (const std::string& trace : traces) {

@@ -2,12 +2,10 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/viewer_planes.h"
 #include "trace_alignment/run/combine_state.h"
@@ -34,10 +32,9 @@ absl::Status CheckNoOtherProfiles(const CombineState& state) {
   const std::set<std::string> names(aligned.begin(), aligned.end());
   for (const std::string& name : *there) {
     if (!state.traces->IsTraceName(name) || names.count(name) > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(AlignedFolder(state), "/", name,
-                     " is there, but no node of this run; remove the folder, or choose another "
-                     "--output_dir"));
+    return InvalidArgument(
+        AlignedFolder(state), "/", name,
+        " is there, but no node of this run; remove the folder, or choose another --output_dir");
   }
   return absl::OkStatus();
 }

@@ -1,9 +1,7 @@
 #include "trace_alignment/run/waiting_summary.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -214,8 +212,7 @@ class WaitingSummary {
     }
     report_->set_steps(static_cast<int64_t>(profiles_with.size()));
     report_->set_steps_on_all_ranks(
-        std::count_if(profiles_with.begin(), profiles_with.end(),
-                      [&](const auto& step) { return step.second == profiles; }));
+        absl::c_count_if(profiles_with, [&](const auto& step) { return step.second == profiles; }));
   }
 
   // Returns the ranks that should take part: those of the group, or those of the op's pairs.

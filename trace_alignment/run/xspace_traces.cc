@@ -22,10 +22,9 @@ class XSpaceTraces : public RunTraces {
     if (!absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json")) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("--output=", request_.output,
-                     ": XSpaces are combined to an XSpace (.xplane.pb or .xplane.pb.gz); name JSON "
-                     "with --trace_json"));
+    return InvalidArgument("--output=", request_.output,
+                           ": XSpaces are combined to an XSpace (.xplane.pb or .xplane.pb.gz); "
+                           "name JSON with --trace_json");
   }
 
   bool HaveOneRankEach() const override { return false; }
@@ -79,14 +78,13 @@ class XSpaceTraces : public RunTraces {
   absl::Status CheckRaw(const XSpaceReader& reader) const {
     ASSIGN_OR_RETURN(const std::vector<NodeProfile> combined, SplitCombinedProfile(reader));
     if (!combined.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(reader.name(), ": is a combined profile; give the nodes' own"));
+      return InvalidArgument(reader.name(), ": is a combined profile; give the nodes' own");
     }
     ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
     if (!aligned || request_.alignment.method == AlignmentMethod::kNone) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         reader.name(),
-        ": is aligned already; give the original, or --method=none to combine it as it is"));
+        ": is aligned already; give the original, or --method=none to combine it as it is");
   }
 
   FileSystem& file_system_;

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "workload_model/models/curve_fit.h"
 #include "xla_profiler/base/errors.h"
 
@@ -19,7 +18,6 @@ constexpr size_t kMaxDestinations = 16;
 // An explanation is not better than another by this cost.
 constexpr double kSameCost = 1e-9;
 
-// How often each destination was taken.
 using Counts = std::map<int64_t, int64_t>;
 using CountsByCell = std::map<WorkloadCell, Counts>;
 
@@ -98,7 +96,6 @@ bool LeadAlike(const Counts& a, const Counts& b) {
                     [](const auto& x, const auto& y) { return x.first == y.first; });
 }
 
-// One explanation of a branch.
 struct Explanation {
   double cost = std::numeric_limits<double>::max();
   FlowBranch branch;
@@ -141,9 +138,9 @@ class FlowLearner {
     flow.set_first(runs_[0].sequence->front());
     for (const Run& run : runs_) {
       if (run.sequence->front() == flow.first()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("runs begin at callsites ", flow.first(), " and ", run.sequence->front(),
-                       ": they are no runs of one code, or callsites are not numbered alike"));
+      return InvalidArgument("runs begin at callsites ", flow.first(), " and ",
+                             run.sequence->front(),
+                             ": they are no runs of one code, or callsites are not numbered alike");
     }
     FindIterations(&flow);
     for (int64_t callsite : callsites_) *flow.add_branches() = Explain(callsite);

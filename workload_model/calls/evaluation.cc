@@ -6,17 +6,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "workload_model/models/curve_fit.h"
-#include "workload_model/models/models.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -43,16 +39,14 @@ absl::Status UnknownKind(const WorkloadModel& model, const CellKind& asked) {
     known[{kind.threads, kind.ranks_per_machine}] = KindText(kind);
   }
   const auto text = [](std::string* out, const auto& kind) { out->append(kind.second); };
-  return absl::NotFoundError(absl::StrCat("there is no model of ", KindText(asked),
-                                          "; there are those of ",
-                                          absl::StrJoin(known, ", ", text)));
+  return NotFound("there is no model of ", KindText(asked), "; there are those of ",
+                  absl::StrJoin(known, ", ", text));
 }
 
 absl::Status NoFiniteNumber(const CallModel& call, const Model& model, const WorkloadCell& cell) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the model of type ", model.type(), " of callsite ", call.source(),
-                   call.has_destination() ? absl::StrCat(" to ", call.destination()) : "",
-                   " is no finite number for ", cell.machines, " nodes and size ", cell.size));
+  return InvalidArgument("the model of type ", model.type(), " of callsite ", call.source(),
+                         call.has_destination() ? absl::StrCat(" to ", call.destination()) : "",
+                         " is no finite number for ", cell.machines, " nodes and size ", cell.size);
 }
 
 absl::StatusOr<PredictedCall> Predict(const CallModel& call, const WorkloadCell& cell) {
@@ -307,13 +301,13 @@ double DoublingsOutside(const WorkloadCell& cell, const FittedKind& kind) {
 
 absl::Status CheckAskedCell(const WorkloadCell& cell) {
   if (!(cell.machines >= 1 && cell.machines <= kMaxMachines)) {
-    return absl::InvalidArgumentError("--nodes is no number of nodes; expected e.g. --nodes=64");
+    return InvalidArgument("--nodes is no number of nodes; expected e.g. --nodes=64");
   }
   if (!(cell.size >= 0 && cell.size <= kMaxSize)) {
-    return absl::InvalidArgumentError("--size is no size of a problem; expected e.g. --size=24");
+    return InvalidArgument("--size is no size of a problem; expected e.g. --size=24");
   }
   if (cell.kind.threads < 1 || cell.kind.ranks_per_machine < 1) {
-    return absl::InvalidArgumentError("--threads and --ranks_per_node are at least 1");
+    return InvalidArgument("--threads and --ranks_per_node are at least 1");
   }
   return absl::OkStatus();
 }
@@ -351,10 +345,10 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
       absl::StrFormat("%g to %g nodes and sizes %g to %g were measured", kind.least_nodes(),
                       kind.most_nodes(), kind.least_size(), kind.most_size());
   if (!(result.high_us() <= kMaxTotalUs)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%g nodes and size %g lie too far from what is known for a prediction that means anything: "
-        "%s",
-        cell.machines, cell.size, measured));
+    return InvalidArgument(
+        absl::StrFormat("%g nodes and size %g lie too far from what is known for a prediction that "
+                        "means anything: %s",
+                        cell.machines, cell.size, measured));
   }
   result.set_extrapolated(outside > 0);
   if (outside > 0) result.add_notes(absl::StrCat("extrapolated: ", measured));
@@ -384,13 +378,11 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
     total += transition.us();
   }
   if (result.transitions_size() == 0 && result.messages_size() == 0) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no model of ", cell.kind.threads, " threads in --model"));
+    return NotFound("there is no model of ", cell.kind.threads, " threads in --model");
   }
   if (!std::isfinite(total)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the sum of all transitions is no finite number for ", cell.machines,
-                     " nodes and size ", cell.size));
+    return InvalidArgument("the sum of all transitions is no finite number for ", cell.machines,
+                           " nodes and size ", cell.size);
   }
   result.set_total_us(total);
   result.set_low_us(total);
@@ -427,7 +419,7 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
     }
   }
   if (result.cells_size() == 0) {
-    return absl::InvalidArgumentError("there is nothing to compare with: no time was measured");
+    return InvalidArgument("there is nothing to compare with: no time was measured");
   }
   result.set_mean_error(errors / result.cells_size());
   transitions.AddTo(&result);

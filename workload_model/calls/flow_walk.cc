@@ -7,7 +7,6 @@
 #include <random>
 #include <set>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
 
@@ -17,7 +16,6 @@ namespace {
 // Numbers of visits and iterations are taken for this where they are more.
 constexpr double kMaxVisits = 1e12;
 
-// Follows a flow in one cell of ranks.
 class FlowWalker {
  public:
   FlowWalker(const ControlFlow& flow, const WorkloadCell& cell, uint64_t seed)
@@ -40,9 +38,8 @@ class FlowWalker {
     const int64_t iterations = flow_.has_iterations() ? WholeVisits(flow_.iterations(), cell_) : 0;
     while (at != kNoCallsite) {
       if (static_cast<int64_t>(path.size()) == most) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("the control flow has not come to an end after ", most,
-                         " calls of a rank; predict for fewer nodes or a smaller size"));
+        return FailedPrecondition("the control flow has not come to an end after ", most,
+                                  " calls of a rank; predict for fewer nodes or a smaller size");
       }
       path.push_back(at);
       heads += at == flow_.head() ? 1 : 0;
@@ -69,9 +66,8 @@ class FlowWalker {
     const auto found = states_.find(at);
     const FlowSegment* segment = found == states_.end() ? nullptr : SegmentAt(&found->second, path);
     if (segment == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the control flow does not say how to go on at callsite ", at,
-                       ", which measured runs never came to in this way"));
+      return FailedPrecondition("the control flow does not say how to go on at callsite ", at,
+                                ", which measured runs never came to in this way");
     }
     if (segment->choices_size() == 1) return segment->choices(0).destination();
     std::vector<double> shares;
@@ -126,8 +122,7 @@ absl::Status CheckControlFlow(const ControlFlow& flow) {
   std::set<int64_t> callsites;
   for (const FlowBranch& branch : flow.branches()) {
     const auto wrong = [&](absl::string_view what) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the control flow after callsite ", branch.callsite(), " ", what));
+      return InvalidArgument("the control flow after callsite ", branch.callsite(), " ", what);
     };
     if (!callsites.insert(branch.callsite()).second) return wrong("is there twice");
     if (branch.segments_size() == 0) return wrong("has no segments");
@@ -146,8 +141,7 @@ absl::Status CheckControlFlow(const ControlFlow& flow) {
   }
   if (flow.head() != 0 || flow.has_iterations()) RETURN_IF_ERROR(CheckModel(flow.iterations()));
   if (callsites.count(flow.first()) > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the control flow begins at callsite ", flow.first(), ", which it lacks"));
+  return InvalidArgument("the control flow begins at callsite ", flow.first(), ", which it lacks");
 }
 
 absl::StatusOr<std::vector<int64_t>> WalkControlFlow(const ControlFlow& flow,

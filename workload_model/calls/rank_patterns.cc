@@ -1,16 +1,16 @@
 #include "workload_model/calls/rank_patterns.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "workload_model/calls/call_operation.h"
 #include "workload_model/measurements/rank_classes.h"
 #include "workload_model/models/rank_mesh.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -92,7 +92,6 @@ std::vector<PeerRule> RulesWithoutSteps() {
   return rules;
 }
 
-// Looks for a rule of one callsite's messages.
 class PeerFinder {
  public:
   PeerFinder(absl::Span<const RunMeasurements* const> runs, int64_t callsite)
@@ -203,7 +202,6 @@ class PeerFinder {
   std::optional<size_t> clearest_;
 };
 
-// Fills in the group of a collective's callsite.
 void LearnGroup(absl::Span<const RunMeasurements* const> runs, CallsiteModel* callsite) {
   std::set<std::pair<int64_t, int64_t>> strides, lengths;
   for (const RunMeasurements* run : runs) {
@@ -211,7 +209,7 @@ void LearnGroup(absl::Span<const RunMeasurements* const> runs, CallsiteModel* ca
     for (const TracedCall& call : run->calls) {
       if (call.destination != callsite->callsite() || call.members.empty()) continue;
       const std::optional<RankRow> row = RowOfMembers(call.members, ranks);
-      const bool is_member = std::count(call.members.begin(), call.members.end(), run->rank) > 0;
+      const bool is_member = absl::c_count(call.members, run->rank) > 0;
       if (!row.has_value() || !is_member) {
         callsite->set_unexplained(
             absl::StrCat("the group of rank ", run->rank, " of ", ranks, " is no row of a mesh"));
@@ -254,9 +252,8 @@ std::optional<std::string> FindRanksExpression(const std::set<std::pair<int64_t,
   if (value == 1) std::swap(expressions[0], expressions[2]);
   if (value > 0 && ranks % value == 0) expressions.push_back(absl::StrCat("n/", ranks / value));
   for (const std::string& expression : expressions) {
-    const bool says_all = std::all_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
-      return RanksOf(expression, pair.first) == pair.second;
-    });
+    const bool says_all = absl::c_all_of(
+        pairs, [&](const auto& pair) { return RanksOf(expression, pair.first) == pair.second; });
     if (says_all) return expression;
   }
   return std::nullopt;
@@ -307,9 +304,9 @@ absl::StatusOr<std::vector<int64_t>> GroupOf(const CallsiteModel& callsite, int6
                                              int64_t ranks) {
   const std::optional<RankRow> row = RowOf(callsite.stride(), callsite.length(), ranks);
   if (row.has_value()) return row->Members(rank);
-  return absl::FailedPreconditionError(absl::StrCat(
-      "callsite ", callsite.callsite(), " communicates in groups of ", callsite.length(),
-      " ranks, every ", callsite.stride(), ": there are none of ", ranks, " ranks (n)"));
+  return FailedPrecondition("callsite ", callsite.callsite(), " communicates in groups of ",
+                            callsite.length(), " ranks, every ", callsite.stride(),
+                            ": there are none of ", ranks, " ranks (n)");
 }
 
 Peer TargetOf(const PeerRule& rule, int64_t rank, int64_t ranks, int64_t visits) {
@@ -333,9 +330,9 @@ absl::Status CheckPeers(const CallsiteModel& callsite, int64_t rank, int64_t ran
       (!receives || SourceOf(callsite.peer(), rank, ranks, visits).is_known)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat("the rule of callsite ", callsite.callsite(),
-                                                    " does not tell whom rank ", rank, " of ",
-                                                    ranks, " exchanges messages with"));
+  return FailedPrecondition("the rule of callsite ", callsite.callsite(),
+                            " does not tell whom rank ", rank, " of ", ranks,
+                            " exchanges messages with");
 }
 
 std::vector<int64_t> VisitsSince(absl::Span<const int64_t> callsites, int64_t callsite,

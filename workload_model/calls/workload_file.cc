@@ -13,7 +13,6 @@
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/measurements/model_files.h"
 #include "workload_model/measurements/rank_classes.h"
-#include "workload_model/models/models.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -25,7 +24,7 @@ namespace {
 constexpr int64_t kMaxStep = 1000000000;
 
 absl::Status CallsiteError(int64_t callsite, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("callsite ", callsite, what));
+  return InvalidArgument("callsite ", callsite, what);
 }
 
 // Messages have a value only, and computation is not always known.
@@ -84,14 +83,13 @@ bool IsSound(const FittedKind& kind) {
 absl::Status Check(const WorkloadModel& model) {
   RETURN_IF_ERROR(CheckCalls(model));
   if (!model.rank_classes().empty() && !IsRankRule(model.rank_classes())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", model.rank_classes(), "' is no rule of rank classes"));
+    return InvalidArgument("'", model.rank_classes(), "' is no rule of rank classes");
   }
   for (const ControlFlow& flow : model.flows()) RETURN_IF_ERROR(CheckFlow(flow));
   if (model.kinds_size() > 0 && std::all_of(model.kinds().begin(), model.kinds().end(), IsSound)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "what was measured, or how far predictions are off, is missing or cannot be; write it anew "
       "with workload_model fit");
 }
@@ -100,22 +98,19 @@ absl::Status Check(const WorkloadModel& model) {
 
 absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::string_view source) {
   if (IsModelFile(json)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(source),
-                     ": a model file of the Ember motif has neither counts nor control flow; give "
-                     "one that workload_model fit has written"));
+    return InvalidArgument(Printable(source),
+                           ": a model file of the Ember motif has neither counts nor control flow; "
+                           "give one that workload_model fit has written");
   }
   WorkloadModel model;
   const absl::Status status = ReportFromJson(json, &model);
   if (!status.ok() || model.format() != kWorkloadModelFormat) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(source), ": this is no model of workload_model fit (",
-                     status.ok() ? "its format is another" : status.message(), ")"));
+    return InvalidArgument(Printable(source), ": this is no model of workload_model fit (",
+                           status.ok() ? "its format is another" : status.message(), ")");
   }
   const absl::Status valid = Check(model);
   if (valid.ok()) return model;
-  return absl::InvalidArgumentError(
-      absl::StrCat(Printable(source), ": ", Printable(valid.message())));
+  return InvalidArgument(Printable(source), ": ", Printable(valid.message()));
 }
 
 absl::StatusOr<std::string> WorkloadModelText(const WorkloadModel& model, absl::string_view path) {
@@ -130,7 +125,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateFile(absl::string_view text, const st
     return EvaluateModelFile(models, cell, as_ember);
   }
   if (as_ember) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--ember_compatible evaluates model files of the Ember motif; --model is another");
   }
   ASSIGN_OR_RETURN(const WorkloadModel model, ParseWorkloadModel(text, source));

@@ -139,7 +139,6 @@ class KindFitter {
     }
   }
 
-  // Adds the kind and its models to the model of the code.
   absl::Status AddTo(WorkloadModel* model, TotalErrors* errors) {
     FittedKind& fitted = *model->add_kinds();
     fitted = RangeOf(cells_, false);
@@ -245,9 +244,8 @@ class KindFitter {
     if (options_.models != "auto") {
       absl::StatusOr<Model> model = FitType(points, options_.models, options_.order, fit_);
       if (model.ok()) return ChosenModel{*std::move(model), std::nullopt};
-      return absl::InvalidArgumentError(absl::StrCat("from callsite ", transition.first, " to ",
-                                                     transition.second, ": ",
-                                                     model.status().message()));
+      return InvalidArgument("from callsite ", transition.first, " to ", transition.second, ": ",
+                             model.status().message());
     }
     if (points.size() < kLeastCells && cells_.size() >= kLeastCells) {
       return ChosenModel{FitConstant(points), std::nullopt};
@@ -400,11 +398,10 @@ absl::Status AddFlow(const std::string& rank_class, const std::vector<const RunM
 absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
                                           const WorkloadFitOptions& options) {
   if (options.order < 1 || options.order > 4) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
+    return InvalidArgument("--order=", options.order, " is none of 1, 2, 3, 4");
   }
   if (measurements.times.empty() && measurements.messages.empty()) {
-    return absl::InvalidArgumentError("there is nothing to fit: no transition was measured");
+    return InvalidArgument("there is nothing to fit: no transition was measured");
   }
   WorkloadModel model;
   model.set_format(std::string(kWorkloadModelFormat));

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "google/protobuf/repeated_field.h"
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/models/models.h"
@@ -14,8 +14,6 @@
 
 namespace meridian {
 namespace {
-
-constexpr TextTable::Align kRight = TextTable::Align::kRight;
 // Tables of transitions show so many, those with the most time.
 constexpr int kShown = 20;
 
@@ -45,12 +43,7 @@ std::string FittedText(const WorkloadModel& model) {
                                     kind.most_nodes(), kind.least_size(), kind.most_size()));
   }
   absl::StrAppend(&text, "\n");
-  TextTable table({{"from", kRight},
-                   {"to", kRight},
-                   {"cells", kRight},
-                   {"model"},
-                   {"in sample", kRight},
-                   {"left out", kRight}});
+  TextTable table({">from", ">to", ">cells", "model", ">in sample", ">left out"});
   for (const CallModel& call : model.models()) {
     std::string form = call.value().type();
     for (const std::string& term : call.value().terms()) absl::StrAppend(&form, " ", term);
@@ -92,14 +85,8 @@ std::string TransitionsText(const WorkloadEvaluation& evaluation) {
                                          evaluation.transitions().end());
   if (order.empty()) return "";
   const auto time = [](const EvaluatedTransition& t) { return t.count() * t.us(); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const auto& a, const auto& b) { return time(a) > time(b); });
-  TextTable table({{"from", kRight},
-                   {"to", kRight},
-                   {"count", kRight},
-                   {"us", kRight},
-                   {"share", kRight},
-                   {"model"}});
+  absl::c_stable_sort(order, [&](const auto& a, const auto& b) { return time(a) > time(b); });
+  TextTable table({">from", ">to", ">count", ">us", ">share", "model"});
   const int rows = evaluation.transitions_size();
   order.resize(static_cast<size_t>(std::min(rows, kShown)));
   for (const EvaluatedTransition& t : order) {
@@ -113,7 +100,7 @@ std::string TransitionsText(const WorkloadEvaluation& evaluation) {
 
 std::string MessagesText(const WorkloadEvaluation& evaluation) {
   if (evaluation.messages_size() == 0) return "";
-  TextTable messages({{"callsite", kRight}, {"bytes", kRight}, {"model"}});
+  TextTable messages({">callsite", ">bytes", "model"});
   int constants = 0;
   for (const EvaluatedMessage& message : evaluation.messages()) {
     if (message.type() == kConstant) {
@@ -132,9 +119,8 @@ std::string MessagesText(const WorkloadEvaluation& evaluation) {
 std::string FormatWorkloadModel(const WorkloadModel& model) {
   std::string text = FittedText(model);
   if (model.messages_size() > 0) {
-    const auto varying =
-        std::count_if(model.messages().begin(), model.messages().end(),
-                      [](const CallModel& call) { return call.value().type() != kConstant; });
+    const auto varying = absl::c_count_if(
+        model.messages(), [](const CallModel& call) { return call.value().type() != kConstant; });
     absl::StrAppend(&text, "messages of ", model.messages_size(), " callsites, of which ", varying,
                     " vary\n");
   }
@@ -162,25 +148,16 @@ std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
 }
 
 std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
-  TextTable cells({{"nodes", kRight},
-                   {"size", kRight},
-                   {"measured ms", kRight},
-                   {"predicted ms", kRight},
-                   {"nine of ten ms", kRight},
-                   {"error", kRight},
-                   {""}});
+  TextTable cells(
+      {">nodes", ">size", ">measured ms", ">predicted ms", ">nine of ten ms", ">error", ""});
   for (const ComparedCell& cell : comparison.cells()) {
     cells.AddRow({absl::StrFormat("%.15g", cell.nodes()), absl::StrFormat("%.15g", cell.size()),
                   Ms(cell.measured_us()), Ms(cell.predicted_us()),
                   absl::StrCat(Ms(cell.low_us()), " to ", Ms(cell.high_us())),
                   SignedPercent(cell.error()), cell.extrapolated() ? "extrapolated" : ""});
   }
-  TextTable transitions({{"from", kRight},
-                         {"to", kRight},
-                         {"measured ms", kRight},
-                         {"predicted ms", kRight},
-                         {"mean error", kRight},
-                         {"signed", kRight}});
+  TextTable transitions(
+      {">from", ">to", ">measured ms", ">predicted ms", ">mean error", ">signed"});
   for (int i = 0; i < std::min(comparison.transitions_size(), kShown); ++i) {
     const ComparedTransition& t = comparison.transitions(i);
     transitions.AddRow({absl::StrCat(t.source()), absl::StrCat(t.destination()),

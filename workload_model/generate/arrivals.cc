@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "workload_model/calls/rank_patterns.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -27,7 +26,6 @@ struct RunningRank {
   std::vector<size_t> open;
   // What was sent to it and not received.
   std::vector<PeerMessage> arrived;
-  // What its receives got.
   std::vector<PeerMessage> given;
 
   bool is_done() const { return next == visits->size(); }
@@ -71,10 +69,10 @@ class RunningRanks {
       if (waits == ranks_.end()) return absl::OkStatus();
       if (!moved && takes_twice) {
         const CallsiteModel& callsite = *(*waits->visits)[waits->next].callsite;
-        return absl::FailedPreconditionError(
-            absl::StrCat("rank ", waits - ranks_.begin(), " would wait for ever at callsite ",
-                         callsite.callsite(), " (", Printable(callsite.operation()),
-                         "): nobody sends what it receives"));
+        return FailedPrecondition("rank ", waits - ranks_.begin(),
+                                  " would wait for ever at callsite ", callsite.callsite(), " (",
+                                  Printable(callsite.operation()),
+                                  "): nobody sends what it receives");
       }
       takes_twice = !moved;
     }

@@ -220,9 +220,8 @@ absl::StatusOr<GraphReplay> Replay(const CallWorkload& workload) {
   }
   const CommunicationMatch match(graph);
   if (!match.problems().empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ranks would not communicate alike: ", match.problems().front().text,
-                     "; the classes of ranks, or their branches, do not fit together"));
+    return FailedPrecondition("ranks would not communicate alike: ", match.problems().front().text,
+                              "; the classes of ranks, or their branches, do not fit together");
   }
   return ReplayAsSimulator(graph, match);
 }
@@ -283,16 +282,15 @@ absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& m
   all_classes.kind.rank_class = "";
   ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, all_classes));
   if (evaluation.total_us() > kMaxTotalUs) {
-    return absl::InvalidArgumentError(absl::StrFormat(
+    return InvalidArgument(absl::StrFormat(
         "%g nodes and size %g would take %g s, longer than anything that can be simulated",
         cell.machines, cell.size, evaluation.total_us() * 1e-6));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<CallWorkload> workload, CallWorkload::Make(model, cell));
   if (workload->node_count() > kMaxTraceNodes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the workload would have up to ", WithThousands(workload->node_count()),
-                     " nodes; at most ", WithThousands(kMaxTraceNodes),
-                     ": generate for fewer nodes, or fit a trace of fewer iterations"));
+    return InvalidArgument("the workload would have up to ", WithThousands(workload->node_count()),
+                           " nodes; at most ", WithThousands(kMaxTraceNodes),
+                           ": generate for fewer nodes, or fit a trace of fewer iterations");
   }
   return workload;
 }
@@ -366,7 +364,6 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
 }
 
 std::string FormatCallWorkload(const CallWorkloadReport& report) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
   std::string text = absl::StrFormat("%g nodes, size %g", report.nodes(), report.size());
   // About a motif only the files are known.
   if (report.trace_nodes() == 0) {
@@ -380,13 +377,13 @@ std::string FormatCallWorkload(const CallWorkloadReport& report) {
       absl::StrAppend(&text, absl::StrFormat("; with calls as they were measured %.3f ms",
                                              report.replayed_us() / 1000));
     }
-    TextTable traffic({{"communication"}, {"nodes", kRight}, {"bytes", kRight}});
+    TextTable traffic({"communication", ">nodes", ">bytes"});
     for (const ScaledTraffic& kind : report.traffic()) {
       traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
     }
     absl::StrAppend(&text, "\n\n", traffic.ToString(), "\n");
   }
-  TextTable checks({{"generated again"}, {"measured", kRight}, {"generated", kRight}});
+  TextTable checks({"generated again", ">measured", ">generated"});
   for (const SelfCheck& check : report.self_check()) {
     const std::string cell = absl::StrFormat("%g nodes, size %g, ranks '%s': ", check.nodes(),
                                              check.size(), Printable(check.rank_class()));

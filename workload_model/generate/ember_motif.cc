@@ -253,9 +253,9 @@ class MotifWriter {
   absl::Status WriteCall(const CallsiteModel& callsite, int64_t bytes) {
     const CallOperation operation = OperationOf(callsite.operation());
     const auto refuse = [&](absl::string_view why) {
-      return absl::FailedPreconditionError(absl::StrCat("callsite ", callsite.callsite(), " (",
-                                                        Printable(callsite.operation()), ") ", why,
-                                                        "; --format=chakra can say it"));
+      return FailedPrecondition("callsite ", callsite.callsite(), " (",
+                                Printable(callsite.operation()), ") ", why,
+                                "; --format=chakra can say it");
     };
     if (bytes > kMaxCount) return refuse("sends more than Ember can count");
     switch (operation.kind) {
@@ -419,7 +419,6 @@ class MotifWriter {
 
   const EvaluatedRanks& ranks_;
   const int64_t count_;
-  // The flow that is being written.
   const EvaluatedFlow* flow_ = nullptr;
   // Rows of ranks that communicate, in the order of their communicators.
   std::vector<RankRow> rows_;
@@ -435,9 +434,9 @@ absl::StatusOr<EmberMotif> MakeEmberMotif(const WorkloadModel& model, const Work
   // The motif is called as its files, by what C++ and Python can.
   if (name.empty() || !absl::ascii_isalpha(name[0]) ||
       !std::all_of(name.begin(), name.end(), absl::ascii_isalnum)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "--output: '", name,
-        "' is no name of a motif; expected letters and digits, e.g. --output=motif/Bfs"));
+        "' is no name of a motif; expected letters and digits, e.g. --output=motif/Bfs");
   }
   ASSIGN_OR_RETURN(const EvaluatedRanks ranks, EvaluateRanks(model, cell, kMaxRanks));
   MotifWriter writer(ranks);

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "workload_model/calls/call_operation.h"
 #include "workload_model/calls/control_flow.h"
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/calls/rank_patterns.h"
@@ -35,9 +32,8 @@ absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
   double iterations = 0;
   if (flow.has_iterations()) iterations = EvaluateModel(flow.iterations(), cell);
   if (!std::isfinite(iterations)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the number of iterations is no finite number for ", cell.machines,
-                     " ranks and size ", cell.size));
+    return InvalidArgument("the number of iterations is no finite number for ", cell.machines,
+                           " ranks and size ", cell.size);
   }
   for (const FlowBranch& branch : flow.branches()) {
     double visits = 0;
@@ -51,9 +47,9 @@ absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
       is_finite = is_finite && std::isfinite(visits) && std::isfinite(shares);
     }
     if (is_finite) continue;
-    return absl::InvalidArgumentError(absl::StrCat("how the control flow goes on at callsite ",
-                                                   branch.callsite(), " is no finite number for ",
-                                                   cell.machines, " ranks and size ", cell.size));
+    return InvalidArgument("how the control flow goes on at callsite ", branch.callsite(),
+                           " is no finite number for ", cell.machines, " ranks and size ",
+                           cell.size);
   }
   return absl::OkStatus();
 }
@@ -63,18 +59,16 @@ absl::Status CheckCallsite(const CallsiteModel& callsite, double ranks) {
   const std::string name =
       absl::StrCat("callsite ", callsite.callsite(), " (", Printable(callsite.operation()), ")");
   if (!callsite.unexplained().empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, " cannot be generated: ", Printable(callsite.unexplained())));
+    return FailedPrecondition(name, " cannot be generated: ", Printable(callsite.unexplained()));
   }
   const bool is_other_number =
       callsite.measured_ranks() != 0 && static_cast<double>(callsite.measured_ranks()) != ranks;
   const bool is_of_all = callsite.length() == "n" || callsite.length().empty();
   if (!is_other_number || (is_of_all && !callsite.has_peer())) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      name, " was measured on ", callsite.measured_ranks(), " ranks only: how its ",
-      callsite.has_peer() ? "peers" : "groups",
-      " change with their number is not known; measure another number, or rewrite the job with "
-      "workload_model scale"));
+  return FailedPrecondition(name, " was measured on ", callsite.measured_ranks(),
+                            " ranks only: how its ", callsite.has_peer() ? "peers" : "groups",
+                            " change with their number is not known; measure another number, or "
+                            "rewrite the job with workload_model scale");
 }
 
 // Returns the flow of a class. FailedPrecondition when there is none.
@@ -83,7 +77,7 @@ absl::StatusOr<const ControlFlow*> FlowOf(const WorkloadModel& model,
   for (const ControlFlow& flow : model.flows()) {
     if (flow.rank_class() == rank_class) return &flow;
   }
-  return absl::FailedPreconditionError(
+  return FailedPrecondition(
       model.flows_size() == 0
           ? "the model has no control flow: trace models do not say in which order calls come, and "
             "of ranks that call otherwise by no rule nothing was learnt (the notes of fit say so)"
@@ -98,8 +92,7 @@ constexpr int64_t kMaxCalls = 5000000;
 absl::StatusOr<const CallsiteModel*> EvaluatedFlow::CallsiteOf(int64_t callsite) const {
   const auto found = callsites.find(callsite);
   if (found != callsites.end()) return found->second;
-  return absl::FailedPreconditionError(
-      absl::StrCat("the model does not say what callsite ", callsite, " does"));
+  return FailedPrecondition("the model does not say what callsite ", callsite, " does");
 }
 
 EvaluatedFlow::Times EvaluatedFlow::TimesOf(const Transition& transition) const {
@@ -144,9 +137,9 @@ absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const Con
     result.call_ns[call.destination()] = Nanoseconds(call_us);
   }
   if (result.times.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "there is no model of ", cell.kind.threads, " threads and ", cell.kind.ranks_per_machine,
-        " ranks per node for ranks '", Printable(cell.kind.rank_class), "'"));
+    return NotFound("there is no model of ", cell.kind.threads, " threads and ",
+                    cell.kind.ranks_per_machine, " ranks per node for ranks '",
+                    Printable(cell.kind.rank_class), "'");
   }
   for (const CallModel& call : model.messages()) {
     if (!(KindOf(call) == cell.kind)) continue;
@@ -159,8 +152,8 @@ absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const Con
 absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const WorkloadCell& cell,
                                              int64_t most_ranks) {
   if (cell.Ranks() != std::floor(cell.Ranks()) || cell.Ranks() > static_cast<double>(most_ranks)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--nodes makes ", cell.Ranks(), " ranks; expected a whole number up to ", most_ranks));
+    return InvalidArgument("--nodes makes ", cell.Ranks(), " ranks; expected a whole number up to ",
+                           most_ranks);
   }
   const auto ranks = static_cast<int64_t>(cell.Ranks());
   EvaluatedRanks result;
@@ -168,9 +161,8 @@ absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const W
     const std::optional<std::string> name = RankClassOf(model.rank_classes(), rank, ranks);
     if (!name.has_value()) {
       const double root = std::round(std::sqrt(cell.Ranks()));
-      return absl::FailedPreconditionError(absl::StrCat("ranks of this code are a square: ", ranks,
-                                                        " ranks are none; try ",
-                                                        std::llround(root * root)));
+      return FailedPrecondition("ranks of this code are a square: ", ranks, " ranks are none; try ",
+                                std::llround(root * root));
     }
     const auto known = std::find(result.classes.begin(), result.classes.end(), *name);
     result.class_of.push_back(static_cast<size_t>(known - result.classes.begin()));

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -92,7 +91,6 @@ std::optional<TracedCall> ParseSecondForm(absl::string_view line, int64_t source
   return call;
 }
 
-// A row of a report's table of callsites.
 struct TableRow {
   // What traces call the callsite, which the stock table does not say: its own number there.
   int64_t traced_id = 0;
@@ -133,7 +131,7 @@ bool ParseTimesRow(const std::vector<absl::string_view>& words, std::map<int64_t
 }  // namespace
 
 absl::Status LineError(const std::string& name, int64_t line, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(Printable(name), ":", line, ": ", what));
+  return InvalidArgument(Printable(name), ":", line, ": ", what);
 }
 
 std::vector<absl::string_view> Words(absl::string_view line) {
@@ -236,15 +234,14 @@ absl::Status AddCallTimes(const std::map<int64_t, Callsite>& callsites, const st
   for (TracedCall& call : *calls) {
     const auto callsite = callsites.find(call.destination);
     if (callsite == callsites.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Printable(name), ": callsite ", call.destination, " of the trace is not in the table"));
+      return InvalidArgument(Printable(name), ": callsite ", call.destination,
+                             " of the trace is not in the table");
     }
     const std::string& operation = callsite->second.operation;
     if (!absl::EqualsIgnoreCase(absl::StrCat("MPI_", operation), call.operation)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Printable(name), ": callsite ", call.destination, " is ",
-                       Printable(call.operation), " in the trace and ", Printable(operation),
-                       " in the table: they are of different runs, or of different ranks"));
+      return InvalidArgument(Printable(name), ": callsite ", call.destination, " is ",
+                             Printable(call.operation), " in the trace and ", Printable(operation),
+                             " in the table: they are of different runs, or of different ranks");
     }
     call.call_us = callsite->second.us;
   }

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -15,7 +14,6 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "workload_model/measurements/call_traces.h"
-#include "workload_model/measurements/measurements.h"
 #include "workload_model/models/models.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
@@ -35,10 +33,9 @@ absl::StatusOr<double> SizeOfJob(const std::string& name, const MeasuredRunsOpti
     size = in_name.cell.size;
   }
   if (size >= 0 && size <= kMaxSize) return size;
-  return absl::InvalidArgumentError(
-      absl::StrCat(name,
-                   ": how large is the problem of this job? Say it for all with --size=1, or "
-                   "by their names with --name_pattern='s(?P<size>\\d+)'"));
+  return InvalidArgument(name,
+                         ": how large is the problem of this job? Say it for all with --size=1, or "
+                         "by their names with --name_pattern='s(?P<size>\\d+)'");
 }
 
 // Reads a table that the user may have given; empty when not.
@@ -92,8 +89,7 @@ absl::StatusOr<MeasuredInputs> FindMeasuredRuns(FileSystem& file_system,
                                                 const MeasuredRunsOptions& options) {
   MeasuredInputs inputs;
   if (options.traces.empty() && options.et.empty()) {
-    return absl::InvalidArgumentError(
-        "--traces names no file; expected e.g. --traces='runs/*.trace'");
+    return InvalidArgument("--traces names no file; expected e.g. --traces='runs/*.trace'");
   }
   for (absl::string_view item : absl::StrSplit(options.et, ',', absl::SkipEmpty())) {
     const std::string& prefix =
@@ -182,9 +178,9 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRunCalls(FileSystem& file_syste
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.communication(node) == nullptr) continue;
     if (graph.start_ns(node) == kNoTimeNs) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           Printable(name), ": ", Printable(graph.Describe(node)),
-          " does not say when it ran; a model needs traces of a run that was measured"));
+          " does not say when it ran; a model needs traces of a run that was measured");
     }
     by_rank[graph.rank(node)].push_back(node);
   }
@@ -199,15 +195,12 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRunCalls(FileSystem& file_syste
     ASSIGN_OR_RETURN(RunMeasurements run,
                      MeasureCalls(CallsOf(graph, rank, nodes), name, run_name));
     if (run.times.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Printable(name), ": rank ", rank, " communicates once, which makes no transition"));
+      return InvalidArgument(Printable(name), ": rank ", rank,
+                             " communicates once, which makes no transition");
     }
     runs.push_back(std::move(run));
   }
-  if (runs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(name), ": there is no communication in it"));
-  }
+  if (runs.empty()) return InvalidArgument(Printable(name), ": there is no communication in it");
   return runs;
 }
 

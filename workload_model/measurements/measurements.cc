@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -13,7 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "re2/re2.h"
-#include "workload_model/measurements/call_traces.h"
 #include "workload_model/measurements/model_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
@@ -33,8 +30,8 @@ constexpr double kRoundingUs = 0.1;
 constexpr double kNotableDifference = 0.2;
 
 absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
-  return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", callsite, " has ",
-                                                 value, ", more than any time or message"));
+  return InvalidArgument(Printable(file), ": callsite ", callsite, " has ", value,
+                         ", more than any time or message");
 }
 
 // Puts the values of runs together, of so many runs of the cell: the others did it not at all.
@@ -137,10 +134,9 @@ absl::StatusOr<std::vector<re2::StringPiece>> MatchName(const RE2& regex, const 
     return found;
   }
   if (!must_match) return std::vector<re2::StringPiece>(found.size());
-  return absl::InvalidArgumentError(
-      absl::StrCat(Printable(path), ": its name does not tell nodes and size; ",
-                   is_published ? "say how with --name_pattern, or give a table, --cells"
-                                : "--name_pattern does not match"));
+  return InvalidArgument(Printable(path), ": its name does not tell nodes and size; ",
+                         is_published ? "say how with --name_pattern, or give a table, --cells"
+                                      : "--name_pattern does not match");
 }
 
 }  // namespace
@@ -184,28 +180,26 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
   static_cast<RunName&>(run) = name;
   run.file = file;
   if (!IsModelFile(text)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Printable(file), ": is neither a trace of A-mpiP nor a trace model of the motif"));
+    return InvalidArgument(Printable(file),
+                           ": is neither a trace of A-mpiP nor a trace model of the motif");
   }
   ASSIGN_OR_RETURN(const std::vector<CallModel> models, ParseModelFile(text, file));
   for (const CallModel& call : models) {
     if (call.value().type() != kTrace && call.value().type() != kConstant) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Printable(file), ": holds a model of type ", call.value().type(),
-                       ", not measured values (TRACE); evaluate such a file with --model"));
+      return InvalidArgument(Printable(file), ": holds a model of type ", call.value().type(),
+                             ", not measured values (TRACE); evaluate such a file with --model");
     }
     if (call.threads() != run.cell.kind.threads) {
-      return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": holds values of ",
-                                                     call.threads(), " threads, its name says ",
-                                                     run.cell.kind.threads));
+      return InvalidArgument(Printable(file), ": holds values of ", call.threads(),
+                             " threads, its name says ", run.cell.kind.threads);
     }
     std::vector<double> values(call.value().coefficients().begin(),
                                call.value().coefficients().end());
     for (double value : values) {
       if (value > kMaxValue && call.source() != 0) return TooLarge(file, call.source(), value);
       if (value >= 0) continue;
-      return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", call.source(),
-                                                     " has the negative value ", value));
+      return InvalidArgument(Printable(file), ": callsite ", call.source(),
+                             " has the negative value ", value);
     }
     if (!call.has_destination()) {
       run.messages[call.source()] = std::move(values);
@@ -265,12 +259,10 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
 absl::StatusOr<RunName> ReadRunName(const std::string& path, const std::string& pattern,
                                     const std::optional<WorkloadCell>& known) {
   const RE2 regex(pattern.empty() ? kPublishedPattern : pattern, RE2::Quiet);
-  if (!regex.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--name_pattern: ", Printable(regex.error())));
-  }
+  if (!regex.ok()) return InvalidArgument("--name_pattern: ", Printable(regex.error()));
   const std::map<std::string, int>& groups = regex.NamedCapturingGroups();
   if (!known.has_value() && (groups.count("nodes") == 0 || groups.count("size") == 0)) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--name_pattern has no groups called nodes and size; expected e.g. "
         "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)'");
   }
@@ -297,8 +289,8 @@ absl::StatusOr<RunName> ReadRunName(const std::string& path, const std::string& 
   kind.ranks_per_machine = static_cast<int64_t>(std::clamp(per_machine, 0.0, kMaxRanksPerMachine));
   if (!are_numbers || !CanBe(name.cell) ||
       per_machine != static_cast<double>(kind.ranks_per_machine) || rank > kMaxMachines) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Printable(path), ": its name tells no nodes, size, threads and ranks that can be"));
+    return InvalidArgument(Printable(path),
+                           ": its name tells no nodes, size, threads and ranks that can be");
   }
   re2::StringPiece digits;
   static const RE2& at_end = *new RE2(R"(_(\d{1,9})(?:\.gz)?$)");

@@ -1,12 +1,10 @@
 #include "workload_model/measurements/model_files.h"
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <tuple>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -153,7 +151,7 @@ absl::StatusOr<std::vector<CallModel>> ParseModelFile(absl::string_view text,
 }
 
 absl::StatusOr<std::string> FormatModelFile(absl::Span<const CallModel> models) {
-  if (models.empty()) return absl::InvalidArgumentError("there is no model to write");
+  if (models.empty()) return InvalidArgument("there is no model to write");
   const bool is_table = models[0].value().type() == kPolynomial;
   const std::string terms = absl::StrJoin(models[0].value().terms(), " ");
   std::string out;
@@ -164,8 +162,8 @@ absl::StatusOr<std::string> FormatModelFile(absl::Span<const CallModel> models) 
   for (const CallModel& call : models) {
     const Model& model = call.value();
     if (is_table ? absl::StrJoin(model.terms(), " ") != terms : !IsType(model.type())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the motif knows no model of type ", model.type(), "; choose others with --models"));
+      return InvalidArgument("the motif knows no model of type ", model.type(),
+                             "; choose others with --models");
     }
     absl::StrAppend(&out, call.source(), " ");
     if (call.has_destination()) absl::StrAppend(&out, call.destination(), " ");

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "Eigen/Dense"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 
 namespace meridian {
@@ -431,12 +430,11 @@ absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std:
       }
     }
   } else if (type != kExponential && type != kBilinear) {
-    return absl::InvalidArgumentError(absl::StrCat("'", type, "' is no type that can be fitted"));
+    return InvalidArgument("'", type, "' is no type that can be fitted");
   }
   if (points.size() < powers.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("there are too few cells for a model of type ",
-                                                   type, ": ", points.size(), " for ",
-                                                   powers.size(), " coefficients"));
+    return InvalidArgument("there are too few cells for a model of type ", type, ": ",
+                           points.size(), " for ", powers.size(), " coefficients");
   }
   // Columns are scaled to at most 1: those of high powers span many decades.
   MatrixXd x(points.size(), powers.size());
@@ -458,9 +456,8 @@ absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std:
   }
   const std::optional<VectorXd> coefficients = FitRobustly(x, y);
   if (!coefficients.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the cells do not tell the coefficients of a model of type ", type,
-                     " apart: it takes more numbers of nodes, or sizes"));
+    return InvalidArgument("the cells do not tell the coefficients of a model of type ", type,
+                           " apart: it takes more numbers of nodes, or sizes");
   }
   for (Eigen::Index j = 0; j < x.cols(); ++j) {
     model.add_coefficients((*coefficients)[j] / largest[j]);

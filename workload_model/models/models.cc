@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -92,8 +93,7 @@ Model ConstantModel(double value) {
 
 absl::Status CheckModel(const Model& model) {
   const auto wrong = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a model of type ", model.type(), " has ", what));
+    return InvalidArgument("a model of type ", model.type(), " has ", what);
   };
   for (double coefficient : model.coefficients()) {
     if (!std::isfinite(coefficient)) return wrong("a coefficient that is no finite number");
@@ -119,9 +119,9 @@ absl::Status CheckModel(const Model& model) {
     if (count == expected) return absl::OkStatus();
     return wrong(absl::StrCat(count, " coefficients, not ", expected));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", model.type(), "' is no type of model; expected ", kConstant, ", ", kExponential, ", ",
-      kBilinear, ", ", kPolynomial, ", ", kTrace, " or ", kNormal));
+  return InvalidArgument("'", model.type(), "' is no type of model; expected ", kConstant, ", ",
+                         kExponential, ", ", kBilinear, ", ", kPolynomial, ", ", kTrace, " or ",
+                         kNormal);
 }
 
 double ShareOf(bool linear_size, const WorkloadCell& cell) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
@@ -15,7 +14,6 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
-#include "workload_model/models/rank_mesh.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -28,9 +26,8 @@ absl::StatusOr<RankMesh> MeshOf(const std::set<int64_t>& cuts) {
   std::vector<int64_t> lengths;
   for (auto cut = cuts.begin(), next = std::next(cut); next != cuts.end(); cut = next++) {
     if (*next % *cut != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the groups are no rows of one mesh: some repeat after ", *cut,
-                       " ranks, some after ", *next));
+      return InvalidArgument("the groups are no rows of one mesh: some repeat after ", *cut,
+                             " ranks, some after ", *next);
     }
     lengths.push_back(*next / *cut);
   }
@@ -51,8 +48,7 @@ absl::StatusOr<CommunicationNode> ReadCommunication(const Node& node) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> peer,
                    GetIntAttribute(node.attr(), sends ? kCommDstAttribute : kCommSrcAttribute));
   if (peer.value_or(-1) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", node.name(), "' does not say which rank its message is from or to"));
+    return InvalidArgument("'", node.name(), "' does not say which rank its message is from or to");
   }
   result.peer = *peer;
   return result;
@@ -64,7 +60,7 @@ absl::StatusOr<MeasuredJob> MeasuredJob::Read(FileSystem& file_system, const std
   MeasuredJob job;
   for (const EtFile& file : files.files) job.paths_.push_back(file.path);
   const auto ranks = static_cast<int64_t>(job.paths_.size());
-  if (ranks < 2) return absl::InvalidArgumentError("a job of one rank has no axis to scale");
+  if (ranks < 2) return InvalidArgument("a job of one rank has no axis to scale");
   EtGraphReaderOptions options;
   if (const std::string path = CommGroupsBeside(file_system, prefix); !path.empty()) {
     ASSIGN_OR_RETURN(options.groups, ReadCommGroups(file_system, path));
@@ -74,8 +70,8 @@ absl::StatusOr<MeasuredJob> MeasuredJob::Read(FileSystem& file_system, const std
   for (const auto& [name, members] : options.groups) {
     const std::optional<RankRow> row = RowOfMembers(members, ranks);
     if (!row.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("the group {", absl::StrJoin(members, ","),
-                                                     "} is no row of a mesh of ", ranks, " ranks"));
+      return InvalidArgument("the group {", absl::StrJoin(members, ","),
+                             "} is no row of a mesh of ", ranks, " ranks");
     }
     cuts.insert({row->stride, row->stride * row->length});
     rows[name] = *row;
@@ -98,16 +94,15 @@ absl::StatusOr<AxisRange> MeasuredJob::AxesOf(const Node& node, int64_t rank) co
     const std::optional<size_t> axis =
         message.peer < mesh_.ranks() ? mesh_.AxisBetween(rank, message.peer) : std::nullopt;
     if (axis.has_value()) return AxisRange(*axis, *axis + 1);
-    return absl::InvalidArgumentError(absl::StrCat("'", node.name(),
-                                                   "': a message from or to rank ", message.peer,
-                                                   " goes along no axis of the mesh"));
+    return InvalidArgument("'", node.name(), "': a message from or to rank ", message.peer,
+                           " goes along no axis of the mesh");
   }
   ASSIGN_OR_RETURN(const std::optional<std::string> name,
                    GetStringAttribute(node.attr(), kPgNameAttribute));
   if (IsWorldGroup(name.value_or(""))) return AxisRange(0, mesh_.axes());
   const auto axes = axes_of_group_.find(PlainGroupName(*name));
   if (axes != axes_of_group_.end()) return axes->second;
-  return absl::InvalidArgumentError(absl::StrCat("'", node.name(), "': there is no group ", *name));
+  return InvalidArgument("'", node.name(), "': there is no group ", *name);
 }
 
 absl::StatusOr<std::map<AxisRange, AxisTraffic>> MeasuredJob::Traffic(

@@ -1,14 +1,12 @@
 #include "workload_model/scaling/scaling.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <tuple>
-#include <utility>
 
-#include "absl/status/status.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -42,18 +40,16 @@ absl::Status TakeLayout(const ScaleOptions& options, std::vector<ScaledAxis>* ax
     const auto length = [](std::string* out, const ScaledAxis& axis) {
       absl::StrAppend(out, axis.length());
     };
-    return absl::InvalidArgumentError(absl::StrCat("--layout has ", options.layout.size(),
-                                                   " lengths; the job is a mesh of ",
-                                                   absl::StrJoin(*axes, "x", length)));
+    return InvalidArgument("--layout has ", options.layout.size(),
+                           " lengths; the job is a mesh of ", absl::StrJoin(*axes, "x", length));
   }
   for (size_t i = 0; i < axes->size(); ++i) {
     const auto& [length, kind] = options.layout[i];
-    if (length < 1) return absl::InvalidArgumentError("--layout has a length below 1");
+    if (length < 1) return InvalidArgument("--layout has a length below 1");
     (*axes)[i].set_new_length(length);
     if (kind.empty()) continue;
     if (kind != "tensor" && kind != "data" && kind != "pipeline") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", kind, "' is no kind of axis; expected tensor, data or pipeline"));
+      return InvalidArgument("'", kind, "' is no kind of axis; expected tensor, data or pipeline");
     }
     (*axes)[i].set_kind(kind);
   }
@@ -62,14 +58,12 @@ absl::Status TakeLayout(const ScaleOptions& options, std::vector<ScaledAxis>* ax
 
 // The data axis becomes longer, or the outermost where there is none.
 absl::Status TakeRanks(int64_t ranks, int64_t old_ranks, std::vector<ScaledAxis>* axes) {
-  auto grows = std::find_if(axes->begin(), axes->end(),
-                            [](const ScaledAxis& axis) { return axis.kind() == "data"; });
+  auto grows = absl::c_find_if(*axes, [](const ScaledAxis& axis) { return axis.kind() == "data"; });
   if (grows == axes->end()) --grows;
   const int64_t others = old_ranks / grows->length();
   if (ranks < others || ranks % others != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--ranks=", ranks, " is no multiple of ", others,
-                     ", the ranks beside the data axis; give all lengths with --layout"));
+    return InvalidArgument("--ranks=", ranks, " is no multiple of ", others,
+                           ", the ranks beside the data axis; give all lengths with --layout");
   }
   grows->set_new_length(ranks / others);
   return absl::OkStatus();
@@ -83,27 +77,24 @@ absl::StatusOr<RankMesh> NewMesh(const std::vector<ScaledAxis>& axes,
   for (size_t i = 0; i < axes.size(); ++i) {
     const ScaledAxis& axis = axes[i];
     if (axis.new_length() > kMaxNewRanks || ranks * axis.new_length() > kMaxNewRanks) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("at most ", kMaxNewRanks, " ranks can be written"));
+      return InvalidArgument("at most ", kMaxNewRanks, " ranks can be written");
     }
     ranks *= axis.new_length();
     lengths.push_back(axis.new_length());
     const auto along = traffic.find({i, i + 1});
     const bool has_messages = along != traffic.end() && along->second.messages > 0;
     if (axis.kind() == "pipeline" && !has_messages) {
-      return absl::InvalidArgumentError(absl::StrCat("--layout calls the axis of stride ",
-                                                     axis.stride(),
-                                                     " a pipeline, but no messages go along it"));
+      return InvalidArgument("--layout calls the axis of stride ", axis.stride(),
+                             " a pipeline, but no messages go along it");
     }
     if (has_messages && axis.new_length() != axis.length() && axis.length() < 3) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "messages between two ranks (those ", axis.stride(),
-          " apart) may be of a ring, of pairs or of a pipeline, of which they do not show what a "
-          "stage between does; measure three"));
+      return InvalidArgument("messages between two ranks (those ", axis.stride(),
+                             " apart) may be of a ring, of pairs or of a pipeline, of which they "
+                             "do not show what a stage between does; measure three");
     }
   }
-  if (std::count(lengths.begin(), lengths.end(), 1) > 0) {
-    return absl::InvalidArgumentError("an axis of one position cannot be told; keep at least two");
+  if (absl::c_count(lengths, 1) > 0) {
+    return InvalidArgument("an axis of one position cannot be told; keep at least two");
   }
   return RankMesh(std::move(lengths));
 }
@@ -207,9 +198,8 @@ class Scaler {
       place[axis] += distance;
       if (goes_around) place[axis] = (place[axis] + new_length) % new_length;
       if (place[axis] < 0 || place[axis] >= new_length) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("'", node->name(), "': its message would leave the axis of stride ",
-                         axes_[axis].stride()));
+        return InvalidArgument("'", node->name(), "': its message would leave the axis of stride ",
+                               axes_[axis].stride());
       }
     }
     const int64_t peer = new_mesh_.RankAt(place);
@@ -239,7 +229,6 @@ class Scaler {
   CommGroups groups_;
 };
 
-// What the new job communicates.
 class NewTraffic {
  public:
   absl::Status Add(const Node& node, int64_t rank) {
@@ -265,11 +254,11 @@ class NewTraffic {
   absl::Status CheckMessages() const {
     for (const auto& [message, count] : unmatched_) {
       if (count == 0) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "messages do not go along an axis as a ring, a pipeline or pairs do: in the new job, "
           "rank ",
           std::get<0>(message), " and rank ", std::get<1>(message), " would not agree on ",
-          std::abs(count), " of them"));
+          std::abs(count), " of them");
     }
     return absl::OkStatus();
   }
@@ -284,9 +273,9 @@ class NewTraffic {
 };
 
 void AddAssumptions(bool raised_shares, ScaleReport* report) {
-  const auto with_collectives = std::count_if(
-      report->axes().begin(), report->axes().end(),
-      [](const ScaledAxis& axis) { return axis.kind() == "data" || axis.kind() == "tensor"; });
+  const auto with_collectives = absl::c_count_if(report->axes(), [](const ScaledAxis& axis) {
+    return axis.kind() == "data" || axis.kind() == "tensor";
+  });
   if (with_collectives == 1) {
     report->add_assumptions(
         "only one axis has collectives, which do not tell data from tensor parallel ranks; "
@@ -317,13 +306,13 @@ void AddAssumptions(bool raised_shares, ScaleReport* report) {
 
 absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
   if (options->ranks < 0) {
-    return absl::InvalidArgumentError("--ranks is no number of ranks; expected e.g. --ranks=64");
+    return InvalidArgument("--ranks is no number of ranks; expected e.g. --ranks=64");
   }
   if ((options->ranks != 0) == !text.empty()) {
-    return absl::InvalidArgumentError("give either --ranks=64 or --layout=2x32");
+    return InvalidArgument("give either --ranks=64 or --layout=2x32");
   }
   if (absl::StrContains(text, "expert")) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--layout names tensor, data and pipeline axes; experts are told by their all-to-alls");
   }
   if (text.empty()) return absl::OkStatus();
@@ -332,10 +321,9 @@ absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
     int64_t length = 0;
     // Words with an x of their own were split.
     if (words.size() > 2 || !absl::SimpleAtoi(words.back(), &length)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--layout=", text,
-                       " is no list of lengths; expected e.g. --layout=2x4 or "
-                       "--layout=tensor=2,data=4"));
+      return InvalidArgument(
+          "--layout=", text,
+          " is no list of lengths; expected e.g. --layout=2x4 or --layout=tensor=2,data=4");
     }
     options->layout.push_back({length, words.size() == 2 ? words[0] : ""});
   }
@@ -374,9 +362,8 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
   RETURN_IF_ERROR(traffic.CheckMessages());
   report.set_groups(static_cast<int64_t>(scaler.groups().size()));
   if (report.groups() > kMaxGroupNumber) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the new job has ", report.groups(), " groups; simulators take ",
-                     kMaxGroupNumber, " at most: make axes within longer, not those outside"));
+    return InvalidArgument("the new job has ", report.groups(), " groups; simulators take ",
+                           kMaxGroupNumber, " at most: make axes within longer, not those outside");
   }
   writer.AddGroups(scaler.groups());
   RETURN_IF_ERROR(writer.Commit(new_mesh.ranks()).status());
@@ -386,19 +373,14 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
 }
 
 std::string FormatScaleReport(const ScaleReport& report) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable axes({{"axis of stride", kRight},
-                  {"length", kRight},
-                  {"new length", kRight},
-                  {"kind"},
-                  {"communications of a rank", kRight},
-                  {"bytes", kRight}});
+  TextTable axes(
+      {">axis of stride", ">length", ">new length", "kind", ">communications of a rank", ">bytes"});
   for (const ScaledAxis& axis : report.axes()) {
     axes.AddRow({absl::StrCat(axis.stride()), absl::StrCat(axis.length()),
                  absl::StrCat(axis.new_length()), axis.kind(), WithThousands(axis.communications()),
                  WithThousands(axis.bytes())});
   }
-  TextTable traffic({{"communication"}, {"nodes", kRight}, {"bytes", kRight}});
+  TextTable traffic({"communication", ">nodes", ">bytes"});
   for (const ScaledTraffic& kind : report.traffic()) {
     traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
   }

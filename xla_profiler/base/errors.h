@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 // Stops the program, in every build, when the condition does not hold.
@@ -57,8 +58,27 @@ inline constexpr int kExitEnvironment = 3;
 // Returns kExitDone for OK, else kExitBadInput or kExitEnvironment as listed above.
 int ExitCode(const absl::Status& status);
 
+// Return an error whose message is the parts, joined as absl::StrCat does.
+template <typename... Parts>
+absl::Status InvalidArgument(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status FailedPrecondition(const Parts&... parts) {
+  return absl::FailedPreconditionError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status NotFound(const Parts&... parts) {
+  return absl::NotFoundError(absl::StrCat(parts...));
+}
+
 // Returns the status with "context: " in front of its message, unless that is there; OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
+template <typename T>
+absl::StatusOr<T> Annotate(absl::StatusOr<T> result, absl::string_view context) {
+  if (result.ok()) return result;
+  return Annotate(result.status(), context);
+}
 
 // Returns the status of a failed system call, e.g. "out/a.pb: No space left on device". A missing
 // file is NotFound (the user named it); a full disk, quota or I/O error is the environment's.

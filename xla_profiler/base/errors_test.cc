@@ -41,6 +41,18 @@ TEST(AnnotateTest, PutsTheContextInFrontAndKeepsTheCode) {
               StatusIs(absl::StatusCode::kDataLoss, "a.pb: bad checksum"));
 }
 
+TEST(AnnotateTest, TakesResults) {
+  EXPECT_THAT(Annotate(absl::StatusOr<int>(NotFound("no ", 3)), "a.pb"),
+              StatusIs(absl::StatusCode::kNotFound, "a.pb: no 3"));
+  EXPECT_EQ(Annotate(absl::StatusOr<int>(4), "a.pb").value(), 4);
+}
+
+TEST(ErrorsTest, JoinTheirParts) {
+  EXPECT_THAT(InvalidArgument("line ", 3, ": bad"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "line 3: bad"));
+  EXPECT_THAT(FailedPrecondition("no"), StatusIs(absl::StatusCode::kFailedPrecondition, "no"));
+}
+
 TEST(AnnotateTest, LeavesOkAlone) { EXPECT_OK(Annotate(absl::OkStatus(), "a.pb")); }
 
 TEST(ErrnoToStatusTest, SaysWhatTheSystemSays) {

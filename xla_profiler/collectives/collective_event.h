@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/replica_groups.h"
 

@@ -38,7 +38,7 @@ absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
   if (op->kind == CollectiveKind::kAllGather) operand_bytes /= std::max<int64_t>(1, group_size);
   if (op->kind == CollectiveKind::kReduceScatter &&
       __builtin_mul_overflow(output_bytes, group_size, &operand_bytes)) {
-    return absl::InvalidArgumentError("operand is beyond 2^63 bytes");
+    return InvalidArgument("operand is beyond 2^63 bytes");
   }
   op->operand_bytes = operand_bytes;
   op->output_bytes = output_bytes;

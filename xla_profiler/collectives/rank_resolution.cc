@@ -50,18 +50,16 @@ void UpdateEvents(ProfileCollectives* profile) {
 absl::Status ApplyGiven(const std::vector<int64_t>& given, absl::Span<ProfileCollectives> profiles,
                         RankResolution* resolution) {
   if (given.size() != CountDevices(profiles)) {
-    return absl::InvalidArgumentError(absl::StrCat(given.size(), " ranks given for ",
-                                                   CountDevices(profiles),
-                                                   " devices; expected one per device"));
+    return InvalidArgument(given.size(), " ranks given for ", CountDevices(profiles),
+                           " devices; expected one per device");
   }
   size_t next = 0;
   for (ProfileCollectives& profile : profiles) {
     for (LocalDevice& device : profile.devices) {
       const int64_t rank = given[next++];
       if (rank < 0 || rank >= static_cast<int64_t>(resolution->device_of_rank.size())) {
-        return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " given for ", profile.trace,
-                                                       " (", device.name, ") is not among 0 to ",
-                                                       resolution->device_of_rank.size() - 1));
+        return InvalidArgument("rank ", rank, " given for ", profile.trace, " (", device.name,
+                               ") is not among 0 to ", resolution->device_of_rank.size() - 1);
       }
       const int64_t id = resolution->device_of_rank[rank];
       if (device.global_id != kUnknownId && device.global_id != id) {
@@ -85,9 +83,9 @@ absl::Status GuessByFileOrder(absl::Span<ProfileCollectives> profiles, RankResol
     for (LocalDevice& device : profile.devices) {
       if (device.global_id != kUnknownId) continue;
       if (free.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            profile.trace, ": nothing says which device ", device.name, " is, and all ",
-            resolution->device_of_rank.size(), " devices of the run are taken"));
+        return InvalidArgument(profile.trace, ": nothing says which device ", device.name,
+                               " is, and all ", resolution->device_of_rank.size(),
+                               " devices of the run are taken");
       }
       device.global_id = *free.begin();
       free.erase(free.begin());
@@ -105,9 +103,8 @@ absl::Status CheckUnique(absl::Span<const ProfileCollectives> profiles) {
     for (const LocalDevice& device : profile.devices) {
       const auto [it, inserted] = owner.emplace(device.global_id, &profile);
       if (inserted) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(it->second->trace, " and ", profile.trace, " both hold device ",
-                       device.global_id, "; are they of different runs, or one file twice?"));
+      return InvalidArgument(it->second->trace, " and ", profile.trace, " both hold device ",
+                             device.global_id, "; are they of different runs, or one file twice?");
     }
   }
   return absl::OkStatus();

@@ -8,7 +8,6 @@
 #define XLA_PROFILER_COLLECTIVES_RANK_RESOLUTION_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

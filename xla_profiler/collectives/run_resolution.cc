@@ -1,15 +1,13 @@
 #include "xla_profiler/collectives/run_resolution.h"
 
-#include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/collectives/common_subsequence.h"
 
@@ -43,8 +41,8 @@ Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
   // ends late, has many that nobody shares; those that lie within it have few.
   size_t with_runs = 0, sharing_most = 0;
   for (const absl::flat_hash_set<ProgramRun>& runs : runs_of) {
-    const size_t shared = std::count_if(
-        runs.begin(), runs.end(), [&](const ProgramRun& run) { return profiles_with.at(run) > 1; });
+    const size_t shared =
+        absl::c_count_if(runs, [&](const ProgramRun& run) { return profiles_with.at(run) > 1; });
     with_runs += runs.empty() ? 0 : 1;
     sharing_most += 2 * shared > runs.size() ? 1 : 0;
   }
@@ -73,7 +71,7 @@ bool MostEventsHaveAStep(absl::Span<const ProfileCollectives> profiles) {
   size_t with = 0, all = 0;
   for (const ProfileCollectives& profile : profiles) {
     all += profile.events.size();
-    with += std::count_if(profile.events.begin(), profile.events.end(), HasStep);
+    with += absl::c_count_if(profile.events, HasStep);
   }
   return 2 * with > all;
 }
@@ -286,8 +284,7 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
   }
   size_t unmatched = 0;
   for (const std::vector<EventRun>& runs : resolution.runs) {
-    unmatched += std::count_if(runs.begin(), runs.end(),
-                               [](const EventRun& run) { return run.run == kUnknownId; });
+    unmatched += absl::c_count_if(runs, [](const EventRun& run) { return run.run == kUnknownId; });
   }
   if (unmatched > 0) {
     resolution.notes.push_back(absl::StrCat(unmatched, " collective(s) have no counterpart"));

@@ -2,13 +2,13 @@
 // among the stats of its metadata; the module execution around it on "XLA Modules" has the run_id.
 // An asynchronous collective is a start and a done on the line: it lasts from the one's start to
 // the other's end.
-#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
@@ -45,7 +45,7 @@ std::optional<int64_t> GlobalCoreId(const XPlaneVisitor& plane) {
 // "/device:TPU:<n>" itself; its SparseCores have planes of their own and no collectives of ours.
 bool IsCorePlane(absl::string_view name) {
   absl::ConsumePrefix(&name, kTpuPlanePrefix);
-  return !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+  return !name.empty() && absl::c_all_of(name, absl::ascii_isdigit);
 }
 
 class TpuPlaneReader {
@@ -58,8 +58,7 @@ class TpuPlaneReader {
     RETURN_IF_ERROR(ForEachEventOf(
         kXlaModulesLineName,
         [this](const XLineVisitor& line, const XEventVisitor& event) { ReadModule(line, event); }));
-    std::sort(runs_.begin(), runs_.end(),
-              [](const ModuleRun& a, const ModuleRun& b) { return a.span < b.span; });
+    absl::c_sort(runs_, [](const ModuleRun& a, const ModuleRun& b) { return a.span < b.span; });
     RETURN_IF_ERROR(ForEachEventOf(
         kXlaOpsLineName,
         [this](const XLineVisitor& line, const XEventVisitor& event) { ReadOp(line, event); }));
@@ -121,9 +120,8 @@ class TpuPlaneReader {
   // and its done: such a done is nobody's.
   void FinishPair(const HloCollective& collective, CollectivePiece done) {
     std::deque<CollectivePiece>& starts = open_starts_[&collective];
-    const auto start = std::find_if(starts.begin(), starts.end(), [&](const CollectivePiece& open) {
-      return open.run_id == done.run_id;
-    });
+    const auto start = absl::c_find_if(
+        starts, [&](const CollectivePiece& open) { return open.run_id == done.run_id; });
     if (start == starts.end()) {
       collector_->AddUnresolved("done of a collective without its start",
                                 std::string(collective.instruction->name()));
@@ -160,9 +158,9 @@ class TpuPlaneReader {
   // The run of the module execution that began last before the time; executions of one core follow
   // each other, they do not nest.
   std::optional<int64_t> RunAt(int64_t time_ps) const {
-    auto it = std::upper_bound(
-        runs_.begin(), runs_.end(), time_ps,
-        [](int64_t time, const ModuleRun& run) { return time < run.span.begin_ps(); });
+    auto it = absl::c_upper_bound(runs_, time_ps, [](int64_t time, const ModuleRun& run) {
+      return time < run.span.begin_ps();
+    });
     if (it == runs_.begin()) return std::nullopt;
     --it;
     if (!it->span.Includes(time_ps)) return std::nullopt;

@@ -1,6 +1,5 @@
 #include "xla_profiler/collectives/xspace_collectives.h"
 
-#include <optional>
 #include <string>
 
 #include "absl/strings/match.h"

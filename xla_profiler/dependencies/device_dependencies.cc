@@ -14,8 +14,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/dependencies/runtime_calls.h"
-#include "xla_profiler/events/event_table.h"
 
 namespace meridian {
 namespace {

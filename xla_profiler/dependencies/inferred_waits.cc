@@ -1,16 +1,13 @@
 #include "xla_profiler/dependencies/inferred_waits.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
-#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
@@ -28,7 +25,7 @@ class Inference {
     for (EventRow row = 0; row < table.size(); ++row) {
       if (IsDeviceWork(table.category(row))) work_.push_back(row);
     }
-    std::sort(work_.begin(), work_.end(), [&](EventRow a, EventRow b) {
+    absl::c_sort(work_, [&](EventRow a, EventRow b) {
       return std::make_tuple(table.end_ps(a), a) < std::make_tuple(table.end_ps(b), b);
     });
     for (const DeviceDependency& edge : known.edges) {
@@ -40,7 +37,7 @@ class Inference {
       }
     }
     // Of a CUDA graph the work that starts first counts.
-    std::sort(launches_.begin(), launches_.end(), [&](const Launch& a, const Launch& b) {
+    absl::c_sort(launches_, [&](const Launch& a, const Launch& b) {
       return std::make_tuple(a.thread, a.call_ps, table.start_ps(a.work)) <
              std::make_tuple(b.thread, b.call_ps, table.start_ps(b.work));
     });
@@ -79,10 +76,9 @@ class Inference {
   // Returns the thread's next launch, to the stream that waits if that is known.
   const Launch* NextLaunch(const SyncCall& sync) const {
     const auto key = std::make_tuple(table_.track_id(*sync.call), table_.start_ps(*sync.call));
-    auto it = std::lower_bound(launches_.begin(), launches_.end(), key,
-                               [](const Launch& launch, const auto& key) {
-                                 return std::make_tuple(launch.thread, launch.call_ps) < key;
-                               });
+    auto it = absl::c_lower_bound(launches_, key, [](const Launch& launch, const auto& key) {
+      return std::make_tuple(launch.thread, launch.call_ps) < key;
+    });
     for (int i = 0; i < kMaxCandidates && it != launches_.end(); ++i, ++it) {
       if (it->thread != std::get<0>(key)) return nullptr;
       if (IsOnStream(it->work, sync.stream)) return &*it;
@@ -101,9 +97,8 @@ class Inference {
   // other streams of that work's device.
   std::optional<EventRow> LastToEnd(int64_t after_ps, int64_t by_ps,
                                     std::optional<EventRow> waiting) const {
-    auto it = std::upper_bound(
-        work_.begin(), work_.end(), by_ps,
-        [&](int64_t time_ps, EventRow row) { return time_ps < table_.end_ps(row); });
+    auto it = absl::c_upper_bound(
+        work_, by_ps, [&](int64_t time_ps, EventRow row) { return time_ps < table_.end_ps(row); });
     for (int i = 0; i < kMaxCandidates && it != work_.begin(); ++i) {
       --it;
       if (table_.end_ps(*it) <= after_ps) return std::nullopt;
@@ -193,8 +188,8 @@ void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
 std::vector<size_t> InferDeviceWaits(absl::Span<const DeviceSpan> spans) {
   std::vector<size_t> awaited(spans.size(), kNoSpan);
   std::vector<size_t> by_end(spans.size());
-  std::iota(by_end.begin(), by_end.end(), 0);
-  std::sort(by_end.begin(), by_end.end(), [&](size_t a, size_t b) {
+  absl::c_iota(by_end, 0);
+  absl::c_sort(by_end, [&](size_t a, size_t b) {
     return std::tie(spans[a].end_ps, a) < std::tie(spans[b].end_ps, b);
   });
   for (size_t i = 0; i < spans.size(); ++i) {
@@ -204,9 +199,9 @@ std::vector<size_t> InferDeviceWaits(absl::Span<const DeviceSpan> spans) {
         waiting.ready_ps >= earliest_ps) {
       continue;
     }
-    auto it = std::upper_bound(
-        by_end.begin(), by_end.end(), waiting.start_ps,
-        [&](int64_t time_ps, size_t other) { return time_ps < spans[other].end_ps; });
+    auto it = absl::c_upper_bound(by_end, waiting.start_ps, [&](int64_t time_ps, size_t other) {
+      return time_ps < spans[other].end_ps;
+    });
     for (int tries = 0; tries < kMaxCandidates && it != by_end.begin(); ++tries) {
       const DeviceSpan& ended = spans[*--it];
       if (ended.end_ps < earliest_ps) break;

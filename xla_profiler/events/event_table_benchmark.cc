@@ -124,9 +124,9 @@ absl::Status Run(int64_t events) {
   ASSIGN_OR_RETURN(const TraceJsonTable loaded, LoadTraceJson(text->bytes(), "benchmark"));
   const double cpu_seconds = CpuSeconds() - cpu_before;
   const int64_t memory_bytes = RssAnonBytes() - memory_before;
-  absl::PrintF("%d rows, %d flows, %d problems from %.0f MB: %.2f CPU s, RssAnon +%.0f MB\n",
-               loaded.table.size(), loaded.flows, loaded.problems.total(),
-               text->bytes().size() * 1e-6, cpu_seconds, memory_bytes * 1e-6);
+  absl::PrintF("%d rows, %d problems from %.0f MB: %.2f CPU s, RssAnon +%.0f MB\n",
+               loaded.table.size(), loaded.problems.total(), text->bytes().size() * 1e-6,
+               cpu_seconds, memory_bytes * 1e-6);
   return absl::OkStatus();
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
@@ -54,14 +53,11 @@ absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line, int64
     const std::optional<int64_t> start_ps = NarrowToInt64(line_ps + event.OffsetPs());
     if (!start_ps.has_value() || event.DurationPs() < 0 ||
         !NarrowToInt64(absl::int128(*start_ps) + event.DurationPs()).has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("offset ", event.FileOffset(),
-                       ": the event lies more than 106 days from the profile's first line, or ends "
-                       "before it starts"));
+      return InvalidArgument("offset ", event.FileOffset(),
+                             ": the event lies more than 106 days from the profile's first line, "
+                             "or ends before it starts");
     }
-    if (table->size() == EventTable::kMaxRows) {
-      return absl::InvalidArgumentError("more than 2^32 - 1 events");
-    }
+    if (table->size() == EventTable::kMaxRows) return InvalidArgument("more than 2^32 - 1 events");
     EventRecord record;
     record.track = track;
     record.name = table->InternName(event.Name());

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -35,8 +34,8 @@ IdSpace IdSpaceOf(CollectiveGroupMode mode, const DeviceAssignment& assignment) 
 
 absl::Status CheckId(int64_t id, const IdSpace& space) {
   if (id >= 0 && id < space.size) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("id ", id, " is not among the ", space.size, " ",
-                                                 space.what, " of the device assignment"));
+  return InvalidArgument("id ", id, " is not among the ", space.size, " ", space.what,
+                         " of the device assignment");
 }
 
 // Appends the devices that an id stands for in one repetition.
@@ -81,9 +80,9 @@ absl::StatusOr<DeviceAssignment> DeviceAssignment::FromProto(
     fits &= ids.size() == replicas;
   }
   if (!fits) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the device assignment of ", replicas, " replicas and ", partitions, " partitions lists ",
-        device_ids.size(), " devices in ", proto.computation_devices_size(), " partitions"));
+    return InvalidArgument("the device assignment of ", replicas, " replicas and ", partitions,
+                           " partitions lists ", device_ids.size(), " devices in ",
+                           proto.computation_devices_size(), " partitions");
   }
   return DeviceAssignment(replicas, std::move(device_ids));
 }
@@ -92,7 +91,7 @@ absl::StatusOr<CollectiveGroupMode> GroupMode(bool has_channel_id,
                                               std::optional<bool> use_global_device_ids) {
   if (!has_channel_id) {
     if (!use_global_device_ids.value_or(false)) return CollectiveGroupMode::kCrossReplica;
-    return absl::InvalidArgumentError("use_global_device_ids without channel_id");
+    return InvalidArgument("use_global_device_ids without channel_id");
   }
   if (!use_global_device_ids.has_value()) return CollectiveGroupMode::kCrossPartition;
   return *use_global_device_ids ? CollectiveGroupMode::kFlattenedId
@@ -120,13 +119,13 @@ absl::StatusOr<std::vector<SourceTargetPair>> ResolvePairs(
     const std::vector<SourceTargetPair>& pairs, CollectiveGroupMode mode,
     const DeviceAssignment& assignment) {
   if (mode == CollectiveGroupMode::kCrossReplicaAndPartition) {
-    return absl::InvalidArgumentError("source-target pairs cross replicas and partitions");
+    return InvalidArgument("source-target pairs cross replicas and partitions");
   }
   const IdSpace space = IdSpaceOf(mode, assignment);
   // Nobody sends twice, so this also bounds what a hostile file can cost.
   if (pairs.size() > static_cast<size_t>(space.size)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(pairs.size(), " source-target pairs among ", space.size, " ", space.what));
+    return InvalidArgument(pairs.size(), " source-target pairs among ", space.size, " ",
+                           space.what);
   }
   for (const SourceTargetPair& pair : pairs) {
     RETURN_IF_ERROR(CheckId(pair.source, space));

@@ -16,7 +16,6 @@ namespace {
 // a few different groupings of all devices.
 constexpr size_t kMaxModuleGroupIds = size_t{1} << 25;
 
-// What an instruction is to a collective.
 enum class Role {
   kWhole,
   kStart,
@@ -252,7 +251,7 @@ class CollectiveFinder {
       CollectiveParticipants participants;
       const absl::Status status =
           num_group_ids_ > kMaxModuleGroupIds
-              ? absl::InvalidArgumentError("too many group ids in one module")
+              ? InvalidArgument("too many group ids in one module")
               : DecodeParticipants(collective.kind, instruction, &participants);
       num_group_ids_ += participants.logical_groups.ids().size();
       num_group_ids_ += participants.device_groups.ids().size();
@@ -268,13 +267,13 @@ class CollectiveFinder {
 
   absl::Status MeasureOperands(HloCollective* collective) {
     if (collective->instruction->has_dangling_operands()) {
-      return absl::InvalidArgumentError("an operand is missing from the module");
+      return InvalidArgument("an operand is missing from the module");
     }
     int64_t total = 0;
     for (const HloInstruction* operand : collective->instruction->operands()) {
       ASSIGN_OR_RETURN(const int64_t bytes, ShapeBytes(operand->shape()));
       if (__builtin_add_overflow(total, bytes, &total)) {
-        return absl::InvalidArgumentError("operands are beyond 2^63 bytes");
+        return InvalidArgument("operands are beyond 2^63 bytes");
       }
     }
     collective->operand_bytes = total;

@@ -1,9 +1,8 @@
 #include "xla_profiler/hlo/hlo_module_index.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -33,10 +32,9 @@ std::vector<const HloInstruction*> Parameters(const HloComputation& computation)
   for (const HloInstruction& instruction : computation.instructions()) {
     if (instruction.opcode() == "parameter") parameters.push_back(&instruction);
   }
-  std::stable_sort(parameters.begin(), parameters.end(),
-                   [](const HloInstruction* a, const HloInstruction* b) {
-                     return a->proto().parameter_number() < b->proto().parameter_number();
-                   });
+  absl::c_stable_sort(parameters, [](const HloInstruction* a, const HloInstruction* b) {
+    return a->proto().parameter_number() < b->proto().parameter_number();
+  });
   return parameters;
 }
 

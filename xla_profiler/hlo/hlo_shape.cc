@@ -1,8 +1,8 @@
 #include "xla_profiler/hlo/hlo_shape.h"
 
-#include <algorithm>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,25 +38,18 @@ bool IsTuple(const xla::ShapeProto& shape) {
 
 absl::StatusOr<int64_t> ArrayByteSize(const xla::ShapeProto& shape) {
   if (!IsKnown(shape.element_type())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("element type ", static_cast<int>(shape.element_type()), " is unknown"));
+    return InvalidArgument("element type ", static_cast<int>(shape.element_type()), " is unknown");
   }
   const int64_t layout_bits = shape.layout().element_size_in_bits();
   int64_t bits = layout_bits > 0 ? layout_bits : kElementTypes[shape.element_type()].bits;
   bool overflow = false;
   for (int64_t dimension : shape.dimensions()) {
-    if (dimension < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the size of ", ShapeText(shape), " is not bounded"));
-    }
+    if (dimension < 0) return InvalidArgument("the size of ", ShapeText(shape), " is not bounded");
     overflow |= __builtin_mul_overflow(bits, dimension, &bits);
   }
-  const bool is_empty = std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) !=
-                        shape.dimensions().end();
+  const bool is_empty = absl::c_linear_search(shape.dimensions(), 0);
   if (is_empty) return 0;
-  if (overflow) {
-    return absl::InvalidArgumentError(absl::StrCat(ShapeText(shape), " is beyond 2^60 bytes"));
-  }
+  if (overflow) return InvalidArgument(ShapeText(shape), " is beyond 2^60 bytes");
   return bits / 8 + (bits % 8 != 0);
 }
 
@@ -64,7 +57,7 @@ absl::Status AddByteSize(const xla::ShapeProto& shape, int64_t* total) {
   if (!IsTuple(shape)) {
     ASSIGN_OR_RETURN(const int64_t bytes, ArrayByteSize(shape));
     *total += bytes;
-    if (*total > kMaxByteSize) return absl::InvalidArgumentError("a tuple is beyond 2^60 bytes");
+    if (*total > kMaxByteSize) return InvalidArgument("a tuple is beyond 2^60 bytes");
     return absl::OkStatus();
   }
   for (const xla::ShapeProto& element : shape.tuple_shapes()) {

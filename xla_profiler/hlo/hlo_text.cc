@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,7 +18,7 @@ namespace meridian {
 namespace {
 
 absl::Status CannotParse(absl::string_view what, absl::string_view text) {
-  return absl::InvalidArgumentError(absl::StrCat("cannot read ", what, " '", text, "'"));
+  return InvalidArgument("cannot read ", what, " '", text, "'");
 }
 
 // "1,2,3" -> {1, 2, 3}; false when an element is no number that is not negative.

@@ -1,8 +1,6 @@
 #include "xla_profiler/hlo/replica_groups.h"
 
-#include <algorithm>
-#include <numeric>
-
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
@@ -15,7 +13,7 @@ using Integers = std::vector<int64_t>;
 // Real arrays have a handful; more would make the odometer of Transpose slow.
 constexpr size_t kMaxRank = 64;
 
-absl::Status Invalid(absl::string_view reason) { return absl::InvalidArgumentError(reason); }
+absl::Status Invalid(absl::string_view reason) { return InvalidArgument(reason); }
 
 // Returns the number of elements of an array of these dimensions, each at least 1.
 absl::StatusOr<int64_t> ElementCount(const Integers& dims, absl::string_view what) {
@@ -71,7 +69,7 @@ Integers Transpose(const Integers& array, const Integers& dims, const Integers& 
 
 Integers Iota(int64_t count) {
   Integers iota(count);
-  std::iota(iota.begin(), iota.end(), 0);
+  absl::c_iota(iota, 0);
   return iota;
 }
 
@@ -94,11 +92,11 @@ IdGroups Cut(const Integers& ids, int64_t group_size) {
 
 absl::Status CheckDistinct(absl::Span<const int64_t> ids, absl::string_view what) {
   Integers sorted(ids.begin(), ids.end());
-  std::sort(sorted.begin(), sorted.end());
+  absl::c_sort(sorted);
   if (!sorted.empty() && sorted.front() < 0) {
     return Invalid(absl::StrCat(what, " name the negative id ", sorted.front()));
   }
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  const auto twice = absl::c_adjacent_find(sorted);
   if (twice != sorted.end()) return Invalid(absl::StrCat(what, " name the id ", *twice, " twice"));
   return absl::OkStatus();
 }
@@ -173,8 +171,7 @@ struct AxisRef {
 // `refs` are positions in `all`; where each went is stored at the same position of dim_of_ref.
 absl::Status SplitAxis(int64_t axis_size, const std::vector<AxisRef>& all, std::vector<size_t> refs,
                        Integers* dims, Integers* dim_of_ref) {
-  std::sort(refs.begin(), refs.end(),
-            [&](size_t a, size_t b) { return all[a].pre_size < all[b].pre_size; });
+  absl::c_sort(refs, [&](size_t a, size_t b) { return all[a].pre_size < all[b].pre_size; });
   int64_t done = 1;
   for (size_t index : refs) {
     const AxisRef& ref = all[index];

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -30,7 +29,6 @@ namespace meridian {
 namespace {
 
 constexpr int64_t kEventsPerProgress = 1 << 14;
-constexpr TextTable::Align kRight = TextTable::Align::kRight;
 
 // Names and groups are as long as their writer likes; a table is not.
 constexpr size_t kMaxNameCharacters = 96;
@@ -139,7 +137,6 @@ absl::Status DescribeLine(const XPlaneVisitor& plane, const XLineVisitor& line,
   });
 }
 
-// Sums up the lines of all planes.
 void AddTotals(XSpaceReport* report) {
   ClockDomainReport* domains[2];
   for (ClockDomain domain : {ClockDomain::kHost, ClockDomain::kTracer}) {
@@ -188,8 +185,7 @@ std::string HeaderText(const XSpaceReport& report) {
 std::string CollectivesText(const XSpaceReport& report) {
   std::string out;
   if (report.collectives_size() > 0) {
-    TextTable table(
-        {{"collective"}, {"bytes", kRight}, {"groups"}, {"events", kRight}, {"total ms", kRight}});
+    TextTable table({"collective", ">bytes", "groups", ">events", ">total ms"});
     for (const CollectiveReport& row : report.collectives()) {
       table.AddRow({row.kind(), WithThousands(row.operand_bytes()), row.groups(),
                     WithThousands(row.events()), FormatMillis(row.total_duration_ps(), 6)});
@@ -197,7 +193,7 @@ std::string CollectivesText(const XSpaceReport& report) {
     absl::StrAppend(&out, "\n", table.ToString());
   }
   if (report.unresolved_size() > 0) {
-    TextTable table({{"not resolved"}, {"count", kRight}, {"first example"}});
+    TextTable table({"not resolved", ">count", "first example"});
     for (const UnresolvedReport& row : report.unresolved()) {
       table.AddRow({row.reason(), WithThousands(row.count()), Shorten(row.example())});
     }
@@ -232,13 +228,8 @@ absl::StatusOr<XSpaceReport> InspectXSpace(const XSpaceReader& reader,
 }
 
 std::string FormatReport(const XSpaceReport& report) {
-  TextTable table({{"plane / line"},
-                   {"clock"},
-                   {"events", kRight},
-                   {"event names", kRight},
-                   {"stat names", kRight},
-                   {"first ms", kRight},
-                   {"last ms", kRight}});
+  TextTable table(
+      {"plane / line", "clock", ">events", ">event names", ">stat names", ">first ms", ">last ms"});
   for (const PlaneReport& plane : report.planes()) {
     table.AddRow({plane.name().empty() ? "(no name)" : Shorten(plane.name()), "",
                   WithThousands(plane.events()), WithThousands(plane.event_metadata()),

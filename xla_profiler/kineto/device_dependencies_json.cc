@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
-#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {

@@ -6,7 +6,6 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
@@ -205,7 +204,7 @@ class Loader {
     const std::optional<int64_t> base_ns = NarrowToInt64(
         absl::int128(result_.header.base_time_ns.value_or(0)) + origin_ns_.value_or(0));
     if (!base_ns.has_value()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "baseTimeNanoseconds plus the first event's ts lies beyond the year 2262");
     }
     table_.set_base_ns(*base_ns);
@@ -233,9 +232,7 @@ class Loader {
 }  // namespace
 
 absl::StatusOr<TraceJsonTable> LoadTraceJson(absl::string_view text, absl::string_view name) {
-  absl::StatusOr<TraceJsonTable> result = Loader().Load(text);
-  if (!result.ok()) return Annotate(result.status(), name);
-  return result;
+  return Annotate(Loader().Load(text), name);
 }
 
 JsonValue ReadTraceJsonArgs(absl::string_view text, const EventTable& table, EventRow row) {

@@ -153,7 +153,6 @@ std::optional<std::vector<int64_t>> Continue(const RankList& list, int64_t group
   return ranks;
 }
 
-// Who is in which process group.
 class ProcessGroups {
  public:
   explicit ProcessGroups(const JsonValue& distributed_info) {
@@ -572,10 +571,9 @@ ProfileCollectives ReadKinetoCollectives(const TraceJsonTable& trace, absl::stri
 
 absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name) {
   if (!trace.header.Find(kCombinedRanksKey).exists()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(name,
-                   ": is combined of several ranks' traces; give the ranks' own, as combine "
-                   "writes them with --output_dir"));
+  return InvalidArgument(name,
+                         ": is combined of several ranks' traces; give the ranks' own, as combine "
+                         "writes them with --output_dir");
 }
 
 absl::StatusOr<ProfileCollectives> ReadKinetoCollectives(const InputFile& file) {

@@ -1,7 +1,6 @@
 #include "xla_profiler/kineto/kineto_steps.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 
@@ -15,14 +14,12 @@ KinetoSteps::KinetoSteps(const EventTable& table) {
     if (!absl::SimpleAtoi(name.substr(name.rfind('#') + 1), &number)) continue;
     steps_.push_back({table.start_ps(row), table.end_ps(row), number});
   }
-  std::sort(steps_.begin(), steps_.end(),
-            [](const Step& a, const Step& b) { return a.start_ps < b.start_ps; });
+  absl::c_sort(steps_, [](const Step& a, const Step& b) { return a.start_ps < b.start_ps; });
 }
 
 std::optional<int64_t> KinetoSteps::At(int64_t time_ps) const {
-  const auto next =
-      std::upper_bound(steps_.begin(), steps_.end(), time_ps,
-                       [](int64_t time, const Step& step) { return time < step.start_ps; });
+  const auto next = absl::c_upper_bound(
+      steps_, time_ps, [](int64_t time, const Step& step) { return time < step.start_ps; });
   if (next == steps_.begin()) return std::nullopt;
   const Step& step = *(next - 1);
   return time_ps < step.end_ps ? std::optional<int64_t>(step.number) : std::nullopt;

@@ -120,8 +120,7 @@ absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view te
     last_ps = std::max(last_ps, table.end_ps(row));
   }
   if (last_ps / 2 - first_ps / 2 > kMaxSpanPs / 2 || std::abs(table.base_ns()) > kMaxBaseNs) {
-    return absl::InvalidArgumentError(
-        "its times lie too far apart, or too far from 1970, for an XSpace");
+    return InvalidArgument("its times lie too far apart, or too far from 1970, for an XSpace");
   }
   const int64_t start_ns = table.base_ns() + FloorToNs(first_ps);
   PlaneWriter writer(trace, text, FloorToNs(first_ps) * kPsPerNs);

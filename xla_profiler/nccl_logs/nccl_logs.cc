@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -125,7 +124,7 @@ std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefi
   op.peer = find("peer").AsInt64();
   for (absl::string_view key : {"algo", "proto"}) {
     const std::string word = find(key).AsString().value_or("");
-    const bool is_word = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    const bool is_word = absl::c_all_of(word, [](unsigned char c) {
       return absl::ascii_isupper(c) || absl::ascii_isdigit(c) || c == '_';
     });
     if (!is_word || word.empty()) continue;
@@ -175,18 +174,17 @@ class InspectorRun {
         if (size == op.ranks && rank == op.rank && other == i) continue;
         const std::string communicator = Printable(op.communicator);
         if (size != op.ranks) {
-          return absl::InvalidArgumentError(absl::StrCat(path, ": the communicator ", communicator,
-                                                         " has ", op.ranks, " ranks here and ",
-                                                         size, " before"));
+          return InvalidArgument(path, ": the communicator ", communicator, " has ", op.ranks,
+                                 " ranks here and ", size, " before");
         }
         if (rank != op.rank) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              path, ": one process has the ranks ", rank, " and ", op.rank, " of the communicator ",
-              communicator, "; only jobs with one process per GPU can be told"));
+          return InvalidArgument(path, ": one process has the ranks ", rank, " and ", op.rank,
+                                 " of the communicator ", communicator,
+                                 "; only jobs with one process per GPU can be told");
         }
-        return absl::InvalidArgumentError(
-            absl::StrCat(Printable(run.logs_[other]->path), " and ", path, " are both of rank ",
-                         op.rank, " of the communicator ", communicator, "; is it one log twice?"));
+        return InvalidArgument(Printable(run.logs_[other]->path), " and ", path,
+                               " are both of rank ", op.rank, " of the communicator ", communicator,
+                               "; is it one log twice?");
       }
     }
     std::map<std::string, int64_t> logs_with;
@@ -264,15 +262,14 @@ class InspectorRun {
     }
     std::vector<std::pair<int64_t, const OpKey*>> order;
     for (const auto& [key, span] : spans) order.push_back({span.dumped_us, &key});
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    absl::c_stable_sort(order, [](const auto& a, const auto& b) { return a.first < b.first; });
     std::map<OpKey, int64_t> ends_us;
     int64_t now_us = kLeastUnixUs;
     for (const auto& [dumped_us, key] : order) {
       now_us += spans[*key].took_us + kPauseUs;
       if (now_us > kMaxUnixUs) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            Printable(logs_[0]->path), ": operations take longer in sum than can be counted"));
+        return InvalidArgument(Printable(logs_[0]->path),
+                               ": operations take longer in sum than can be counted");
       }
       ends_us[*key] = now_us;
     }
@@ -282,7 +279,6 @@ class InspectorRun {
  private:
   std::vector<const InspectorLog*> logs_;
   std::map<std::string, int64_t> sizes_;
-  // The rank of each log.
   std::vector<int64_t> ranks_;
   std::vector<size_t> guessed_;
   // The ranks of a communicator, by their numbers in it.
@@ -293,7 +289,7 @@ class InspectorRun {
 // Returns the positions of logs that share communicators, directly or through others, together.
 std::vector<std::vector<size_t>> FindRuns(const std::vector<InspectorLog>& logs) {
   std::vector<size_t> parent(logs.size());
-  std::iota(parent.begin(), parent.end(), 0);
+  absl::c_iota(parent, 0);
   const auto root = [&](size_t log) {
     while (parent[log] != log) log = parent[log] = parent[parent[log]];
     return log;
@@ -358,15 +354,14 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
     shown.collectives.push_back(std::move(collective));
   }
   if (!make_up_times && shown.collectives.empty() && without_time > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(log.path),
-                     ": says how long operations took, not when; record with "
-                     "NCCL_INSPECTOR_DUMP_VERBOSE=1 (without, astra_calibrate takes it)"));
+    return InvalidArgument(Printable(log.path),
+                           ": says how long operations took, not when; record with "
+                           "NCCL_INSPECTOR_DUMP_VERBOSE=1 (without, astra_calibrate takes it)");
   }
   if (shown.collectives.empty() && !unknown.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(log.path), ": holds no operation of a known kind; the first is '",
-                     Printable(unknown.begin()->first), "'"));
+    return InvalidArgument(Printable(log.path),
+                           ": holds no operation of a known kind; the first is '",
+                           Printable(unknown.begin()->first), "'");
   }
   if (without_time > 0) {
     notes->push_back(absl::StrCat(
@@ -379,9 +374,9 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
     notes->push_back(absl::StrCat(Printable(log.path), ": ", count, " operations of kind '",
                                   Printable(name), "' were left out"));
   }
-  std::stable_sort(
-      shown.collectives.begin(), shown.collectives.end(),
-      [](const LoggedCollective& a, const LoggedCollective& b) { return a.start_ns < b.start_ns; });
+  absl::c_stable_sort(shown.collectives, [](const LoggedCollective& a, const LoggedCollective& b) {
+    return a.start_ns < b.start_ns;
+  });
   return shown;
 }
 
@@ -397,9 +392,7 @@ std::string HostOfLog(absl::string_view path) {
 
 bool IsRecord(absl::string_view line) {
   const std::vector<std::string> keys = KeysOfJson(line);
-  const auto has = [&](absl::string_view key) {
-    return std::find(keys.begin(), keys.end(), key) != keys.end();
-  };
+  const auto has = [&](absl::string_view key) { return absl::c_linear_search(keys, key); };
   return has("coll_perf") || has("p2p_perf") || (has("header") && has("dump_stats"));
 }
 
@@ -450,9 +443,8 @@ absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std
     }
   }
   if (log.ops.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(Printable(path),
-                                                   ": holds no operation of NCCL Inspector (",
-                                                   log.unread_lines, " lines could not be read)"));
+    return InvalidArgument(Printable(path), ": holds no operation of NCCL Inspector (",
+                           log.unread_lines, " lines could not be read)");
   }
   return log;
 }

@@ -63,8 +63,7 @@ class KinetoText {
   std::string Write() {
     json_.BeginObject();
     WriteHeader();
-    json_.Key("traceEvents");
-    json_.BeginArray(JsonLayout::kLines);
+    json_.BeginArray("traceEvents", JsonLayout::kLines);
     for (const LoggedCollective& collective : log_.collectives) WriteCollective(collective);
     json_.EndArray();
     json_.EndObject();
@@ -74,13 +73,11 @@ class KinetoText {
  private:
   void WriteHeader() {
     json_.Member("schemaVersion", 1);
-    json_.Key("distributedInfo");
-    json_.BeginObject();
+    json_.BeginObject("distributedInfo");
     json_.Member("backend", "nccl");
     json_.Member("rank", log_.rank);
     json_.Member("world_size", log_.world_size);
-    json_.Key("pg_config");
-    json_.BeginArray();
+    json_.BeginArray("pg_config");
     for (const auto& [group, ranks] : log_.groups) {
       json_.BeginObject();
       json_.Member("pg_name", group);
@@ -109,8 +106,7 @@ class KinetoText {
     json_.Member("tid", thread);
     Microseconds("ts", start_ns - base_ns_);
     Microseconds("dur", took_ns);
-    json_.Key("args");
-    json_.BeginObject();
+    json_.BeginObject("args");
     json_.Member("correlation", correlation_);
     json_.Member("External id", correlation_);
   }
@@ -150,7 +146,6 @@ class KinetoText {
   std::string text_;
   JsonWriter json_;
   int64_t base_ns_ = 0;
-  // The stream of each group.
   std::map<std::string, int64_t> streams_;
   int64_t correlation_ = 0;
 };

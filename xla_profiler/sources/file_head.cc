@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
@@ -66,8 +67,6 @@ absl::string_view FileHead::text() const {
   return absl::StripLeadingAsciiWhitespace(text);
 }
 
-bool FileHead::HasKey(absl::string_view key) const {
-  return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
-}
+bool FileHead::HasKey(absl::string_view key) const { return absl::c_linear_search(keys_, key); }
 
 }  // namespace meridian

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -14,8 +13,8 @@ namespace {
 absl::Status NoProfile(const std::string& path, const DetectedFile& file) {
   std::vector<absl::string_view> nouns;
   for (const TraceSource* source : TraceSources()) nouns.push_back(source->noun());
-  return absl::InvalidArgumentError(absl::StrCat(Printable(path), " is ", file.noun(),
-                                                 "; expected ", absl::StrJoin(nouns, " or ")));
+  return InvalidArgument(Printable(path), " is ", file.noun(), "; expected ",
+                         absl::StrJoin(nouns, " or "));
 }
 
 const TraceSource* XSpaces() { return TraceSources().back(); }
@@ -36,9 +35,9 @@ absl::StatusOr<const TraceSource*> DetectOneSource(FileSystem& file_system,
       common = file.source;
       first = path;
     } else if (file.source != common) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Printable(first), " is ", common->noun(), ", ", Printable(path), " is ", file.noun(),
-          "; runs of different profilers are not mixed, give those of one"));
+      return InvalidArgument(Printable(first), " is ", common->noun(), ", ", Printable(path),
+                             " is ", file.noun(),
+                             "; runs of different profilers are not mixed, give those of one");
     }
   }
   return common == nullptr ? XSpaces() : common;

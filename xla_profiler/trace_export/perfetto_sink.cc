@@ -267,7 +267,6 @@ class PerfettoSink : public TraceSink {
   // A trace of one packet, the one under construction.
   pp::Trace trace_;
   pp::TracePacket& packet_;
-  // Packets not yet written.
   std::string buffer_;
   uint32_t sequence_ = 0;
   const XPlaneVisitor* plane_ = nullptr;

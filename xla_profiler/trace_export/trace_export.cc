@@ -1,13 +1,12 @@
 #include "xla_profiler/trace_export/trace_export.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
@@ -65,8 +64,7 @@ absl::StatusOr<std::vector<absl::string_view>> SortedPayloads(const XSpaceSource
     events[next++].second = payload;
     return absl::OkStatus();
   }));
-  std::stable_sort(events.begin(), events.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  absl::c_stable_sort(events, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<absl::string_view> payloads;
   payloads.reserve(events.size());
   for (const auto& [order, payload] : events) payloads.push_back(payload);
@@ -81,7 +79,6 @@ bool IsFiniteNumber(const XStatVisitor& stat) {
   return stat.IntOrUintValue().has_value();
 }
 
-// Tells the sink all of the profile.
 class SpaceWalk {
  public:
   SpaceWalk(const XSpaceReader& reader, const ExportOptions& options, TraceSink& sink)
@@ -239,10 +236,10 @@ class SpaceWalk {
     const absl::Span<const XStatVisitor> own = event.Stats();
     const absl::Span<const XStatVisitor> first_own = own.subspan(0, TraceSlice::kMaxArgs);
     for (const XStatVisitor& stat : event.Metadata().stats) {
-      const bool replaced =
-          args_.size() < TraceSlice::kMaxArgs &&
-          std::any_of(first_own.begin(), first_own.end(),
-                      [&](const XStatVisitor& other) { return other.Id() == stat.Id(); });
+      const bool replaced = args_.size() < TraceSlice::kMaxArgs &&
+                            absl::c_any_of(first_own, [&](const XStatVisitor& other) {
+                              return other.Id() == stat.Id();
+                            });
       if (!replaced) AddArg(stat);
     }
     for (const XStatVisitor& stat : own) AddArg(stat);

@@ -135,8 +135,7 @@ absl::Status AddMember(absl::string_view key, JsonValue value, uint64_t offset,
   if (key != kBaseTimeKey) return absl::OkStatus();
   header->base_time_ns = value.AsInt64();
   if (header->base_time_ns.has_value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("offset ", offset, ": ", kBaseTimeKey, " is not an integer"));
+  return InvalidArgument("offset ", offset, ": ", kBaseTimeKey, " is not an integer");
 }
 
 }  // namespace
@@ -205,11 +204,10 @@ absl::StatusOr<TraceJsonHeader> ReadTraceJson(
 absl::Status RefuseInverted(const TraceJsonProblems& problems) {
   const uint64_t count = problems.count(TraceJsonProblem::kNegativeDuration);
   if (count == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      count, " event(s) end before they start, the first at offset ",
-      *problems.first_offset(TraceJsonProblem::kNegativeDuration),
-      " (inflated): the times of the trace cannot be trusted; record it anew, or drop these "
-      "events"));
+  return InvalidArgument(count, " event(s) end before they start, the first at offset ",
+                         *problems.first_offset(TraceJsonProblem::kNegativeDuration),
+                         " (inflated): the times of the trace cannot be trusted; record it anew, "
+                         "or drop these events");
 }
 
 }  // namespace meridian

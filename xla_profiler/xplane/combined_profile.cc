@@ -16,8 +16,8 @@ namespace meridian {
 namespace {
 
 absl::Status BadNodeLines(absl::string_view part, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat("stat ", kNodeLinesStatName, ": '", part, "' ",
-                                                 reason, "; expected e.g. 3:14-20"));
+  return InvalidArgument("stat ", kNodeLinesStatName, ": '", part, "' ", reason,
+                         "; expected e.g. 3:14-20");
 }
 
 // The last: whoever combined added theirs behind what the profiler had written.
@@ -127,9 +127,8 @@ absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader
   }));
   constexpr size_t kMaxSelections = size_t{1} << 20;
   if (!planes.empty() && shared.size() > kMaxSelections / planes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(combined.name(), ": ", planes.size(),
-                                                   " nodes share ", shared.size(),
-                                                   " planes; no combined profile has so many"));
+    return InvalidArgument(combined.name(), ": ", planes.size(), " nodes share ", shared.size(),
+                           " planes; no combined profile has so many");
   }
   std::vector<NodeProfile> profiles;
   for (auto& [node_id, selection] : planes) {

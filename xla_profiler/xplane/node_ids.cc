@@ -4,7 +4,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -12,8 +11,7 @@ namespace {
 
 absl::Status CheckCount(size_t count, size_t files, absl::string_view what) {
   if (count == 0 || count == files) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(count, " ", what, " for ", files, " files; expected one per file"));
+  return InvalidArgument(count, " ", what, " for ", files, " files; expected one per file");
 }
 
 // Returns the integers of the names when they can serve as ids: every name has one, none repeats.
@@ -72,9 +70,8 @@ absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& in
   for (size_t i = 0; i < count; ++i) {
     const auto [it, inserted] = owner.emplace(nodes[i].id, i);
     if (inserted) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("node id ", nodes[i].id, " belongs to both ", inputs.files[it->second],
-                     " and ", inputs.files[i], "; give --node_ids with one id per file"));
+    return InvalidArgument("node id ", nodes[i].id, " belongs to both ", inputs.files[it->second],
+                           " and ", inputs.files[i], "; give --node_ids with one id per file");
   }
   return nodes;
 }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 
@@ -21,9 +20,8 @@ absl::uint128 ContentOf(XEventMetadataProto metadata) {
 
 // The error of an id without metadata; `kind` is "event" or "stat".
 absl::Status UndefinedMetadataId(const XPlaneProto& plane, absl::string_view kind, int64_t id) {
-  return absl::InvalidArgumentError(absl::StrCat("plane \"", plane.name(), "\": ", kind,
-                                                 " metadata id ", id,
-                                                 " is used but not defined in its plane"));
+  return InvalidArgument("plane \"", plane.name(), "\": ", kind, " metadata id ", id,
+                         " is used but not defined in its plane");
 }
 
 absl::Status CheckStatIds(const XPlaneProto& plane, const RepeatedPtrField<XStatProto>& stats) {

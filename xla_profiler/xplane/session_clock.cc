@@ -1,7 +1,5 @@
 #include "xla_profiler/xplane/session_clock.h"
 
-#include <utility>
-
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -51,11 +49,10 @@ absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const
   const std::optional<int64_t> start_ns =
       override_start_ns.has_value() ? override_start_ns : info.profile_start_ns;
   if (!start_ns.has_value()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        file, ": no '", kTaskEnvPlaneName, "' plane with a ",
-        StatTypeName(StatType::kProfileStartTime),
-        ", so the times of its events are not known absolutely; give --profile_start_ns, a flag "
-        "of xprof_trace_align and chakra_export"));
+    return FailedPrecondition(file, ": no '", kTaskEnvPlaneName, "' plane with a ",
+                              StatTypeName(StatType::kProfileStartTime),
+                              ", so the times of its events are not known absolutely; give "
+                              "--profile_start_ns, a flag of xprof_trace_align and chakra_export");
   }
   return SessionClock(file, *start_ns);
 }

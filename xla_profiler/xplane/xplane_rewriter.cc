@@ -468,9 +468,9 @@ class PlaneWriter {
     if (++num_planes_ <= limits.max_planes && num_lines_ <= limits.max_lines) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the profile that is written would have more than ", limits.max_planes, " planes or ",
-        limits.max_lines, " lines, which nobody reads; take fewer profiles at once"));
+    return InvalidArgument("the profile that is written would have more than ", limits.max_planes,
+                           " planes or ", limits.max_lines,
+                           " lines, which nobody reads; take fewer profiles at once");
   }
 
   // Where lines come from.

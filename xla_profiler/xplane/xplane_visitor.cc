@@ -1,6 +1,5 @@
 #include "xla_profiler/xplane/xplane_visitor.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "absl/base/attributes.h"

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -23,17 +23,16 @@ absl::StatusOr<XSpaceReader> XSpaceReader::OfFile(InputFile file, const XSpaceLi
 absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, std::string name,
                                                      const XSpaceLimits& limits) {
   if (bytes.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": offset 0: the file is empty; expected a serialized XSpace"));
+    return InvalidArgument(name, ": offset 0: the file is empty; expected a serialized XSpace");
   }
   XSpaceReader reader;
   reader.name_ = std::move(name);
   reader.source_ = std::make_shared<const XSpaceSource>(XSpaceSource{bytes, limits});
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        reader.name_, ": ", layout.ok() ? "offset 0: no plane found" : layout.status().message(),
-        "; expected a serialized XSpace"));
+    return InvalidArgument(reader.name_, ": ",
+                           layout.ok() ? "offset 0: no plane found" : layout.status().message(),
+                           "; expected a serialized XSpace");
   }
   reader.layout_ = *std::move(layout);
   return reader;
@@ -60,22 +59,22 @@ XSpaceReader XSpaceReader::Select(std::vector<PlaneSelection> planes, std::strin
 }
 
 absl::StatusOr<XPlaneVisitor> XSpaceReader::Plane(size_t index) const {
-  absl::StatusOr<XPlaneVisitor> plane = XPlaneVisitor::Create(*source_, layout_.planes[index]);
-  if (!plane.ok()) return Annotate(plane.status(), name_);
+  ASSIGN_OR_RETURN(XPlaneVisitor plane,
+                   Annotate(XPlaneVisitor::Create(*source_, layout_.planes[index]), name_));
   if (selection_ == nullptr) return plane;
   const PlaneSelection& selected = (*selection_)[index];
-  if (!selected.name.empty()) plane->Rename(selected.name);
-  if (selected.lines.has_value()) plane->KeepLines(*selected.lines);
+  if (!selected.name.empty()) plane.Rename(selected.name);
+  if (selected.lines.has_value()) plane.KeepLines(*selected.lines);
   return plane;
 }
 
 absl::StatusOr<std::optional<XPlaneVisitor>> XSpaceReader::FindPlane(
     absl::string_view plane_name) const {
   for (size_t i = 0; i < layout_.planes.size(); ++i) {
-    absl::StatusOr<XPlaneLayout> plane = ReadXPlaneLayout(*source_, layout_.planes[i]);
-    if (!plane.ok()) return Annotate(plane.status(), name_);
+    ASSIGN_OR_RETURN(const XPlaneLayout plane,
+                     Annotate(ReadXPlaneLayout(*source_, layout_.planes[i]), name_));
     const bool renamed = selection_ != nullptr && !(*selection_)[i].name.empty();
-    const absl::string_view name = renamed ? absl::string_view((*selection_)[i].name) : plane->name;
+    const absl::string_view name = renamed ? absl::string_view((*selection_)[i].name) : plane.name;
     if (name != plane_name) continue;
     ASSIGN_OR_RETURN(XPlaneVisitor visitor, Plane(i));
     return std::optional<XPlaneVisitor>(std::move(visitor));

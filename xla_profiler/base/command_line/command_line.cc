@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -20,7 +19,6 @@ namespace {
 constexpr size_t kHelpColumns = 100;
 constexpr size_t kFurthestSuggestion = 3;
 
-// Returns the command's flag of that name, or null.
 AnyFlag* FindFlag(const Command& command, absl::string_view name) {
   const auto found = absl::c_find_if(command.flags, [&](AnyFlag* f) { return f->name() == name; });
   return found == command.flags.end() ? nullptr : *found;
@@ -29,7 +27,7 @@ AnyFlag* FindFlag(const Command& command, absl::string_view name) {
 // Returns how many letters must be inserted, deleted or replaced to make a into b.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  absl::c_iota(row, size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i + 1);
     for (size_t j = 0; j < b.size(); ++j) {
@@ -60,7 +58,7 @@ absl::Status UnknownFlag(const Command& command, absl::string_view name) {
   std::vector<absl::string_view> names;
   for (const AnyFlag* flag : command.flags) names.push_back(flag->name());
   const absl::string_view nearest = Nearest(name, names);
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       nearest.empty() ? absl::StrCat("unknown flag --", name, "; --help lists all flags")
                       : absl::StrCat("unknown flag --", name, "; did you mean --", nearest, "?"));
 }
@@ -111,7 +109,7 @@ class Parser {
     if (flag->is_switch()) return SetFlag(name, "true");
     // `--trace --json` forgot the value; a single dash may be a negative number.
     if (next_ == end_ || absl::StartsWith(*next_, "--")) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
+      return InvalidArgument("--", name, " needs a value");
     }
     return SetFlag(name, *next_++);
   }
@@ -119,13 +117,11 @@ class Parser {
   absl::Status SetFlag(absl::string_view name, absl::string_view value) {
     AnyFlag* flag = FindFlag(command_, name);
     if (flag == nullptr) return UnknownFlag(command_, name);
-    if (!flags_seen_.insert(flag).second) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice"));
-    }
+    if (!flags_seen_.insert(flag).second) return InvalidArgument("--", name, " is given twice");
     std::string error;
     if (flag->Set(value, &error)) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--", name, ": '", value, "' is no value of this flag", error.empty() ? "" : "; ", error));
+    return InvalidArgument("--", name, ": '", value, "' is no value of this flag",
+                           error.empty() ? "" : "; ", error);
   }
 
   const Command& command_;
@@ -193,7 +189,7 @@ absl::StatusOr<const Command*> FindCommand(const std::vector<Command>& commands,
     names.push_back(command.name);
   }
   const absl::string_view nearest = Nearest(name, names);
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       nearest.empty()
           ? absl::StrCat("'", name, "' is none of its commands; --help lists them")
           : absl::StrCat("'", name, "' is none of its commands; did you mean ", nearest, "?"));

@@ -1,6 +1,7 @@
 #include "xla_profiler/base/config/config_value.h"
 
 #include <optional>
+#include <sstream>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
 namespace meridian {
@@ -15,6 +17,31 @@ namespace {
 
 std::shared_ptr<const YAML::Node> Share(const YAML::Node& node) {
   return std::make_shared<const YAML::Node>(node);
+}
+
+// Takes a document and keeps nothing of it.
+class IgnoredDocument : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Returns whether there is a second document. YAML::LoadAll takes ", s" for documents without end.
+bool HasSecondDocument(const std::string& yaml) {
+  std::istringstream text(yaml);
+  YAML::Parser parser(text);
+  IgnoredDocument ignored;
+  return parser.HandleNextDocument(ignored) && parser.HandleNextDocument(ignored);
 }
 
 std::optional<std::string> KeyText(const YAML::Node& key) {
@@ -25,8 +52,8 @@ std::optional<std::string> KeyText(const YAML::Node& key) {
 
 absl::Status ConfigError(absl::string_view source, absl::string_view place,
                          absl::string_view reason) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(source, source.empty() ? "" : ": ", place, place.empty() ? "" : ": ", reason));
+  return InvalidArgument(source, source.empty() ? "" : ": ", place, place.empty() ? "" : ": ",
+                         reason);
 }
 
 absl::StatusOr<ConfigValue> ConfigValue::FromYaml(absl::string_view yaml, absl::string_view source,
@@ -35,15 +62,24 @@ absl::StatusOr<ConfigValue> ConfigValue::FromYaml(absl::string_view yaml, absl::
     return ConfigError(source, "",
                        absl::StrCat("too long for ", what, ": ", yaml.size(), " bytes"));
   }
-  // yaml-cpp reports by exceptions; only this call has any to report.
+  // yaml-cpp reports by exceptions; only these calls have any to report.
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.size() > 1) return ConfigError(source, "", "text after the end of the document");
-    return ConfigValue(source, "", Share(documents.empty() ? YAML::Node() : documents[0]));
+    const std::string text(yaml);
+    if (HasSecondDocument(text)) {
+      return ConfigError(source, "", "text after the end of the document");
+    }
+    return ConfigValue(source, "", Share(YAML::Load(text)));
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ":", error.mark.line + 1, ": ", Printable(error.msg), "; expected YAML or JSON"));
+    return InvalidArgument(source, ":", error.mark.line + 1, ": ", Printable(error.msg),
+                           "; expected YAML or JSON");
   }
+}
+
+int32_t ConfigValue::line() const { return exists() ? node_->Mark().line + 1 : 0; }
+
+absl::Status ConfigValue::ErrorAtLine(absl::string_view reason) const {
+  if (!exists()) return Error(reason);
+  return ConfigError(absl::StrCat(source_, ":", line()), place_, reason);
 }
 
 bool ConfigValue::IsMap() const { return exists() && node_->IsMap(); }

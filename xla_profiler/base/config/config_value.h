@@ -46,6 +46,10 @@ class ConfigValue {
   absl::Status Error(absl::string_view reason) const {
     return ConfigError(source_, place_, reason);
   }
+  // Line of the value in the text, from 1 on; 0 for one that does not exist.
+  int32_t line() const;
+  // An error with the line, "source:line: place: reason", for long files.
+  absl::Status ErrorAtLine(absl::string_view reason) const;
 
   bool exists() const { return node_ != nullptr; }
   bool IsMap() const;

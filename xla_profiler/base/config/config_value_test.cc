@@ -93,6 +93,7 @@ TEST(ConfigValueYamlTest, ErrorsOfSyntaxNameTheLine) {
   EXPECT_THAT(Yaml(std::string(1000, '[')), StatusIs(kInvalid));
   EXPECT_THAT(Yaml(R"({"a": 1 "b": 2})"), StatusIs(kInvalid, StartsWith("f.yml:1: ")));
   EXPECT_THAT(Yaml("{} x"), StatusIs(kInvalid, "f.yml: text after the end of the document"));
+  EXPECT_THAT(Yaml(", s"), StatusIs(kInvalid, "f.yml: text after the end of the document"));
 }
 
 // Lists and maps, in brackets and by indentation, with their ends and without.

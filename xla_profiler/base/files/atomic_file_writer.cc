@@ -33,15 +33,13 @@ bool NamesADevice(absl::string_view path) {
 }
 
 absl::Status CheckReplaceable(FileSystem& file_system, const std::string& path) {
-  if (NamesADevice(path)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
-  }
+  if (NamesADevice(path)) return InvalidArgument(path, ": is not a regular file");
   const absl::StatusOr<FileKind> kind = file_system.Kind(path);
   if (absl::IsNotFound(kind.status())) return absl::OkStatus();
   RETURN_IF_ERROR(kind.status());
   if (*kind == FileKind::kRegular) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, *kind == FileKind::kDirectory ? ": is a directory" : ": is not a regular file"));
+  return InvalidArgument(
+      path, *kind == FileKind::kDirectory ? ": is a directory" : ": is not a regular file");
 }
 
 }  // namespace
@@ -58,14 +56,12 @@ absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::CreateWithFo
 absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::Create(
     FileSystem& file_system, const std::string& path) {
   if (path.size() == DirectoryPrefix(path).size()) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\": not the name of a file"));
+    return InvalidArgument("\"", path, "\": not the name of a file");
   }
   RETURN_IF_ERROR(CheckReplaceable(file_system, path));
   auto temporary = std::make_unique<const UnfinishedFile>(TemporaryPath(path));
   absl::StatusOr<std::unique_ptr<WritableFile>> file = file_system.CreateFile(temporary->path());
-  if (absl::IsNotFound(file.status())) {
-    return absl::NotFoundError(absl::StrCat(path, ": its directory does not exist"));
-  }
+  if (absl::IsNotFound(file.status())) return NotFound(path, ": its directory does not exist");
   if (!file.ok()) return Annotate(file.status(), path);
   return std::unique_ptr<AtomicFileWriter>(
       new AtomicFileWriter(file_system, path, std::move(temporary), *std::move(file)));

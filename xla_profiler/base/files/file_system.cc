@@ -147,9 +147,7 @@ absl::StatusOr<std::unique_ptr<MappedRegion>> ReadDescriptor(int fd, size_t size
 absl::StatusOr<std::unique_ptr<MappedRegion>> MapDescriptor(int fd, const std::string& name) {
   struct stat info;
   if (fstat(fd, &info) == -1) return ErrnoToStatus(errno, name);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": not a regular file"));
-  }
+  if (!S_ISREG(info.st_mode)) return InvalidArgument(name, ": not a regular file");
   const size_t size = info.st_size;
   if (size <= kMaxReadBytes) return ReadDescriptor(fd, size, name);
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);

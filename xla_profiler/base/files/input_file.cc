@@ -19,7 +19,6 @@ constexpr size_t kInflatedBytes = size_t{1} << 20;
 constexpr size_t kMaxFedBytes = size_t{1} << 30;
 constexpr int kGunzipWindowBits = 15 + 16;
 
-// Inflates gzip members one after the other.
 class GzipReader {
  public:
   explicit GzipReader(absl::string_view compressed)
@@ -54,7 +53,7 @@ class GzipReader {
 
   absl::Status StartMember() {
     if (!absl::StartsWith(rest_, kGzipMagic)) {
-      return absl::InvalidArgumentError("unknown data after the end of the gzip data");
+      return InvalidArgument("unknown data after the end of the gzip data");
     }
     MERIDIAN_CHECK(inflateReset(&stream_) == Z_OK);
     member_ended_ = false;
@@ -76,11 +75,11 @@ class GzipReader {
       case Z_OK:
         break;
       case Z_BUF_ERROR:  // There was room for output, so the input is used up.
-        return absl::InvalidArgumentError("truncated gzip data");
+        return InvalidArgument("truncated gzip data");
       case Z_MEM_ERROR:
         return absl::ResourceExhaustedError("out of memory");
       default:
-        return absl::InvalidArgumentError(stream_.msg == nullptr ? "bad gzip data" : stream_.msg);
+        return InvalidArgument(stream_.msg == nullptr ? "bad gzip data" : stream_.msg);
     }
     return absl::string_view(buffer_.get(), kInflatedBytes - stream_.avail_out);
   }
@@ -112,9 +111,9 @@ absl::Status Inflate(absl::string_view compressed, const InputFileOptions& optio
     if (piece->empty()) return absl::OkStatus();
     inflated_bytes += piece->size();
     if (IsBomb(compressed.size(), inflated_bytes, options)) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "offset ", reader.offset(), ": inflates to more than ", options.max_inflation_ratio,
-          " times its size, refused as a decompression bomb; gunzip it first if it is genuine"));
+          " times its size, refused as a decompression bomb; gunzip it first if it is genuine");
     }
     RETURN_IF_ERROR(out.Append(*piece));
   }
@@ -156,10 +155,7 @@ absl::StatusOr<InputFile> InputFile::Open(FileSystem& file_system, const std::st
   file.file_size_ = file.bytes().size();
   file.was_compressed_ = absl::StartsWith(file.bytes(), kGzipMagic);
   if (file.was_compressed_) {
-    absl::StatusOr<std::unique_ptr<MappedRegion>> inflated =
-        MapInflated(file_system, file.bytes(), options);
-    if (!inflated.ok()) return Annotate(inflated.status(), path);
-    file.region_ = *std::move(inflated);
+    ASSIGN_OR_RETURN(file.region_, Annotate(MapInflated(file_system, file.bytes(), options), path));
   }
   return file;
 }

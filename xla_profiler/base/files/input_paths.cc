@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -35,7 +34,7 @@ class Expander {
       : file_system_(file_system), options_(options) {}
 
   absl::Status AddItem(const std::string& item) {
-    if (item.empty()) return absl::InvalidArgumentError("an item of the list is empty");
+    if (item.empty()) return InvalidArgument("an item of the list is empty");
     const size_t size_before = paths_.size();
     const std::string path = ResolvePath(item, options_.working_directory);
     const absl::StatusOr<FileKind> kind = file_system_.Kind(path);
@@ -84,21 +83,19 @@ class Expander {
     const std::string normal_path = std::filesystem::path(path).lexically_normal().string();
     const auto [first, is_new] = items_.emplace(normal_path, item);
     if (!is_new) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": named twice, by ", first->second, " and by ", item));
+      return InvalidArgument(path, ": named twice, by ", first->second, " and by ", item);
     }
     paths_.push_back(path);
     return absl::OkStatus();
   }
 
   absl::Status NothingFound(const std::string& item, bool is_folder) const {
-    if (!is_folder) return absl::NotFoundError(absl::StrCat(item, ": no such file or folder"));
-    return absl::NotFoundError(
-        absl::StrCat(item, ": no ",
-                     options_.folder_suffixes.empty()
-                         ? "file"
-                         : absl::StrCat(absl::StrJoin(options_.folder_suffixes, " or "), " file"),
-                     " in this folder"));
+    if (!is_folder) return NotFound(item, ": no such file or folder");
+    return NotFound(item, ": no ",
+                    options_.folder_suffixes.empty()
+                        ? "file"
+                        : absl::StrCat(absl::StrJoin(options_.folder_suffixes, " or "), " file"),
+                    " in this folder");
   }
 
   FileSystem& file_system_;
@@ -122,7 +119,7 @@ std::string ResolvePath(absl::string_view path, absl::string_view working_direct
 absl::StatusOr<std::vector<std::string>> ExpandPaths(FileSystem& file_system,
                                                      absl::string_view comma_list,
                                                      const ExpandOptions& options) {
-  if (comma_list.empty()) return absl::InvalidArgumentError("the list of files is empty");
+  if (comma_list.empty()) return InvalidArgument("the list of files is empty");
   Expander expander(file_system, options);
   for (absl::string_view item : absl::StrSplit(comma_list, ',')) {
     RETURN_IF_ERROR(expander.AddItem(std::string(item)));

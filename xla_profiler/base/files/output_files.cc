@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 namespace {
@@ -40,12 +39,11 @@ absl::Status CheckOutputPaths(const std::vector<std::string>& inputs,
     if (output.empty()) continue;
     const std::filesystem::path place = PlaceOf(output);
     if (taken.count(place) > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(output, " is an input and would be overwritten; choose another output"));
+      return InvalidArgument(output,
+                             " is an input and would be overwritten; choose another output");
     }
     if (!named.insert(place).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(output, " is named for two outputs; choose another for one"));
+      return InvalidArgument(output, " is named for two outputs; choose another for one");
     }
   }
   return absl::OkStatus();
@@ -56,9 +54,8 @@ absl::Status CheckOutputPrefix(absl::string_view flag, const std::string& prefix
                                const std::vector<std::string>& inputs) {
   const std::string name = std::filesystem::path(prefix).filename().string();
   if (name.empty() || name == "." || name == "..") {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, "=", prefix, " names a folder; expected a prefix in it, e.g. ", prefix,
-                     absl::EndsWith(prefix, "/") ? "" : "/", "run"));
+    return InvalidArgument(flag, "=", prefix, " names a folder; expected a prefix in it, e.g. ",
+                           prefix, absl::EndsWith(prefix, "/") ? "" : "/", "run");
   }
   for (const std::string& input : inputs) {
     const std::string input_name = std::filesystem::path(input).filename().string();

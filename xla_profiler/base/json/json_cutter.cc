@@ -13,7 +13,6 @@
 #include "absl/numeric/bits.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_value.h"
@@ -280,7 +279,6 @@ class ScalarFilter {
   uint64_t zero_begins_ = 0;
 };
 
-// True for true, false, null, or a number.
 bool IsJsonScalar(absl::string_view text) {
   for (absl::string_view literal : {"true", "false", "null", "NaN", "Infinity", "-Infinity"}) {
     if (text == literal) return true;
@@ -561,8 +559,7 @@ void JsonCutter::FailAt(uint64_t offset, absl::string_view reason) {
 
 absl::Status JsonCutter::status() const {
   if (!failed_) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("offset ", failure_offset_, ": ", failure_reason_));
+  return InvalidArgument("offset ", failure_offset_, ": ", failure_reason_);
 }
 
 namespace {
@@ -588,8 +585,7 @@ absl::Status CutMembers(JsonCutter& cutter, TraceEventCallback on_event,
   }
   RETURN_IF_ERROR(cutter.status());
   if (!has_events) {
-    return absl::InvalidArgumentError(
-        "no traceEvents found; expected a trace in Chrome's JSON format");
+    return InvalidArgument("no traceEvents found; expected a trace in Chrome's JSON format");
   }
   return absl::OkStatus();
 }
@@ -610,7 +606,7 @@ absl::Status CutBareArray(JsonCutter& cutter, TraceEventCallback on_event) {
 absl::Status CutTrace(absl::string_view text, TraceEventCallback on_event,
                       TraceMemberCallback on_member) {
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "offset 0: begins with a byte order mark, which JSON does not have; remove the first three "
         "bytes");
   }

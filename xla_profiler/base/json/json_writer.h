@@ -57,6 +57,15 @@ class JsonWriter {
   void ContinueObject(absl::string_view text);
   void EndObject() { End('}'); }
   void BeginArray(JsonLayout layout = JsonLayout::kInline) { Begin('[', layout); }
+  // The same as the value of a member.
+  void BeginObject(absl::string_view key, JsonLayout layout = JsonLayout::kInline) {
+    Key(key);
+    BeginObject(layout);
+  }
+  void BeginArray(absl::string_view key, JsonLayout layout = JsonLayout::kInline) {
+    Key(key);
+    BeginArray(layout);
+  }
   void EndArray() { End(']'); }
 
   void Key(absl::string_view key);

@@ -57,8 +57,7 @@ absl::StatusOr<bool> JsonlRow::Bool(absl::string_view key, bool absent) const {
 }
 
 absl::Status JsonlRow::Error(absl::string_view reason) const {
-  return absl::InvalidArgumentError(
-      absl::StrCat(file_, ":", line_, ": ", reason, "; expected e.g. ", example_));
+  return InvalidArgument(file_, ":", line_, ": ", reason, "; expected e.g. ", example_);
 }
 
 absl::Status JsonlRow::WrongValue(absl::string_view key, absl::string_view kind) const {
@@ -86,8 +85,7 @@ absl::Status ForEachJsonlRow(absl::string_view contents, absl::string_view file,
     RETURN_IF_ERROR(fn(row));
   }
   if (rows > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(file, ": the file is empty; expected lines like ", example));
+  return InvalidArgument(file, ": the file is empty; expected lines like ", example);
 }
 
 absl::string_view WithoutTornLine(absl::string_view contents) {

@@ -2,27 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <map>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
-
-constexpr size_t kBufferBytes = size_t{1} << 16;
 
 // Reasons may quote the text.
 constexpr size_t kMaxReason = 200;
@@ -41,24 +36,10 @@ void WriteDouble(double value, JsonWriter* json) {
 
 class ReportWriter {
  public:
-  ReportWriter(bool with_blanks, ByteSink* sink)
+  ReportWriter(bool with_blanks, std::string* out)
       : layout_(with_blanks ? JsonLayout::kIndented : JsonLayout::kInline),
-        json_(&buffer_, with_blanks ? JsonSpacing::kSpaced : JsonSpacing::kCompact,
-              /*indentation_width=*/1),
-        sink_(*sink) {}
-
-  absl::Status Write(const Message& report) {
-    WriteMessage(report);
-    buffer_.push_back('\n');
-    Flush();
-    return status_;
-  }
-
- private:
-  void Flush() {
-    if (status_.ok()) status_ = sink_.Append(buffer_);
-    buffer_.clear();
-  }
+        json_(out, with_blanks ? JsonSpacing::kSpaced : JsonSpacing::kCompact,
+              /*indentation_width=*/1) {}
 
   void WriteMessage(const Message& message) {
     const google::protobuf::Descriptor& type = *message.GetDescriptor();
@@ -74,6 +55,7 @@ class ReportWriter {
     json_.EndObject();
   }
 
+ private:
   static bool IsPrinted(const Message& message, const FieldDescriptor& field) {
     return !field.has_presence() || message.GetReflection()->HasField(message, &field);
   }
@@ -107,7 +89,6 @@ class ReportWriter {
 
   // Writes the value of a singular field, or, when index >= 0, one of a repeated field.
   void WriteValue(const Message& message, const FieldDescriptor& field, int index) {
-    if (buffer_.size() >= kBufferBytes) Flush();
     const Reflection& reflection = *message.GetReflection();
     const auto value = [&](auto get_repeated, auto get) -> decltype(auto) {
       return index >= 0 ? (reflection.*get_repeated)(message, &field, index)
@@ -143,16 +124,13 @@ class ReportWriter {
 
   // Of objects and arrays that hold something.
   const JsonLayout layout_;
-  std::string buffer_;
   JsonWriter json_;
-  ByteSink& sink_;
-  absl::Status status_;
 };
 
 std::string ToJson(const Message& report, bool with_blanks) {
   std::string json;
-  StringSink sink(&json);
-  MERIDIAN_CHECK(ReportWriter(with_blanks, &sink).Write(report).ok());
+  ReportWriter(with_blanks, &json).WriteMessage(report);
+  json.push_back('\n');
   return json;
 }
 
@@ -164,18 +142,13 @@ std::string ReportToCompactJson(const Message& report) {
   return ToJson(report, /*with_blanks=*/false);
 }
 
-absl::Status WriteReportJson(const Message& report, ByteSink* sink) {
-  return ReportWriter(/*with_blanks=*/true, sink).Write(report);
-}
-
 absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report) {
   const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), report);
   if (status.ok()) return absl::OkStatus();
   // Parsers append lines that point into the text.
   absl::string_view reason(status.message().data(), status.message().size());
   absl::ConsumePrefix(&reason, ": ");
-  return absl::InvalidArgumentError(
-      Printable(reason.substr(0, std::min(reason.find('\n'), kMaxReason))));
+  return InvalidArgument(Printable(reason.substr(0, std::min(reason.find('\n'), kMaxReason))));
 }
 
 }  // namespace meridian

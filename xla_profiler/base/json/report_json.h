@@ -14,15 +14,10 @@ class Message;
 
 namespace meridian {
 
-class ByteSink;
-
 // One object, indented, newline at the end: fields in snake_case, zeros and empty lists printed,
 // unset `optional` fields absent, maps sorted by key. Integers are numbers, also
 // beyond 2^53, where a reader that holds numbers as doubles rounds them. Strings that are not UTF-8 have the bad bytes replaced, so that a report about a broken file can still be printed.
 std::string ReportToJson(const google::protobuf::Message& report);
-
-// Writes the same in pieces, for reports of millions of rows.
-absl::Status WriteReportJson(const google::protobuf::Message& report, ByteSink* sink);
 
 // The same as ReportToJson without blanks between: for programs.
 std::string ReportToCompactJson(const google::protobuf::Message& report);

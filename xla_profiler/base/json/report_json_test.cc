@@ -146,43 +146,6 @@ TEST(ReportToJsonTest, SortsMapsSoThatEqualReportsPrintEqually) {
  },)"));
 }
 
-// The manifest of 2,000 messages under way at once took 3.1 GB for a text of 107 MB.
-TEST(WriteReportJsonTest, ALongReportIsWrittenInPieces) {
-  class Pieces : public StringSink {
-   public:
-    using StringSink::StringSink;
-    absl::Status Append(absl::string_view data) override {
-      largest = std::max(largest, data.size());
-      return StringSink::Append(data);
-    }
-    size_t largest = 0;
-  };
-  ReportForTest report;
-  for (int i = 0; i < 100'000; ++i) report.add_rows()->set_uncertainty_ns(i);
-  std::string json;
-  Pieces pieces(&json);
-  ASSERT_OK(WriteReportJson(report, &pieces));
-  EXPECT_EQ(json, ReportToJson(report));
-  EXPECT_GT(json.size(), 4'000'000);
-  EXPECT_LT(pieces.largest, 70'000);
-}
-
-TEST(WriteReportJsonTest, AFailureIsTold) {
-  class Full : public ByteSink {
-   public:
-    absl::Status Append(absl::string_view) override {
-      ++appends;
-      return absl::ResourceExhaustedError("disk full");
-    }
-    int appends = 0;
-  };
-  ReportForTest report;
-  for (int i = 0; i < 100'000; ++i) report.add_rows()->set_uncertainty_ns(i);
-  Full full;
-  EXPECT_THAT(WriteReportJson(report, &full), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(full.appends, 1);
-}
-
 TEST(ReportToJsonTest, ReplacesBytesThatAreNotUtf8Everywhere) {
   ReportForTest report;
   report.set_host_name(

@@ -4,13 +4,13 @@
 #include <limits>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/utf8.h"
 
@@ -86,6 +86,13 @@ int64_t BytesOfUnit(absl::string_view name) {
 
 TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
   for (Column& column : columns_) column.title = Printable(column.title);
+}
+
+TextTable::TextTable(std::initializer_list<const char*> titles) {
+  for (absl::string_view title : titles) {
+    const Align align = absl::ConsumePrefix(&title, ">") ? Align::kRight : Align::kLeft;
+    columns_.push_back({Printable(title), align});
+  }
 }
 
 void TextTable::AddRow(std::vector<std::string> cells) {
@@ -171,8 +178,7 @@ absl::StatusOr<int64_t> ParseByteSize(absl::string_view text) {
   int64_t number = 0;
   if (!absl::SimpleAtoi(text.substr(0, digits), &number) || unit_bytes == 0 ||
       number > std::numeric_limits<int64_t>::max() / unit_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no size; expected e.g. 4096, 64KiB or 10MB"));
+    return InvalidArgument("'", text, "' is no size; expected e.g. 4096, 64KiB or 10MB");
   }
   return number * unit_bytes;
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class TextTable {
   };
 
   explicit TextTable(std::vector<Column> columns);
+  // The same by titles alone: those with ">" in front are aligned right.
+  explicit TextTable(std::initializer_list<const char*> titles);
 
   // There must be as many cells as there are columns.
   void AddRow(std::vector<std::string> cells);

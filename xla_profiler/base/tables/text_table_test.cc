@@ -30,6 +30,11 @@ TEST(TextTableTest, ShowsTheTitlesOfAnEmptyTable) {
   EXPECT_EQ(TextTable({{"a"}, {"bc", Align::kRight}}).ToString(), "a  bc\n-  --\n");
 }
 
+TEST(TextTableTest, TitlesSayWhatIsAlignedRight) {
+  EXPECT_EQ(TextTable({"a", ">b c"}).ToString(),
+            TextTable({{"a"}, {"b c", Align::kRight}}).ToString());
+}
+
 TEST(TextTableTest, CountsCodePointsNotBytes) {
   TextTable table({{"é"}, {"µs", Align::kRight}});
   table.AddRow({"日本語", "12"});

@@ -1,6 +1,6 @@
 #include "xla_profiler/base/wire/wire_reader.h"
 
-#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -142,7 +142,7 @@ const char* ParseLongVarint(const char* p, const char* end, uint64_t* value) {
 }  // namespace internal
 
 absl::Status WireError(const char* at, const char* origin, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat("offset ", at - origin, ": ", reason));
+  return InvalidArgument("offset ", at - origin, ": ", reason);
 }
 
 const char* WireReader::ParseField(const char* p, const char* end, int depth, WireField* field) {

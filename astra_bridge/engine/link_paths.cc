@@ -1,0 +1,113 @@
+#include "astra_bridge/engine/link_paths.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+namespace meridian {
+namespace {
+
+// Distances that are kept, of all destinations together.
+constexpr size_t kMaxKnownDistances = size_t{1} << 26;
+
+}  // namespace
+
+LinkPaths::LinkPaths(const NetworkConfig& network)
+    : network_(network),
+      devices_(network.npus() + static_cast<int32_t>(network.switches.size())),
+      first_(devices_ + 1, 0) {
+  for (const NetworkLink& link : network.links) {
+    for (const int32_t end : link.ends) ++first_[end + 1];
+  }
+  for (int32_t device = 0; device < devices_; ++device) first_[device + 1] += first_[device];
+  from_.resize(2 * network.links.size());
+  std::vector<uint32_t> filled(first_.begin(), first_.end() - 1);
+  for (uint32_t one_way = 0; one_way < from_.size(); ++one_way) {
+    from_[filled[network.links[one_way / 2].ends[one_way % 2]]++] = one_way;
+  }
+}
+
+const std::vector<int32_t>& LinkPaths::DistancesTo(int32_t destination) {
+  const auto known = distances_.find(destination);
+  if (known != distances_.end()) return known->second;
+  if ((distances_.size() + 1) * devices_ > kMaxKnownDistances) distances_.clear();
+  std::vector<int32_t>& distances = distances_[destination];
+  distances.assign(devices_, -1);
+  distances[destination] = 0;
+  std::vector<int32_t> reached = {destination};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const int32_t device = reached[i];
+    for (uint32_t k = first_[device]; k < first_[device + 1]; ++k) {
+      const int32_t next = EndOf(from_[k]);
+      if (distances[next] >= 0) continue;
+      distances[next] = distances[device] + 1;
+      reached.push_back(next);
+    }
+  }
+  return distances;
+}
+
+void LinkPaths::NextLinks(int32_t device, const std::vector<int32_t>& distances,
+                          std::vector<uint32_t>* next) const {
+  next->clear();
+  for (uint32_t k = first_[device]; k < first_[device + 1]; ++k) {
+    if (distances[EndOf(from_[k])] == distances[device] - 1) next->push_back(from_[k]);
+  }
+}
+
+LinkPath LinkPaths::Walk(int32_t source, int32_t destination) {
+  const std::vector<int32_t>& distances = DistancesTo(destination);
+  LinkPath path;
+  path.bytes_per_ns = kMaxBytesPerNs;
+  uint32_t chooser = static_cast<uint32_t>(destination);
+  std::vector<uint32_t> next;
+  for (int32_t device = source; device != destination; device = EndOf(path.links.back())) {
+    NextLinks(device, distances, &next);
+    const uint32_t choices = static_cast<uint32_t>(next.size());
+    path.links.push_back(next[chooser % choices]);
+    chooser /= choices;
+    const NetworkLink& link = network_.links[path.links.back() / 2];
+    path.latency_ns += link.latency_ns;
+    path.bytes_per_ns = std::min(path.bytes_per_ns, link.bytes_per_ns);
+  }
+  return path;
+}
+
+const LinkPath& LinkPaths::Find(int32_t source, int32_t destination) {
+  const uint64_t key = static_cast<uint64_t>(source) << 32 | static_cast<uint32_t>(destination);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(key, Walk(source, destination)).first->second;
+}
+
+std::string LinkPaths::DescribeChoice() {
+  // From the first NPU on: whether there is a choice on the ways to each device.
+  const std::vector<int32_t> distances = DistancesTo(0);
+  std::vector<int32_t> by_distance(devices_);
+  std::iota(by_distance.begin(), by_distance.end(), 0);
+  absl::c_stable_sort(by_distance, [&](int a, int b) { return distances[a] < distances[b]; });
+  std::vector<bool> has_choice(devices_, false);
+  std::vector<uint32_t> next;
+  for (const int32_t device : by_distance) {
+    NextLinks(device, distances, &next);
+    has_choice[device] = next.size() > 1 || absl::c_any_of(next, [&](uint32_t one_way) {
+                           return has_choice[EndOf(one_way)];
+                         });
+    if (!has_choice[device] || device >= network_.npus()) continue;
+    const std::vector<int32_t>& to_device = DistancesTo(device);
+    for (const uint32_t one_way : Find(0, device).links) {
+      const int32_t at = network_.links[one_way / 2].ends[one_way % 2];
+      NextLinks(at, to_device, &next);
+      if (next.size() < 2) continue;
+      return absl::StrCat("several ways from 0 to ", device, " are as short: of ", next.size(),
+                          " links at ", network_.DeviceName(at), " the one to ",
+                          network_.DeviceName(EndOf(one_way)),
+                          " is taken; the destination decides, so that messages spread over them");
+    }
+  }
+  return "";
+}
+
+}  // namespace meridian

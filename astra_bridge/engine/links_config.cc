@@ -1,0 +1,446 @@
+#include "astra_bridge/engine/links_config.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+// Reads `bandwidth` and `latency` of a link, or of all links of a shape.
+class RateReader {
+ public:
+  explicit RateReader(bool gibibytes) : gibibytes_(gibibytes) {}
+
+  absl::Status Read(const ConfigValue& value, NetworkLink* link) const {
+    const ConfigValue bandwidth = value.Find("bandwidth");
+    if (!bandwidth.exists()) {
+      return value.ErrorAtLine("has no bandwidth; e.g. bandwidth: 12.5 (GiB/s), or 1x");
+    }
+    double per_second = 0;
+    RETURN_IF_ERROR(ReadValue(bandwidth, &per_second, &link->bandwidth_factor));
+    link->bytes_per_ns = gibibytes_ ? GibibytesPerSecondToBytesPerNs(per_second) : per_second;
+    if (link->bandwidth_factor == 0 &&
+        !(link->bytes_per_ns >= kMinBytesPerNs && link->bytes_per_ns <= kMaxBytesPerNs)) {
+      return bandwidth.ErrorAtLine(absl::StrCat("must be positive and from ", kMinBytesPerNs,
+                                                " to ", kMaxBytesPerNs, " bytes per ns"));
+    }
+    const ConfigValue latency = value.Find("latency");
+    link->latency_factor = 1;
+    if (!latency.exists()) return absl::OkStatus();
+    RETURN_IF_ERROR(ReadValue(latency, &link->latency_ns, &link->latency_factor));
+    if (link->latency_factor == 0 &&
+        !(link->latency_ns >= 0 && link->latency_ns <= kMaxLatencyNs)) {
+      return latency.ErrorAtLine(absl::StrCat("must be from 0 to ", kMaxLatencyNs, " ns"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Reads a number, or a multiple: "2x".
+  static absl::Status ReadValue(const ConfigValue& value, double* number, double* factor) {
+    *number = *factor = 0;
+    const absl::StatusOr<std::string> text = value.Text();
+    if (!text.ok()) return value.ErrorAtLine("expected a number, or a multiple as 2x");
+    const bool is_multiple = absl::EndsWith(*text, "x");
+    double* const target = is_multiple ? factor : number;
+    if (!absl::SimpleAtod(absl::StripSuffix(*text, "x"), target)) {
+      return value.ErrorAtLine(
+          absl::StrCat("\"", Printable(*text), "\" is no number, and no multiple as 2x"));
+    }
+    if (is_multiple && !(*factor >= 1e-6 && *factor <= 1e6)) {
+      return value.ErrorAtLine("a multiple must be from 0.000001x to 1000000x");
+    }
+    return absl::OkStatus();
+  }
+
+  const bool gibibytes_;
+};
+
+// Adds links to a network, and switches as they are first named.
+class LinkBuilder {
+ public:
+  explicit LinkBuilder(NetworkConfig* network) : network_(*network) {}
+
+  int32_t npus() const { return npus_; }
+
+  int32_t Switch(const std::string& name) {
+    const auto [known, is_new] =
+        numbers_.try_emplace(name, npus_ + static_cast<int32_t>(network_.switches.size()));
+    if (is_new) network_.switches.push_back(name);
+    return known->second;
+  }
+
+  // Adds a link like the given one, `width` times as wide. False when there are too many.
+  bool Add(NetworkLink link, int32_t a, int32_t b, double width = 1) {
+    link.ends[0] = a;
+    link.ends[1] = b;
+    link.bytes_per_ns *= width;
+    link.bandwidth_factor *= width;
+    network_.links.push_back(link);
+    return network_.links.size() <= kMaxLinks;
+  }
+
+ private:
+  NetworkConfig& network_;
+  const int32_t npus_ = network_.npus();
+  absl::flat_hash_map<std::string, int32_t> numbers_;
+};
+
+absl::Status TooManyLinks(absl::string_view source) {
+  return ConfigError(source, "links", absl::StrCat("more than ", kMaxLinks, " links"));
+}
+
+absl::StatusOr<int32_t> ReadEnd(const ConfigValue& end, LinkBuilder* builder) {
+  const absl::StatusOr<std::string> name = end.Text();
+  if (!name.ok()) return end.ErrorAtLine("expected the number of an NPU or the name of a switch");
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(*name, &number)) return builder->Switch(*name);
+  if (number >= 0 && number < builder->npus()) return static_cast<int32_t>(number);
+  return end.ErrorAtLine(absl::StrCat("there is no NPU ", number, "; npus_count says 0 to ",
+                                      builder->npus() - 1, "; switches have names"));
+}
+
+absl::Status ReadLinkList(const ConfigValue& links, const RateReader& rates,
+                          NetworkConfig* network) {
+  LinkBuilder builder(network);
+  return links.ForEachElement([&](const ConfigValue& value) -> absl::Status {
+    NetworkLink link;
+    link.line = value.line();
+    const auto ignore = [](const ConfigValue&) { return absl::OkStatus(); };
+    RETURN_IF_ERROR(
+        value.ReadMembers({{"between", ignore}, {"bandwidth", ignore}, {"latency", ignore}}));
+    RETURN_IF_ERROR(rates.Read(value, &link));
+    const ConfigValue between = value.Find("between");
+    std::vector<int32_t> ends;
+    if (between.IsList()) {
+      RETURN_IF_ERROR(between.ForEachElement([&](const ConfigValue& end) -> absl::Status {
+        ASSIGN_OR_RETURN(const int32_t device, ReadEnd(end, &builder));
+        ends.push_back(device);
+        return absl::OkStatus();
+      }));
+    }
+    if (ends.size() != 2 || ends[0] == ends[1]) {
+      return value.ErrorAtLine("expected two different ends; e.g. between: [ 0, leaf0 ]");
+    }
+    return builder.Add(link, ends[0], ends[1]) ? absl::OkStatus() : TooManyLinks(network->source);
+  });
+}
+
+// A shape of links, by the keys that it has besides shape, bandwidth and latency.
+class ShapeReader {
+ public:
+  ShapeReader(const ConfigValue& shape, const NetworkLink& link, NetworkConfig* network)
+      : shape_(shape), link_(link), npus_(network->npus()), builder_(network) {}
+
+  absl::Status Read() {
+    ASSIGN_OR_RETURN(const std::string name, shape_.Find("shape").Text(kShapes));
+    absl::Status status = absl::OkStatus();
+    if (name == "star") {
+      JoinAll(0, npus_, builder_.Switch("switch"));
+    } else if (name == "leaf_spine") {
+      status = LeafSpine();
+    } else if (name == "fat_tree") {
+      status = FatTree();
+    } else if (name == "torus") {
+      status = Torus();
+    } else if (name == "dragonfly") {
+      status = Dragonfly();
+    } else {
+      return shape_.Find("shape").ErrorAtLine(kShapes);
+    }
+    if (status.ok() && !fits_)
+      return shape_.ErrorAtLine(absl::StrCat("more than ", kMaxLinks, " links"));
+    return status;
+  }
+
+ private:
+  static constexpr absl::string_view kShapes =
+      "expected star, leaf_spine, fat_tree, torus or dragonfly";
+
+  // Reads a whole number that the shape must have; `fallback` 0: it has no default.
+  absl::StatusOr<int32_t> Count(absl::string_view key, int32_t fallback = 0) const {
+    const ConfigValue value = shape_.Find(key);
+    if (!value.exists() && fallback > 0) return fallback;
+    const absl::StatusOr<int64_t> count = value.Integer("", 1, kMaxNpus);
+    if (count.ok()) return static_cast<int32_t>(*count);
+    const std::string reason =
+        absl::StrCat("expected ", key, ": a whole number from 1 to ", kMaxNpus);
+    return value.exists() ? value.ErrorAtLine(reason) : shape_.ErrorAtLine(reason);
+  }
+
+  void Add(int32_t a, int32_t b, double width = 1) {
+    if (fits_) fits_ = builder_.Add(link_, a, b, width);
+  }
+
+  int32_t Switch(absl::string_view name, int32_t number) {
+    return builder_.Switch(absl::StrCat(name, number));
+  }
+
+  void JoinAll(int32_t begin, int32_t end, int32_t to) {
+    for (int32_t npu = begin; npu < end; ++npu) Add(npu, to);
+  }
+
+  absl::Status LeafSpine() {
+    ASSIGN_OR_RETURN(const int32_t leaf, Count("leaf"));
+    ASSIGN_OR_RETURN(const int32_t spines, Count("spines", 1));
+    double oversubscription = 1;
+    const ConfigValue value = shape_.Find("oversubscription");
+    if (!value.ReadIfThere(&oversubscription).ok() ||
+        !(oversubscription >= 0.001 && oversubscription <= 1000)) {
+      return value.ErrorAtLine("expected a number from 0.001 to 1000");
+    }
+    if (leaf >= npus_) {
+      return shape_.ErrorAtLine("all NPUs are at one leaf: say shape: star, or a smaller leaf");
+    }
+    for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("leaf", npu / leaf));
+    for (int32_t l = 0; l * leaf < npus_; ++l) {
+      for (int32_t s = 0; s < spines; ++s) {
+        Add(Switch("leaf", l), Switch("spine", s), leaf / (spines * oversubscription));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Three layers of switches with that many ports: half of them lead up, half down.
+  absl::Status FatTree() {
+    ASSIGN_OR_RETURN(const int32_t ports, Count("ports"));
+    const int64_t half = ports / 2;
+    if (ports % 2 != 0 || half * half * ports < npus_ || half * half >= npus_) {
+      return shape_.ErrorAtLine(absl::StrCat("switches of ", ports, " ports (an even number) join ",
+                                             half * half + 1, " to ", half * half * ports,
+                                             " NPUs in three layers; there are ", npus_));
+    }
+    for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("edge", npu / half));
+    for (int64_t edge = 0; edge * half < npus_; ++edge) {
+      const int64_t pod = edge / half;
+      for (int64_t a = 0; a < half; ++a) {
+        Add(Switch("edge", edge), Switch("aggregation", pod * half + a));
+      }
+    }
+    for (int64_t aggregation = 0; aggregation / half * half * half < npus_; ++aggregation) {
+      for (int64_t c = 0; c < half; ++c) {
+        Add(Switch("aggregation", aggregation), Switch("core", aggregation % half * half + c));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Torus() {
+    const ConfigValue sizes = shape_.Find("sizes");
+    int64_t product = 1;
+    std::vector<int32_t> ring;
+    if (sizes.IsList()) {
+      RETURN_IF_ERROR(sizes.ForEachElement([&](const ConfigValue& size) -> absl::Status {
+        ASSIGN_OR_RETURN(const int64_t npus, size.Integer("expected a whole number", 2, kMaxNpus));
+        ring.push_back(static_cast<int32_t>(npus));
+        product = std::min<int64_t>(product * npus, int64_t{2} * kMaxNpus);
+        return absl::OkStatus();
+      }));
+    }
+    if (product != npus_) {
+      return shape_.ErrorAtLine(absl::StrCat("expected sizes whose product is the ", npus_,
+                                             " of npus_count, e.g. [ 2, ", npus_ / 2, " ]"));
+    }
+    int32_t stride = 1;
+    for (const int32_t size : ring) {
+      for (int32_t npu = 0; npu < npus_; ++npu) {
+        const bool is_last = npu / stride % size == size - 1;
+        // Two NPUs are joined once, not around as well.
+        if (is_last && size > 2) Add(npu, npu - (size - 1) * stride);
+        if (!is_last) Add(npu, npu + stride);
+      }
+      stride *= size;
+    }
+    return absl::OkStatus();
+  }
+
+  // Routers of a group are all joined, and each two groups by one link.
+  absl::Status Dragonfly() {
+    ASSIGN_OR_RETURN(const int32_t routers, Count("routers"));
+    ASSIGN_OR_RETURN(const int32_t hosts, Count("hosts"));
+    const int64_t group_npus = static_cast<int64_t>(routers) * hosts;
+    const int64_t groups = npus_ / group_npus;
+    if (npus_ % group_npus != 0 || groups < 2) {
+      return shape_.ErrorAtLine(absl::StrCat("groups of ", routers, " routers with ", hosts,
+                                             " NPUs each: npus_count must be a multiple of ",
+                                             group_npus, ", at least twice it; is ", npus_));
+    }
+    for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("router", npu / hosts));
+    for (int64_t g = 0; g < groups && fits_; ++g) {
+      for (int32_t a = 0; a < routers; ++a) {
+        for (int32_t b = a + 1; b < routers && fits_; ++b) {
+          Add(Switch("router", g * routers + a), Switch("router", g * routers + b));
+        }
+      }
+      for (int64_t other = g + 1; other < groups && fits_; ++other) {
+        Add(Switch("router", g * routers + (other - 1) % routers),
+            Switch("router", other * routers + g % routers));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const ConfigValue& shape_;
+  const NetworkLink link_;
+  const int32_t npus_;
+  LinkBuilder builder_;
+  bool fits_ = true;
+};
+
+absl::Status LinkError(const NetworkConfig& network, size_t link, absl::string_view reason) {
+  const int32_t line = network.links[link].line;
+  return ConfigError(line == 0 ? network.source : absl::StrCat(network.source, ":", line),
+                     absl::StrCat("links[", link, "]"), reason);
+}
+
+// Returns for each device one that it is joined with, directly or by others; the same for all that
+// are joined with each other.
+std::vector<int32_t> JoinedWith(const NetworkConfig& network, int32_t devices) {
+  std::vector<int32_t> joined(devices);
+  for (int32_t device = 0; device < devices; ++device) joined[device] = device;
+  const auto root = [&](int32_t device) {
+    while (joined[device] != device) device = joined[device] = joined[joined[device]];
+    return device;
+  };
+  for (const NetworkLink& link : network.links) {
+    const int32_t a = root(link.ends[0]), b = root(link.ends[1]);
+    joined[std::max(a, b)] = std::min(a, b);
+  }
+  for (int32_t device = 0; device < devices; ++device) joined[device] = root(device);
+  return joined;
+}
+
+}  // namespace
+
+absl::Status ReadLinks(const ConfigValue& links, bool gibibytes, NetworkConfig* network) {
+  const RateReader rates(gibibytes);
+  if (links.IsList()) {
+    RETURN_IF_ERROR(ReadLinkList(links, rates, network));
+  } else if (links.IsMap()) {
+    NetworkLink link;
+    link.line = links.line();
+    RETURN_IF_ERROR(rates.Read(links, &link));
+    RETURN_IF_ERROR(ShapeReader(links, link, network).Read());
+  }
+  if (network->links.empty()) {
+    return links.Error(
+        "expected a list of links, e.g. - { between: [ 0, leaf0 ], bandwidth: 12.5 }, or a shape, "
+        "e.g. { shape: star, bandwidth: 12.5 }");
+  }
+  return CheckLinks(*network);
+}
+
+absl::Status CheckLinks(const NetworkConfig& network) {
+  const int32_t npus = network.npus();
+  const int32_t devices = npus + static_cast<int32_t>(network.switches.size());
+  std::vector<int32_t> link_count(devices, 0);
+  for (size_t l = 0; l < network.links.size(); ++l) {
+    const NetworkLink& link = network.links[l];
+    for (const int32_t end : link.ends) {
+      if (end < 0 || end >= devices) return LinkError(network, l, "leads to no device");
+      ++link_count[end];
+    }
+    if (link.ends[0] == link.ends[1]) return LinkError(network, l, "joins a device with itself");
+    // Written so that NaN fails too.
+    if (link.bandwidth_factor == 0 &&
+        !(link.bytes_per_ns >= kMinBytesPerNs && link.bytes_per_ns <= kMaxBytesPerNs)) {
+      return LinkError(network, l,
+                       absl::StrCat("bandwidth must be from ", kMinBytesPerNs, " to ",
+                                    kMaxBytesPerNs, " bytes per ns; is ", link.bytes_per_ns));
+    }
+    if (link.latency_factor == 0 && !(link.latency_ns >= 0 && link.latency_ns <= kMaxLatencyNs)) {
+      return LinkError(network, l,
+                       absl::StrCat("latency must be from 0 to ", kMaxLatencyNs, " ns"));
+    }
+  }
+  for (size_t l = 0; l < network.links.size(); ++l) {
+    for (const int32_t end : network.links[l].ends) {
+      if (end < npus || link_count[end] > 1) continue;
+      return LinkError(network, l,
+                       absl::StrCat("leads to ", network.DeviceName(end),
+                                    ", which no other link leads on from: is the name right?"));
+    }
+  }
+  const std::vector<int32_t> joined = JoinedWith(network, devices);
+  for (int32_t npu = 0; npu < npus; ++npu) {
+    if (joined[npu] == joined[0]) continue;
+    return LinkError(network, 0,
+                     link_count[npu] == 0 ? absl::StrCat("no link reaches NPU ", npu)
+                                          : absl::StrCat("no way leads from NPU 0 to NPU ", npu));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveLinks(const NetworkConfig& calibrated, NetworkConfig* network) {
+  if (calibrated.has_links()) {
+    return ConfigError(calibrated.source, "topology", "Links are not what astra_calibrate writes");
+  }
+  const NetworkDimension& outermost = calibrated.dimensions.back();
+  const double between_ranks_ns =
+      outermost.latency_ns * (outermost.shape == BlockShape::kSwitch ? 2 : 1);
+  const int32_t npus = network->npus();
+  for (NetworkLink& link : network->links) {
+    const bool is_direct = std::max(link.ends[0], link.ends[1]) < npus;
+    if (link.bandwidth_factor > 0) {
+      link.bytes_per_ns = link.bandwidth_factor * outermost.bytes_per_ns;
+    }
+    if (link.latency_factor > 0) {
+      link.latency_ns = link.latency_factor * between_ranks_ns / (is_direct ? 1 : 2);
+    }
+    link.bandwidth_factor = link.latency_factor = 0;
+  }
+  return CheckLinks(*network);
+}
+
+absl::StatusOr<NetworkConfig> AsLinks(const NetworkConfig& network) {
+  if (network.has_links()) return network;
+  NetworkConfig as_links = network;
+  LinkBuilder builder(&as_links);
+  int32_t stride = 1;
+  for (size_t d = 0; d < network.dimensions.size(); ++d) {
+    const NetworkDimension& block = network.dimensions[d];
+    NetworkLink link;
+    link.bytes_per_ns = block.bytes_per_ns;
+    link.latency_ns = block.latency_ns;
+    for (int32_t npu = 0; npu < builder.npus(); ++npu) {
+      const int32_t place = npu / stride % block.npus;
+      const int32_t first = npu - place * stride;
+      bool fits = true;
+      switch (block.shape) {
+        case BlockShape::kRing:
+          if (place == block.npus - 1 && block.npus > 2) fits = builder.Add(link, npu, first);
+          ABSL_FALLTHROUGH_INTENDED;
+        case BlockShape::kMesh:
+          if (place < block.npus - 1) fits = builder.Add(link, npu, npu + stride);
+          break;
+        case BlockShape::kFullyConnected:
+          for (int32_t other = place + 1; other < block.npus && fits; ++other) {
+            fits = builder.Add(link, npu, first + other * stride);
+          }
+          break;
+        case BlockShape::kSwitch:
+          fits = builder.Add(link, npu, builder.Switch(absl::StrCat("switch", d, "_", first)));
+          break;
+        case BlockShape::kLinks:
+          break;
+      }
+      if (!fits) return TooManyLinks(network.source);
+    }
+    stride *= block.npus;
+  }
+  for (NetworkDimension& dimension : as_links.dimensions) dimension.shape = BlockShape::kLinks;
+  return as_links;
+}
+
+}  // namespace meridian

@@ -1,0 +1,108 @@
+#include "astra_bridge/prediction/shared_transfers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/timing/edge_workload.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+namespace {
+
+// So that whatever edges last, times fit into 64 bits.
+constexpr double kMaxBeginNs = 1e18;
+// Bytes are scaled within this, and its inverse.
+constexpr double kMaxBytesScale = 1000;
+
+double Clamp(double scale) { return std::min(std::max(scale, 1 / kMaxBytesScale), kMaxBytesScale); }
+
+}  // namespace
+
+EdgeSchedule SharedTransfers::Apart(absl::Span<const double> lasts_ns) const {
+  EdgeSchedule schedule;
+  double begin_ns = 0;
+  for (size_t edge = 0; edge < edges_.size(); ++edge) {
+    schedule.begins_ns.emplace_back(edges_[edge].participants.size(),
+                                    static_cast<int64_t>(begin_ns));
+    schedule.ends_ns.push_back(static_cast<int64_t>(begin_ns + lasts_ns[edge]));
+    begin_ns = std::min(begin_ns + 100 * (lasts_ns[edge] + 1), kMaxBeginNs);
+  }
+  return schedule;
+}
+
+absl::StatusOr<std::vector<double>> SharedTransfers::LastsNs(
+    const EdgeSchedule& schedule, absl::Span<const EdgeScale> scales) const {
+  // The edges that move something.
+  std::map<const Fabric*, std::vector<size_t>> by_fabric;
+  for (size_t number = 0; number < edges_.size(); ++number) {
+    if (!UsesNetwork(edges_[number])) continue;
+    ASSIGN_OR_RETURN(const Fabric* fabric, fabrics_.Find(edges_[number].topology_key));
+    by_fabric[fabric].push_back(number);
+  }
+  std::vector<double> lasts_ns(edges_.size(), 0);
+  for (const auto& [fabric, numbers] : by_fabric) {
+    RETURN_IF_ERROR(SimulateOn(*fabric, numbers, schedule, scales, &lasts_ns));
+  }
+  return lasts_ns;
+}
+
+absl::Status SharedTransfers::SimulateOn(const Fabric& fabric, absl::Span<const size_t> numbers,
+                                         const EdgeSchedule& schedule,
+                                         absl::Span<const EdgeScale> scales,
+                                         std::vector<double>* lasts_ns) const {
+  const int64_t overhead_ns = std::llround(overhead_ns_);
+  std::vector<CommEdge> moving;
+  EdgeSchedule of_moving;
+  for (const size_t number : numbers) {
+    CommEdge& edge = moving.emplace_back(edges_[number]);
+    edge.bytes =
+        std::max<int64_t>(1, std::llround(static_cast<double>(edge.bytes) * scales[number].bytes));
+    of_moving.begins_ns.push_back(schedule.begins_ns[number]);
+    if (!schedule.ends_ns.empty()) of_moving.ends_ns.push_back(schedule.ends_ns[number]);
+  }
+  ASSIGN_OR_RETURN(const EdgeWorkload workload,
+                   MakeEdgeWorkload(moving, fabric, of_moving, overhead_ns));
+  SimulationOptions options;
+  options.congestion = congestion_;
+  options.comm_streams = workload.comm_streams;
+  options.node_times = true;
+  options.rendezvous = true;
+  ASSIGN_OR_RETURN(const SimulationResult result,
+                   Simulate(workload.workload, fabric.network, fabric.system, options));
+  std::vector<int64_t> begins_ns(moving.size(), 0), ends_ns(moving.size(), 0);
+  for (const NodeTime& node : result.nodes) {
+    const size_t i = node.id - EdgeNodeId(0);
+    ends_ns[i] = std::max(ends_ns[i], node.finish_ns);
+    begins_ns[i] = std::max(begins_ns[i], node.issue_ns);
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    (*lasts_ns)[numbers[i]] =
+        static_cast<double>(ends_ns[i] - begins_ns[i] + overhead_ns) * scales[numbers[i]].time;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<EdgeScale>> SharedTransfers::FitScales(
+    const EdgeSchedule& schedule, absl::Span<const double> lasts_ns) const {
+  std::vector<EdgeScale> scales(edges_.size());
+  ASSIGN_OR_RETURN(std::vector<double> first_ns, LastsNs(schedule, scales));
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (first_ns[i] > 0) scales[i].bytes = Clamp(lasts_ns[i] / first_ns[i]);
+  }
+  // Latency does not grow with bytes: a line through both gives the rest.
+  ASSIGN_OR_RETURN(std::vector<double> second_ns, LastsNs(schedule, scales));
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const double slope = (second_ns[i] - first_ns[i]) / (scales[i].bytes - 1);
+    if (!(slope > 0)) continue;
+    scales[i].bytes = Clamp(scales[i].bytes + (lasts_ns[i] - second_ns[i]) / slope);
+  }
+  ASSIGN_OR_RETURN(std::vector<double> third_ns, LastsNs(schedule, scales));
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (third_ns[i] > 0) scales[i].time = lasts_ns[i] / third_ns[i];
+  }
+  return scales;
+}
+
+}  // namespace meridian

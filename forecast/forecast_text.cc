@@ -1,0 +1,78 @@
+#include "forecast/forecast_text.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+std::string Ms(double ns) { return absl::StrFormat("%.1f ms", ns / 1e6); }
+
+std::string Sentences(const ForecastReport& report) {
+  std::string text;
+  for (const std::string& note : report.rests_on())
+    absl::StrAppend(&text, "rests on: ", note, "\n");
+  for (const std::string& note : report.assumptions()) {
+    absl::StrAppend(&text, "assumed: ", note, "\n");
+  }
+  for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string ForecastText(const ForecastReport& report) {
+  std::string text;
+  // What is not understood comes first.
+  const double unchanged = report.unchanged_step_ns() / report.measured_step_ns() - 1;
+  if (std::abs(unchanged) > 0.05) {
+    absl::StrAppendFormat(
+        &text, "Not to be relied on: without any change the step comes out %+.0f %% off.\n",
+        100 * unchanged);
+  }
+  absl::StrAppendFormat(&text,
+                        "asked      %s\nstep now   %s\nstep then  %s, 90 %% interval %s to %s\n",
+                        Printable(report.question()), Ms(report.measured_step_ns()),
+                        Ms(report.step_ns()), Ms(report.low_ns()), Ms(report.high_ns()));
+  const double ratio = report.measured_step_ns() / report.step_ns();
+  absl::StrAppendFormat(&text, "that is    %.2f times %s\n\n", ratio >= 1 ? ratio : 1 / ratio,
+                        ratio >= 1 ? "as fast" : "as long");
+  TextTable table({{"where the time then goes"},
+                   {"per step", TextTable::Align::kRight},
+                   {"share", TextTable::Align::kRight}});
+  for (const ForecastPart& part : report.breakdown()) {
+    table.AddRow({part.what(), Ms(part.ns()),
+                  absl::StrFormat("%.0f %%", 100 * part.ns() / report.step_ns())});
+  }
+  return absl::StrCat(text, table.ToString(), "\n", Sentences(report));
+}
+
+std::string ForecastTable(const ForecastCurve& curve) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable table({{"asked"},
+                   {"ranks", kRight},
+                   {"step now", kRight},
+                   {"step then", kRight},
+                   {"90 % interval", kRight}});
+  for (const ForecastReport& report : curve.forecasts()) {
+    table.AddRow({report.question(), absl::StrCat(report.ranks()), Ms(report.measured_step_ns()),
+                  Ms(report.step_ns()),
+                  absl::StrCat(Ms(report.low_ns()), " to ", Ms(report.high_ns()))});
+  }
+  return absl::StrCat(table.ToString(), "\n", Sentences(curve.forecasts(0)));
+}
+
+std::string ForecastCsv(const ForecastCurve& curve) {
+  std::string csv = "question,ranks,measured_step_ns,step_ns,low_ns,high_ns\n";
+  for (const ForecastReport& report : curve.forecasts()) {
+    absl::StrAppendFormat(&csv, "%s,%d,%.0f,%.0f,%.0f,%.0f\n", CsvField(report.question()),
+                          report.ranks(), report.measured_step_ns(), report.step_ns(),
+                          report.low_ns(), report.high_ns());
+  }
+  return csv;
+}
+
+}  // namespace meridian
