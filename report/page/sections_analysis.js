@@ -198,10 +198,10 @@
             text(row.high_ns)}) in place of ${text(row.measured_step_ns)}, the median.`;
     };
     say();
-    return element('div', {}, slider('Bandwidth of the links', values('bandwidth'),
-        (value) => { chosen.bandwidth = value; say(); }),
-    slider('Time of computation', values('compute'),
-        (value) => { chosen.compute = value; say(); }), answer);
+    const choose = (label, name) => element('p', {}, slider(label, values(name),
+        (value) => { chosen[name] = value; say(); }));
+    return element('div', {}, choose('Bandwidth of the links', 'bandwidth'),
+        choose('Time of computation', 'compute'), answer);
   }
 
   function forecastTable(forecasts) {
@@ -218,8 +218,7 @@
     }
     if (forecasts.length) {
       section.append(forecastSliders(forecasts), forecastTable(forecasts),
-          paragraph([...forecasts[0].rests_on, ...forecasts[0].assumptions].map(
-              (line) => `${line[0].toUpperCase()}${line.slice(1)}.`).join(' '), 'soft'));
+          paragraph(`Rests on ${forecasts[0].rests_on.join('; ')}.`, 'soft'));
     }
     if (!rows.length) return undefined;
     const article = stepWord() === 'execution' ? 'An' : 'A';

@@ -275,6 +275,14 @@ def check_steps(browser):
     CHECK("the table of longest events follows", "step 4" in browser.js("return document.querySelector('#timeline caption').textContent"))
 
 
+def check_forecasts(browser):
+    answer = "return document.querySelector('#what_if [role=status]').textContent"
+    before = browser.js(answer)
+    CHECK("the sliders begin with the run as it is", "in place of" in before and browser.js("return [...document.querySelectorAll('#what_if output')].map((o) => o.textContent)") == ["1x", "1x"], before)
+    browser.js("const s = document.querySelector('#what_if input[type=range]'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+    CHECK("a slider asks for another forecast", browser.js(answer) != before and browser.js("return document.querySelector('#what_if output').textContent") == "4x", browser.js(answer))
+
+
 def check_tables(browser):
     column = "return [...document.querySelectorAll('#clocks table tbody')][0].querySelectorAll('tr').values().map((r) => r.cells[4].textContent).toArray()"
     sort = "return document.querySelectorAll('#clocks table')[0].tHead.rows[0].cells[4].ariaSort"
@@ -472,7 +480,7 @@ def main():
         browser.scheme("light")
         browser.open("sample")
         CHECK("no console errors", not (log := browser.log()), str(log))
-        for check in (check_page, check_quantities, check_charts, check_pointer, check_pinch, check_keys, check_steps, check_tables, check_colours):
+        for check in (check_page, check_quantities, check_charts, check_pointer, check_pinch, check_keys, check_steps, check_forecasts, check_tables, check_colours):
             check(browser)
         CHECK("no console errors after use", not (log := browser.log()), str(log))
         check_overflow(browser, "sample")
