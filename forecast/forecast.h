@@ -22,13 +22,17 @@
 
 namespace meridian {
 
+// A step that is run again without any change is off by more than this only where the job is not
+// understood.
+inline constexpr double kNotUnderstood = 0.05;
+
 // Another bandwidth or latency: a multiple of what it is, or a value (bytes per ns, or ns).
 struct Change {
   bool is_multiple = true;
   double value = 1;
 };
 
-// Parses "2x", "100Gbit/s", "12.5GB/s", and "0.5x", "500ns", "10us". Errors name the flag.
+// Parses "2x", "100Gbit/s", "12.5GB/s", and "0.5x", "500ns", "10us".
 absl::StatusOr<Change> ParseBandwidth(absl::string_view text);
 absl::StatusOr<Change> ParseLatency(absl::string_view text);
 
@@ -73,6 +77,9 @@ class Forecaster {
   // InvalidArgument for what cannot be: ranks that the job cannot have, a network with too few NPUs,
   // a rank that is not there.
   absl::StatusOr<ForecastReport> Ask(const ForecastQuestion& question) const;
+
+  // Returns how many neighbouring ranks are in no group that grows: the inner part of the mesh.
+  int32_t inner_ranks() const;
 
  private:
   Forecaster(const JobOnNetwork& job, const ForecastModel& model) : job_(job), model_(model) {}

@@ -1,9 +1,15 @@
 #include "forecast/forecast_text.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "forecast/forecast.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -11,15 +17,19 @@ namespace {
 
 std::string Ms(double ns) { return absl::StrFormat("%.1f ms", ns / 1e6); }
 
-std::string Sentences(const ForecastReport& report) {
-  std::string text;
-  for (const std::string& note : report.rests_on())
-    absl::StrAppend(&text, "rests on: ", note, "\n");
-  for (const std::string& note : report.assumptions()) {
-    absl::StrAppend(&text, "assumed: ", note, "\n");
-  }
-  for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
-  return text;
+// Returns what answers rest on, each sentence once.
+std::string Sentences(const std::vector<const ForecastReport*>& reports) {
+  std::vector<std::string> lines;
+  const auto add = [&](absl::string_view label, const auto& sentences) {
+    for (const std::string& sentence : sentences) {
+      std::string line = absl::StrCat(label, ": ", sentence, "\n");
+      if (!absl::c_linear_search(lines, line)) lines.push_back(std::move(line));
+    }
+  };
+  for (const ForecastReport* report : reports) add("rests on", report->rests_on());
+  for (const ForecastReport* report : reports) add("assumed", report->assumptions());
+  for (const ForecastReport* report : reports) add("note", report->notes());
+  return absl::StrJoin(lines, "");
 }
 
 }  // namespace
@@ -28,7 +38,7 @@ std::string ForecastText(const ForecastReport& report) {
   std::string text;
   // What is not understood comes first.
   const double unchanged = report.unchanged_step_ns() / report.measured_step_ns() - 1;
-  if (std::abs(unchanged) > 0.05) {
+  if (std::abs(unchanged) > kNotUnderstood) {
     absl::StrAppendFormat(
         &text, "Not to be relied on: without any change the step comes out %+.0f %% off.\n",
         100 * unchanged);
@@ -47,7 +57,7 @@ std::string ForecastText(const ForecastReport& report) {
     table.AddRow({part.what(), Ms(part.ns()),
                   absl::StrFormat("%.0f %%", 100 * part.ns() / report.step_ns())});
   }
-  return absl::StrCat(text, table.ToString(), "\n", Sentences(report));
+  return absl::StrCat(text, table.ToString(), "\n", Sentences({&report}));
 }
 
 std::string ForecastTable(const ForecastCurve& curve) {
@@ -62,7 +72,9 @@ std::string ForecastTable(const ForecastCurve& curve) {
                   Ms(report.step_ns()),
                   absl::StrCat(Ms(report.low_ns()), " to ", Ms(report.high_ns()))});
   }
-  return absl::StrCat(table.ToString(), "\n", Sentences(curve.forecasts(0)));
+  std::vector<const ForecastReport*> reports;
+  for (const ForecastReport& report : curve.forecasts()) reports.push_back(&report);
+  return absl::StrCat(table.ToString(), "\n", Sentences(reports));
 }
 
 std::string ForecastCsv(const ForecastCurve& curve) {

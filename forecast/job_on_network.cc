@@ -13,11 +13,11 @@
 #include "astra_bridge/prediction/network_replay.h"
 #include "critical_path/graph/critical_path.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPsPerNanosecond = 1000;
 // Sums of a few times below this do not overflow.
 constexpr int64_t kLongestPs = int64_t{1} << 60;
 
@@ -33,6 +33,10 @@ std::optional<CommEdge> EdgeOf(const GraphMeeting& meeting, size_t number) {
   edge.kind = *kind;
   edge.bytes = meeting.transfer->bytes;
   edge.participants = meeting.transfer->ranks;
+  // A message to its own rank needs no network.
+  if (edge.participants.size() > 1 && edge.participants[0] == edge.participants[1]) {
+    return std::nullopt;
+  }
   return UsesNetwork(edge) ? std::make_optional(std::move(edge)) : std::nullopt;
 }
 
@@ -81,7 +85,7 @@ absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(const PathGraph& measured) {
       if (is_sender) job.AddSender(meeting.instant, event, number, incoming);
     }
     job.transfers_.push_back(*std::move(edge));
-    job.measured_ns_.push_back(static_cast<double>(lasts_ps) / kPsPerNanosecond);
+    job.measured_ns_.push_back(static_cast<double>(lasts_ps) / kPsPerNs);
   }
   if (job.transfers_.empty()) {
     return absl::InvalidArgumentError(
@@ -136,7 +140,7 @@ EdgeSchedule JobOnNetwork::ScheduleAt(const std::vector<int64_t>& times_ps,
     std::map<int32_t, int64_t> by_rank;
     int64_t last_ns = 0;
     for (; next < arrivals_.size() && arrivals_[next].transfer == number; ++next) {
-      const int64_t begin_ns = times_ps[arrivals_[next].instant] / kPsPerNanosecond;
+      const int64_t begin_ns = times_ps[arrivals_[next].instant] / kPsPerNs;
       by_rank[arrivals_[next].rank] = begin_ns;
       last_ns = std::max(last_ns, begin_ns);
     }

@@ -90,6 +90,10 @@ TEST(ForecastCommandTest, WrongQuestionsAreRefused) {
   expect_refused({"--compute=1Gbit/s"}, "--compute=1Gbit/s: expected a multiple");
   expect_refused({"--fix_rank=9"}, "9");
   expect_refused({"--layout=8"}, "--layout: expected OUTERxINNER");
+  expect_refused({"--layout=2x8"}, "the inner part of the job's mesh has 1 ranks");
+  expect_refused({"--layout=1000000x1000000"}, "is no number of ranks");
+  expect_refused({"--ranks=4194304"}, "transfers");
+  expect_refused({"--compute=1e300x"}, "expected a multiple from 0.001x to 1000x");
   const TemporaryDirectory directory;
   const std::string small = directory.Write(
       "small.yml",

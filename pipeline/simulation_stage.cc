@@ -125,7 +125,9 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   RETURN_IF_ERROR(
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
   if (request.graph != nullptr) {
-    DescribeForecasts(*request.graph, *calibration, has_sweep, report);
+    // Steps that were left out say nothing of other sizes.
+    absl::StatusOr<Calibration> by_size = has_sweep ? *calibration : Calibrate(*sweep, {});
+    if (by_size.ok()) DescribeForecasts(*request.graph, *by_size, has_sweep, report);
   }
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
                    PredictionIntervals::FromReport(calibration->report));

@@ -149,7 +149,7 @@ absl::StatusOr<int> ValidateTraces() {
 Command AstraValidateCommand() {
   return {"astra_validate",
           "Compares simulated communication with a run that the network was not calibrated with: "
-          "collective by collective, where several were under way at once, and step by step.",
+          "collective by collective, and step by step.",
           {"astra_validate --traces=run/ --calibration=machine/",
            "astra_validate --traces=run/ --network=network.yml --system=system.json "
            "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -101,7 +102,7 @@ absl::StatusOr<ForecastModel> ReadModel(const std::vector<std::string>& traces) 
   }
   if (traces.empty()) {
     return absl::InvalidArgumentError(
-        "--et needs the network it was recorded on: --calibration=DIR");
+        "--et needs the network it was recorded on: --calibration=DIR or --sweep=DIR");
   }
   return CalibrateWith(traces, "the job's own collectives alone (no --calibration, no --sweep)",
                        /*is_sweep=*/false);
@@ -137,6 +138,7 @@ absl::StatusOr<std::vector<int32_t>> AskedRanks() {
   }
   ASSIGN_OR_RETURN(const int32_t outer, ParseRanks(parts[0], "layout"));
   ASSIGN_OR_RETURN(const int32_t inner, ParseRanks(parts[1], "layout"));
+  if (outer > kMaxNpus / inner) return ParseRanks("too many", "layout").status();
   return std::vector<int32_t>{outer * inner};
 }
 
@@ -185,9 +187,11 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
           std::optional<Change> scale;
           std::vector<std::string> compute_words;
           RETURN_IF_ERROR(SetChange("compute", compute, ParseBandwidth, &scale, &compute_words));
-          if (!scale.has_value() || !scale->is_multiple) {
-            return absl::InvalidArgumentError(
-                absl::StrCat("--compute=", compute, ": expected a multiple, e.g. 0.5x"));
+          const bool is_scale = scale.has_value() && scale->is_multiple && scale->value >= 1e-3 &&
+                                scale->value <= 1e3;
+          if (!is_scale) {
+            return absl::InvalidArgumentError(absl::StrCat(
+                "--compute=", compute, ": expected a multiple from 0.001x to 1000x, e.g. 0.5x"));
           }
           question.compute = scale->value;
           if (question.compute != 1) words.push_back(compute_words[0]);
@@ -214,10 +218,17 @@ absl::StatusOr<int> RunForecast() {
   JobOptions options;
   options.allow_violations = FLAGS_allow_violations.value();
   options.progress = ShowProgress("reading ranks", input.traces.size());
+  ASSIGN_OR_RETURN(const ForecastModel model, ReadModel(input.traces));
   ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(FileSystem::Posix(), input, options));
   ASSIGN_OR_RETURN(const JobOnNetwork job, JobOnNetwork::Create(analysis.graph));
-  ASSIGN_OR_RETURN(const ForecastModel model, ReadModel(input.traces));
   ASSIGN_OR_RETURN(const Forecaster forecaster, Forecaster::Create(job, model));
+  const std::string layout = FLAGS_layout.value();
+  if (!layout.empty() && !absl::EndsWith(layout, absl::StrCat("x", forecaster.inner_ranks()))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--layout=", layout, ": the inner part of the job's mesh has ", forecaster.inner_ranks(),
+        " ranks, and stays: expected e.g. --layout=", 2 * job.ranks() / forecaster.inner_ranks(),
+        "x", forecaster.inner_ranks()));
+  }
   ForecastCurve curve;
   for (const ForecastQuestion& question : questions) {
     ASSIGN_OR_RETURN(*curve.add_forecasts(), forecaster.Ask(question));

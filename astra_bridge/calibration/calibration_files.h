@@ -34,7 +34,9 @@ struct CalibrationFiles {
   // What sets it apart from the others of a list, as the user named it.
   std::string name = {};
 
-  std::vector<std::string> All() const { return {network, system, corrections, report}; }
+  std::vector<std::string> All() const {
+    return {network, system, corrections, report, calibrated_network};
+  }
 };
 
 // Returns where the files of a calibration lie in its folder.

@@ -39,8 +39,8 @@ Fabric WithAssumedParameters(const Fabric& shape);
 // them. One whose other dimensions do not divide them is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 
-// Returns a calibrated fabric as links that transfers share: where all ranks of a level are connected,
-// each has one port to a switch, as fast as what was calibrated.
+// Returns a fabric as links that transfers share. FullyConnected levels are read as what a calibration
+// means by them: each rank has one port to a switch, as fast as what was calibrated.
 absl::StatusOr<Fabric> WithSharedPorts(const Fabric& fabric);
 
 // Returns the engine on FabricForRanks.

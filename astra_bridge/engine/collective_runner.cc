@@ -474,10 +474,11 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
   }
   PlannedShape& planned = *collective.planned;
   if (network_.shares_fairly()) {
+    if (options_.comm_streams > 1) return;
     if (own_links_.empty()) {
       own_links_ = GroupsWithOwnLinks(workload_, groups_, topology_.network(), system_);
     }
-    if (options_.comm_streams > 1 || !own_links_[collective.group]) return;
+    if (!own_links_[collective.group]) return;
     if (!planned.order_free_ns.has_value()) {
       planned.order_free_ns = FairRingNs(plan, groups_, collective.group, network_, system_);
     }

@@ -33,8 +33,8 @@ class LinkPaths {
   // Returns the way between two different NPUs; it lives as long as this object.
   const LinkPath& Find(int32_t source, int32_t destination);
 
-  // Returns a sentence on the first two NPUs between which there is more than one shortest way, and
-  // which of them is taken; empty when there are none.
+  // Returns a sentence on the nearest NPU to which more than one shortest way leads from NPU 0, and which
+  // of them is taken; empty when there is none.
   std::string DescribeChoice();
 
  private:

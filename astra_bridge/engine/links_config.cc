@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,7 @@ class ShapeReader {
     ASSIGN_OR_RETURN(const std::string name, shape_.Find("shape").Text(kShapes));
     absl::Status status = absl::OkStatus();
     if (name == "star") {
+      status = CheckKeys({});
       JoinAll(0, npus_, builder_.Switch("switch"));
     } else if (name == "leaf_spine") {
       status = LeafSpine();
@@ -191,7 +194,17 @@ class ShapeReader {
     for (int32_t npu = begin; npu < end; ++npu) Add(npu, to);
   }
 
+  // Refuses keys that the shape does not have.
+  absl::Status CheckKeys(std::initializer_list<absl::string_view> own) const {
+    std::map<std::string, ConfigValue::Reader> known;
+    const auto ignore = [](const ConfigValue&) { return absl::OkStatus(); };
+    for (const char* key : {"shape", "bandwidth", "latency"}) known[key] = ignore;
+    for (const absl::string_view key : own) known[std::string(key)] = ignore;
+    return shape_.ReadMembers(known);
+  }
+
   absl::Status LeafSpine() {
+    RETURN_IF_ERROR(CheckKeys({"leaf", "spines", "oversubscription"}));
     ASSIGN_OR_RETURN(const int32_t leaf, Count("leaf"));
     ASSIGN_OR_RETURN(const int32_t spines, Count("spines", 1));
     double oversubscription = 1;
@@ -204,8 +217,8 @@ class ShapeReader {
       return shape_.ErrorAtLine("all NPUs are at one leaf: say shape: star, or a smaller leaf");
     }
     for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("leaf", npu / leaf));
-    for (int32_t l = 0; l * leaf < npus_; ++l) {
-      for (int32_t s = 0; s < spines; ++s) {
+    for (int32_t l = 0; l * leaf < npus_ && fits_; ++l) {
+      for (int32_t s = 0; s < spines && fits_; ++s) {
         Add(Switch("leaf", l), Switch("spine", s), leaf / (spines * oversubscription));
       }
     }
@@ -214,6 +227,7 @@ class ShapeReader {
 
   // Three layers of switches with that many ports: half of them lead up, half down.
   absl::Status FatTree() {
+    RETURN_IF_ERROR(CheckKeys({"ports"}));
     ASSIGN_OR_RETURN(const int32_t ports, Count("ports"));
     const int64_t half = ports / 2;
     if (ports % 2 != 0 || half * half * ports < npus_ || half * half >= npus_) {
@@ -237,6 +251,7 @@ class ShapeReader {
   }
 
   absl::Status Torus() {
+    RETURN_IF_ERROR(CheckKeys({"sizes"}));
     const ConfigValue sizes = shape_.Find("sizes");
     int64_t product = 1;
     std::vector<int32_t> ring;
@@ -267,6 +282,7 @@ class ShapeReader {
 
   // Routers of a group are all joined, and each two groups by one link.
   absl::Status Dragonfly() {
+    RETURN_IF_ERROR(CheckKeys({"routers", "hosts"}));
     ASSIGN_OR_RETURN(const int32_t routers, Count("routers"));
     ASSIGN_OR_RETURN(const int32_t hosts, Count("hosts"));
     const int64_t group_npus = static_cast<int64_t>(routers) * hosts;

@@ -302,6 +302,11 @@ TEST(LinksConfigTest, SaysWhereAFileIsWrong) {
               StatusIs(kBad, HasSubstr("product")));
   EXPECT_THAT(ParseError(5, "  { shape: fat_tree, ports: 3, bandwidth: 1 }\n"),
               StatusIs(kBad, HasSubstr("even")));
+  EXPECT_THAT(ParseError(4, "  { shape: leaf_spine, leaf: 2, spine: 2, bandwidth: 1 }\n"),
+              StatusIs(kBad, HasSubstr("spine")));
+  EXPECT_THAT(
+      ParseError(1000000, "  { shape: leaf_spine, leaf: 1, spines: 1000000, bandwidth: 1 }\n"),
+      StatusIs(kBad, HasSubstr("more than")));
   EXPECT_THAT(ParseError(1000000, "  { shape: dragonfly, routers: 2, hosts: 1, bandwidth: 1 }\n"),
               StatusIs(kBad, HasSubstr("more than")));
 }

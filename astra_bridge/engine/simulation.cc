@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <deque>
 #include <queue>
 #include <string>
 #include <utility>
@@ -124,7 +123,7 @@ class WorkloadRunner {
 
   // Sends that wait for their receive, and receives that wait for their send.
   struct Rendezvous {
-    std::deque<Sender> sends;
+    std::vector<Sender> sends;
     int64_t receives = 0;
   };
 
@@ -350,13 +349,13 @@ class WorkloadRunner {
       }
     }
     if (options_.rendezvous) {
-      Rendezvous& meeting =
-          rendezvous_[KeyOf(rank, NodeOf(rank, position).peer, NodeOf(rank, position))];
+      const SendKey key = KeyOf(rank, NodeOf(rank, position).peer, NodeOf(rank, position));
+      Rendezvous& meeting = rendezvous_[key];
       if (meeting.receives == 0) {
         meeting.sends.push_back({rank, position, 0});
         return;
       }
-      --meeting.receives;
+      if (--meeting.receives == 0) rendezvous_.erase(key);
     }
     StartSend(rank, position);
   }
@@ -377,7 +376,8 @@ class WorkloadRunner {
         ++meeting.receives;
       } else {
         const Sender sender = meeting.sends.front();
-        meeting.sends.pop_front();
+        meeting.sends.erase(meeting.sends.begin());
+        if (meeting.sends.empty()) rendezvous_.erase(key);
         StartSend(sender.rank, sender.node);
       }
     }

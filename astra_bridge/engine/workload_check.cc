@@ -12,8 +12,6 @@ namespace meridian {
 namespace {
 
 // Times of larger messages might not fit into 64 bits.
-constexpr int64_t kMaxBytes = int64_t{1} << 42;
-
 // How many queues of chunks all ranks may have together; each takes memory.
 constexpr int64_t kMaxQueues = int64_t{1} << 26;
 
@@ -27,6 +25,9 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& wo
   if (node.duration_ns < 0 || node.duration_ns > kMaxDurationNs) {
     return absl::StrCat("duration of ", node.duration_ns, " ns is out of range");
   }
+  if (node.delay_ns < 0 || node.delay_ns > kMaxDurationNs) {
+    return absl::StrCat("delay of ", node.delay_ns, " ns is out of range");
+  }
   if (node.type == WorkloadNodeType::kCompute) {
     if (!system.roofline_enabled) return "";
     if (node.operations < 0 || node.tensor_bytes < 0) return "num_ops or tensor_size is negative";
@@ -38,8 +39,8 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& wo
                         " take ", roofline_ns, " ns by the roofline, which is out of range");
   }
   if (system.replay_only) return "";
-  if (node.bytes < 0 || node.bytes > kMaxBytes) {
-    return absl::StrCat("comm_size ", node.bytes, " is out of range; at most ", kMaxBytes,
+  if (node.bytes < 0 || node.bytes > kMaxMessageBytes) {
+    return absl::StrCat("comm_size ", node.bytes, " is out of range; at most ", kMaxMessageBytes,
                         " bytes are possible");
   }
   if (node.type == WorkloadNodeType::kCollective) {

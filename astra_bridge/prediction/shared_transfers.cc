@@ -35,11 +35,14 @@ EdgeSchedule SharedTransfers::Apart(absl::Span<const double> lasts_ns) const {
 absl::StatusOr<std::vector<double>> SharedTransfers::LastsNs(
     const EdgeSchedule& schedule, absl::Span<const EdgeScale> scales) const {
   // The edges that move something.
-  std::map<const Fabric*, std::vector<size_t>> by_fabric;
+  std::vector<std::pair<const Fabric*, std::vector<size_t>>> by_fabric;
   for (size_t number = 0; number < edges_.size(); ++number) {
     if (!UsesNetwork(edges_[number])) continue;
     ASSIGN_OR_RETURN(const Fabric* fabric, fabrics_.Find(edges_[number].topology_key));
-    by_fabric[fabric].push_back(number);
+    auto found = std::find_if(by_fabric.begin(), by_fabric.end(),
+                              [&](const auto& known) { return known.first == fabric; });
+    if (found == by_fabric.end()) found = by_fabric.insert(found, {fabric, {}});
+    found->second.push_back(number);
   }
   std::vector<double> lasts_ns(edges_.size(), 0);
   for (const auto& [fabric, numbers] : by_fabric) {
@@ -57,8 +60,10 @@ absl::Status SharedTransfers::SimulateOn(const Fabric& fabric, absl::Span<const 
   EdgeSchedule of_moving;
   for (const size_t number : numbers) {
     CommEdge& edge = moving.emplace_back(edges_[number]);
-    edge.bytes =
-        std::max<int64_t>(1, std::llround(static_cast<double>(edge.bytes) * scales[number].bytes));
+    const double bytes = static_cast<double>(edge.bytes) * scales[number].bytes;
+    const int64_t least = fabric.system.preferred_dataset_splits;
+    edge.bytes = std::llround(
+        std::clamp(bytes, static_cast<double>(least), static_cast<double>(kMaxMessageBytes)));
     of_moving.begins_ns.push_back(schedule.begins_ns[number]);
     if (!schedule.ends_ns.empty()) of_moving.ends_ns.push_back(schedule.ends_ns[number]);
   }

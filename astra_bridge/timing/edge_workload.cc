@@ -101,6 +101,13 @@ absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
   result.workload.ranks.resize(fabric.network.npus());
   std::vector<std::vector<EdgePart>> parts(result.workload.ranks.size());
   for (size_t e = 0; e < edges.size(); ++e) {
+    for (const int32_t device : edges[e].participants) {
+      if (device < 0 || device >= fabric.network.npus()) {
+        return EdgeError(edges[e],
+                         absl::StrCat("device ", device, " does not exist; the network has ",
+                                      fabric.network.npus()));
+      }
+    }
     // Ranks may begin edges of one group in different orders: each is a group of its own.
     const bool is_world = edges.size() == 1 && IsWorld(edges[e], fabric);
     const int32_t group = is_world ? kWorldGroup : static_cast<int32_t>(e) + 1;
