@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
@@ -28,11 +29,15 @@
 namespace meridian {
 namespace {
 
-// More transfers, those of all ranks together, take too much memory.
-constexpr size_t kMaxTransfers = size_t{1} << 22;
+// More messages take minutes, and much memory; rings have about twice the square of their members.
+constexpr double kMaxMessages = 3e8;
 
 // Half of a normal distribution's 90 % interval, in standard deviations.
 constexpr double kOf90Percent = 1.645;
+// A job's own collectives tell no less than this error: sweeps of the same links had it.
+constexpr double kLeastOwnError = 0.1;
+// Logarithm of how far the job's transfers may be from the calibrated network: 20 %.
+constexpr double kLargeMismatch = 0.18;
 // The standard deviation of a normal distribution over its mean distance from 0.
 constexpr double kDeviationPerError = 1.2533;
 // Two recordings of one job differ by as much, and so do ways to say when a step begins.
@@ -55,10 +60,12 @@ absl::StatusOr<Change> ParseChange(absl::string_view text, absl::Span<const Unit
   for (const Unit& unit : units) {
     if (unit_value == 0 && absl::ConsumeSuffix(&number, unit.name)) unit_value = unit.value;
   }
-  if (unit_value == 0 || !absl::SimpleAtod(number, &change.value) || !(change.value > 0) ||
-      !std::isfinite(change.value)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", Printable(text), "\" is nothing above 0; expected e.g. ", examples));
+  // Decimals only: 0x10x would be 16 times.
+  const bool is_number = !absl::StrContains(number, 'x') && absl::SimpleAtod(number, &change.value);
+  if (unit_value == 0 || !is_number || !(change.value >= 1e-6 && change.value <= 1e9)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", Printable(text),
+        "\" is no number above 0 with a unit, or no multiple; expected e.g. ", examples));
   }
   change.value *= unit_value;
   return change;
@@ -70,21 +77,39 @@ void Apply(const Change& change, double NetworkLink::*value, NetworkConfig* netw
   }
 }
 
-// Returns how many times as long steps of a graph are that was run again, the median of those that may
-// change.
-double StepRatio(const PathGraph& measured, const PathGraph& again) {
+// Lengths of the steps of a graph that may change, before and after it was run again.
+struct StepLengths {
+  std::vector<double> before_ns;
+  std::vector<double> after_ns;
+
+  // Returns how many times as long they are then: the median of all, or of their sums.
+  double Ratio(bool of_sums) const {
+    std::vector<double> ratios;
+    double before_sum_ns = 0, after_sum_ns = 0;
+    for (size_t i = 0; i < before_ns.size(); ++i) {
+      ratios.push_back(after_ns[i] / before_ns[i]);
+      before_sum_ns += before_ns[i];
+      after_sum_ns += after_ns[i];
+    }
+    if (ratios.empty()) return 1;
+    return of_sums ? after_sum_ns / before_sum_ns : Median(std::move(ratios));
+  }
+};
+
+// Steps that were cut are left out: they cannot change.
+StepLengths LengthsOf(const PathGraph& measured, const PathGraph& again) {
   const StepTimes before = FindStepTimes(measured);
   const StepTimes after = FindStepTimes(again);
-  std::vector<double> ratios;
+  StepLengths lengths;
   std::map<int64_t, int64_t> lengths_ps;
   for (const StepTime& step : after.steps) lengths_ps[step.step] = step.length_ps();
   for (const StepTime& step : before.steps) {
     const bool is_cut = step.last_end_ps <= before.ReplayStartPs().value_or(step.start_ps);
     if (is_cut || step.length_ps() <= 0 || lengths_ps.count(step.step) == 0) continue;
-    ratios.push_back(static_cast<double>(lengths_ps[step.step]) /
-                     static_cast<double>(step.length_ps()));
+    lengths.before_ns.push_back(static_cast<double>(step.length_ps()) / kPsPerNs);
+    lengths.after_ns.push_back(static_cast<double>(lengths_ps[step.step]) / kPsPerNs);
   }
-  return ratios.empty() ? 1 : Median(std::move(ratios));
+  return lengths;
 }
 
 // What the time of a path is spent on, in a word.
@@ -125,9 +150,11 @@ ForecastModel ModelOf(const Calibration& calibration, std::string source, bool i
   const ErrorSummary& held_out = calibration.report.holdout();
   const double unknown = held_out.n() > 0 ? held_out.mape() : 1;
   const double times = is_of_sweep ? 1 : 2;
+  const double least = is_of_sweep ? 0 : kLeastOwnError;
   return {calibration.fabric, calibration.corrections.overhead_ns,
-          times * (held_out.has_mape_large() ? held_out.mape_large() : unknown),
-          times * (held_out.has_mape_small() ? held_out.mape_small() : unknown), std::move(source)};
+          std::max(least, times * (held_out.has_mape_large() ? held_out.mape_large() : unknown)),
+          std::max(least, times * (held_out.has_mape_small() ? held_out.mape_small() : unknown)),
+          std::move(source)};
 }
 
 absl::StatusOr<Forecaster> Forecaster::Create(const JobOnNetwork& job, const ForecastModel& model) {
@@ -159,9 +186,17 @@ absl::StatusOr<Forecaster> Forecaster::Create(const JobOnNetwork& job, const For
                                  model.overhead_ns);
   ASSIGN_OR_RETURN(forecaster.scales_,
                    measured.FitScales(job.measured_schedule(), job.measured_ns()));
+  // The mean of logarithms, by how long transfers took.
+  double log_scale = 0;
+  for (size_t i = 0; i < job.transfers().size(); ++i) {
+    const EdgeScale& scale = forecaster.scales_[i];
+    log_scale += job.measured_ns()[i] / sum_ns * std::log(scale.bytes * scale.time);
+  }
+  forecaster.mismatch_ = std::exp(log_scale);
   ASSIGN_OR_RETURN(const WhatIfGraph unchanged, forecaster.RunOn(fabric, job.ranks(), {}));
-  forecaster.unchanged_step_ns_ =
-      forecaster.measured_step_ns_ * StepRatio(job.graph().graph, unchanged.graph);
+  const StepLengths lengths = LengthsOf(job.graph().graph, unchanged.graph);
+  forecaster.steps_run_again_ = static_cast<int64_t>(lengths.before_ns.size());
+  forecaster.unchanged_step_ns_ = forecaster.measured_step_ns_ * lengths.Ratio(/*of_sums=*/false);
   return forecaster;
 }
 
@@ -292,9 +327,16 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
                      ": its outermost groups grow, to ", 2 * job_.ranks(), ", ", 3 * job_.ranks(),
                      ", ", 4 * job_.ranks(), " ranks and so on"));
   }
-  if (job_.transfers().size() * static_cast<size_t>(ranks / job_.ranks()) > kMaxTransfers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a job of ", ranks, " ranks has too many transfers: at most ", kMaxTransfers));
+  double messages = 0;
+  const double copies = static_cast<double>(ranks) / job_.ranks();
+  for (const CommEdge& transfer : job_.transfers()) {
+    const double members = static_cast<double>(transfer.participants.size());
+    messages += 2 * members * members * (Grows(transfer) ? copies * copies : copies);
+  }
+  if (messages > kMaxMessages) {
+    return absl::InvalidArgumentError(absl::StrCat("a job of ", ranks, " ranks has some ", messages,
+                                                   " messages between ranks, which takes too long; "
+                                                   "ask for fewer ranks"));
   }
   ASSIGN_OR_RETURN(const Fabric fabric, NetworkOf(question, ranks));
   ASSIGN_OR_RETURN(const WhatIfGraph then, RunOn(fabric, ranks, question));
@@ -307,15 +349,30 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
     report.set_bandwidth(question.bandwidth.value_or(Change()).value);
     report.set_compute(question.compute);
   }
-  report.set_measured_step_ns(measured_step_ns_);
-  report.set_unchanged_step_ns(unchanged_step_ns_);
+  const StepLengths lengths = LengthsOf(job_.graph().graph, then.graph);
+  // A rank that is late in a few steps shows in the mean, not in the median.
+  const bool of_mean = question.fix_rank.has_value();
+  const double now_ns =
+      of_mean && !lengths.before_ns.empty() ? Mean(lengths.before_ns) : measured_step_ns_;
+  const double unchanged = unchanged_step_ns_ / measured_step_ns_;
+  report.set_measured_step_ns(now_ns);
+  report.set_unchanged_step_ns(now_ns * unchanged);
   // What is off without any change is taken to be off as much with it.
-  report.set_step_ns(measured_step_ns_ * StepRatio(job_.graph().graph, then.graph) *
-                     measured_step_ns_ / unchanged_step_ns_);
+  report.set_step_ns(now_ns * lengths.Ratio(of_mean) / unchanged);
   SetInterval(then, question, &report);
   Describe(then, &report);
-  report.add_rests_on(absl::StrCat(steps_, " recorded steps, ", job_.transfers().size(),
-                                   " transfers between ", job_.ranks(), " ranks"));
+  report.add_rests_on(absl::StrCat(
+      steps_run_again_ == steps_ ? "" : absl::StrCat(steps_run_again_, " of "), steps_,
+      " recorded steps, ", job_.transfers().size(), " transfers between ", job_.ranks(), " ranks"));
+  if (of_mean)
+    report.add_assumptions("steps are told by their mean, since a rank may be late in few");
+  if (std::abs(std::log(mismatch_)) > kLargeMismatch) {
+    report.add_notes(absl::StrCat("the job's transfers took ", absl::StrFormat("%.1f", mismatch_),
+                                  " times as long as the calibrated network says: was it recorded "
+                                  "on that network? Multiples of "
+                                  "what it has are answered all the same; other networks and "
+                                  "values are not to be relied on"));
+  }
   report.add_rests_on(absl::StrCat("a network fitted to ", model_.source, ", off by ",
                                    std::lround(100 * error_),
                                    " % in the mean for sizes like the job's that it had not seen"));
@@ -369,9 +426,14 @@ void Forecaster::SetInterval(const WhatIfGraph& then, const ForecastQuestion& qu
   const double of_model =
       kOf90Percent * kDeviationPerError * error_ * std::max({doublings, of_ranks, of_network});
   const double of_replay = std::log(unchanged_step_ns_ / measured_step_ns_);
+  // Multiples of a network do not depend on its values, all else does.
+  const bool is_absolute = question.network.has_value() ||
+                           (question.bandwidth.has_value() && !question.bandwidth->is_multiple) ||
+                           (question.latency.has_value() && !question.latency->is_multiple);
+  const double of_mismatch = is_absolute ? std::log(mismatch_) : 0;
   const double factor =
       std::exp(std::sqrt(of_steps * of_steps + of_model * of_model + of_replay * of_replay +
-                         kRecordingsDiffer * kRecordingsDiffer));
+                         of_mismatch * of_mismatch + kRecordingsDiffer * kRecordingsDiffer));
   report->set_low_ns(report->step_ns() / factor);
   report->set_high_ns(report->step_ns() * factor);
 }
@@ -380,10 +442,13 @@ void Forecaster::Describe(const WhatIfGraph& then, ForecastReport* report) const
   const absl::StatusOr<CriticalPath> path = FindLongestPath(then.graph);
   if (!path.ok()) return;
   const StepTimes steps = FindStepTimes(then.graph);
+  const int64_t begin_ps = then.frozen_until_ps.value_or(then.graph.window_start_ps);
   std::map<std::string, int64_t> parts_ps;
   int64_t sum_ps = 0;
   VisitPieces(then.graph, *path, steps, [&](const PathPiece& piece) {
     if (!piece.step.has_value() || piece.bound_by == BoundBy::kNothing) return;
+    // Steps that were cut do not change.
+    if (steps.steps[*piece.step].last_end_ps <= begin_ps) return;
     const GraphEventId event = then.graph.edges[piece.edge].event;
     const size_t transfer = event == kNoEvent ? job_.transfers().size() : job_.TransferOf(event);
     const bool is_transfer =

@@ -99,11 +99,14 @@ class Forecaster {
   std::vector<EdgeScale> scales_;
   double measured_step_ns_ = 0;
   double unchanged_step_ns_ = 0;
+  // How many times as long the job's transfers took as the calibrated network alone would say.
+  double mismatch_ = 1;
   // The model's error, by how long the job's transfers of each size took.
   double error_ = 0;
   // How far single steps lie from the median, as a fraction of it, and how many there are.
   double step_spread_ = 0;
   int64_t steps_ = 0;
+  int64_t steps_run_again_ = 0;
 };
 
 }  // namespace meridian

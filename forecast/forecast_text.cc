@@ -15,6 +15,8 @@
 namespace meridian {
 namespace {
 
+constexpr size_t kMostNotes = 4;
+
 std::string Ms(double ns) { return absl::StrFormat("%.1f ms", ns / 1e6); }
 
 // Returns what answers rest on, each sentence once.
@@ -28,7 +30,13 @@ std::string Sentences(const std::vector<const ForecastReport*>& reports) {
   };
   for (const ForecastReport* report : reports) add("rests on", report->rests_on());
   for (const ForecastReport* report : reports) add("assumed", report->assumptions());
+  const size_t before = lines.size();
   for (const ForecastReport* report : reports) add("note", report->notes());
+  if (lines.size() > before + kMostNotes) {
+    const size_t more = lines.size() - before - kMostNotes;
+    lines.resize(before + kMostNotes);
+    lines.push_back(absl::StrCat("note: ", more, " more are in --json\n"));
+  }
   return absl::StrJoin(lines, "");
 }
 
@@ -48,8 +56,12 @@ std::string ForecastText(const ForecastReport& report) {
                         Printable(report.question()), Ms(report.measured_step_ns()),
                         Ms(report.step_ns()), Ms(report.low_ns()), Ms(report.high_ns()));
   const double ratio = report.measured_step_ns() / report.step_ns();
-  absl::StrAppendFormat(&text, "that is    %.2f times %s\n\n", ratio >= 1 ? ratio : 1 / ratio,
-                        ratio >= 1 ? "as fast" : "as long");
+  absl::StrAppend(&text, "that is    ",
+                  std::abs(ratio - 1) < 0.005
+                      ? "no change"
+                      : absl::StrFormat("%.2f times %s", ratio >= 1 ? ratio : 1 / ratio,
+                                        ratio >= 1 ? "as fast" : "as long"),
+                  "\n\n");
   TextTable table({{"where the time then goes"},
                    {"per step", TextTable::Align::kRight},
                    {"share", TextTable::Align::kRight}});

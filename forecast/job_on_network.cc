@@ -95,7 +95,8 @@ absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(const PathGraph& measured) {
   }
   std::vector<bool> communicates(graph.events.size());
   for (const GraphEdge& edge : graph.edges) {
-    if (edge.event != kNoEvent && edge.bound_by == BoundBy::kGpuCommunication) {
+    if (edge.event != kNoEvent && edge.bound_by == BoundBy::kGpuCommunication &&
+        !job.graph_.IsFrozen(edge)) {
       communicates[edge.event] = true;
     }
   }

@@ -84,15 +84,18 @@ TEST(ForecastCommandTest, WrongQuestionsAreRefused) {
   };
   expect_refused({"--ranks=6"}, "cannot have 6: its outermost groups grow, to 8, 12, 16");
   expect_refused({"--ranks=-4"}, "--ranks=-4 is no number of ranks");
-  expect_refused({"--bandwidth=-1x"}, "--bandwidth: \"-1x\" is nothing above 0");
+  expect_refused({"--bandwidth=-1x"}, "--bandwidth: \"-1x\" is no number above 0");
   expect_refused({"--bandwidth=2"}, "expected e.g. 2x, 100Gbit/s");
-  expect_refused({"--latency=0ns"}, "--latency: \"0ns\" is nothing above 0");
+  expect_refused({"--latency=0ns"}, "--latency: \"0ns\" is no number above 0");
   expect_refused({"--compute=1Gbit/s"}, "--compute=1Gbit/s: expected a multiple");
   expect_refused({"--fix_rank=9"}, "9");
   expect_refused({"--layout=8"}, "--layout: expected OUTERxINNER");
   expect_refused({"--layout=2x8"}, "the inner part of the job's mesh has 1 ranks");
   expect_refused({"--layout=1000000x1000000"}, "is no number of ranks");
-  expect_refused({"--ranks=4194304"}, "transfers");
+  expect_refused({"--ranks=4194304"}, "messages");
+  expect_refused({"--bandwidth=2x,"}, "--bandwidth: one of the list has no value");
+  expect_refused({"--bandwidth=0x10x"}, "expected e.g. 2x");
+  expect_refused({"--calibration=a", "--sweep=b"}, "give either --calibration or --sweep");
   expect_refused({"--compute=1e300x"}, "expected a multiple from 0.001x to 1000x");
   const TemporaryDirectory directory;
   const std::string small = directory.Write(

@@ -184,17 +184,13 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
           RETURN_IF_ERROR(
               SetChange("bandwidth", bandwidth, ParseBandwidth, &question.bandwidth, &words));
           RETURN_IF_ERROR(SetChange("latency", latency, ParseLatency, &question.latency, &words));
-          std::optional<Change> scale;
-          std::vector<std::string> compute_words;
-          RETURN_IF_ERROR(SetChange("compute", compute, ParseBandwidth, &scale, &compute_words));
-          const bool is_scale = scale.has_value() && scale->is_multiple && scale->value >= 1e-3 &&
-                                scale->value <= 1e3;
-          if (!is_scale) {
+          const absl::StatusOr<Change> scale = ParseBandwidth(compute);
+          if (!scale.ok() || !scale->is_multiple || scale->value < 1e-3 || scale->value > 1e3) {
             return absl::InvalidArgumentError(absl::StrCat(
                 "--compute=", compute, ": expected a multiple from 0.001x to 1000x, e.g. 0.5x"));
           }
           question.compute = scale->value;
-          if (question.compute != 1) words.push_back(compute_words[0]);
+          if (question.compute != 1) words.push_back(absl::StrCat("compute ", compute));
           question.text = words.empty() ? "as it is" : absl::StrJoin(words, ", ");
           questions.push_back(std::move(question));
         }
@@ -202,6 +198,28 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
     }
   }
   return questions;
+}
+
+// Each of a list has a value; two flags do not name the same thing.
+absl::Status CheckFlags() {
+  for (const Flag<std::string>* flag :
+       {&FLAGS_bandwidth, &FLAGS_latency, &FLAGS_ranks, &FLAGS_compute, &FLAGS_layout,
+        &FLAGS_fix_rank, &FLAGS_calibration, &FLAGS_sweep, &FLAGS_network, &FLAGS_csv}) {
+    if (!flag->given()) continue;
+    for (const std::string& value : ValuesOf(*flag)) {
+      if (!value.empty()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag->name(), ": one of the list has no value"));
+    }
+  }
+  if (FLAGS_calibration.given() && FLAGS_sweep.given()) {
+    return absl::InvalidArgumentError(
+        "give either --calibration or --sweep: both name the network");
+  }
+  if (FLAGS_et.given() && (FLAGS_traces.given() || FLAGS_run_dir.given())) {
+    return absl::InvalidArgumentError("give either --et or profiles: both name the job");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> RunForecast() {
@@ -213,7 +231,24 @@ absl::StatusOr<int> RunForecast() {
     input.et_prefix = UserPath(FLAGS_et);
   }
   const std::string csv = UserPath(FLAGS_csv);
-  RETURN_IF_ERROR(CheckOutputPaths(input.traces, {csv}));
+  RETURN_IF_ERROR(CheckFlags());
+  std::vector<std::string> inputs = input.traces;
+  inputs.push_back(UserPath(FLAGS_network));
+  if (!FLAGS_calibration.value().empty()) {
+    for (const std::string& path : FilesOfCalibration(UserPath(FLAGS_calibration)).All()) {
+      inputs.push_back(path);
+    }
+  }
+  if (!FLAGS_sweep.value().empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> sweep, ListedProfiles(FLAGS_sweep, "sweep/"));
+    inputs.insert(inputs.end(), sweep.begin(), sweep.end());
+  }
+  if (!input.et_prefix.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> ets,
+                     SimulationInputs(FileSystem::Posix(), input.et_prefix, {}));
+    inputs.insert(inputs.end(), ets.begin(), ets.end());
+  }
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
   ASSIGN_OR_RETURN(const std::vector<ForecastQuestion> questions, Questions());
   JobOptions options;
   options.allow_violations = FLAGS_allow_violations.value();
