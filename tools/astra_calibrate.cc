@@ -28,28 +28,24 @@ namespace {
 
 Flag<std::string> FLAGS_traces(
     "traces", "",
-    "The profiles: a comma list of files, folders or globs. Those of one folder are one run; "
-    "runs of different numbers of ranks are fitted together. Also tables of nccl-tests, each a "
-    "run.");
+    "The profiles: a comma list of files, folders or globs. Those of one folder are one run; runs "
+    "of different numbers of ranks are fitted together. Also tables of nccl-tests, each a run.");
 Flag<std::string> FLAGS_topology(
     "topology", "",
-    "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
-    "YAML. Default: links between all ranks, in two levels where groups within and across nodes "
-    "were "
+    "The shape of the network, and what to keep where the transfers do not tell: AstraSim's YAML. "
+    "Default: links between all ranks, in two levels where groups within and across nodes were "
     "measured.");
 Flag<std::string> FLAGS_holdout(
     "holdout", "",
-    "What is left out to see how well it is predicted: each size (default), op or group in "
-    "turn, or step: every second step of a job, then the others.");
-Flag<std::string> FLAGS_sizes(
-    "sizes", "",
-    "Fit only to transfers of these bytes, a comma list, and predict all others; in place of "
-    "--holdout.");
+    "What is left out to see how well it is predicted: each size (default), op or group in turn, "
+    "or step: every second step of a job, then the others.");
+Flag<std::string> FLAGS_sizes("sizes", "",
+                              "Fit only to transfers of these bytes, a comma list, and predict all "
+                              "others; in place of --holdout.");
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
     "The folder where all of the following go: network.yml, system.json, corrections.json and "
-    "calibration.json, for --calibration of astra_simulate, astra_predict and "
-    "astra_validate.");
+    "calibration.json, for --calibration of astra_simulate, astra_predict and astra_validate.");
 Flag<std::string> FLAGS_output_network("output_network", "",
                                        "Where the network goes: AstraSim's YAML.");
 Flag<std::string> FLAGS_output_system("output_system", "",
@@ -81,9 +77,7 @@ absl::StatusOr<CalibrationOptions> ReadOptions() {
   const std::string holdout = FLAGS_holdout.value();
   if (!holdout.empty()) {
     const std::optional<Holdout> named = HoldoutFromName(holdout);
-    if (!named.has_value()) {
-      return NoneOf("holdout", holdout, "size, op, group, step");
-    }
+    if (!named.has_value()) return NoneOf("holdout", holdout, "size, op, group, step");
     if (!options.sizes.empty()) {
       return InvalidArgument("--sizes and --holdout both say what is held out; give one of them");
     }
@@ -147,19 +141,19 @@ absl::StatusOr<int> CalibrateTraces() {
 }  // namespace
 
 Command AstraCalibrateCommand() {
-  return {"astra_calibrate",
-          "Fits latency, bandwidth and corrections to the collectives of measured runs, so that "
-          "simulated times are those of the machine; says how far they are off for what was left "
-          "out.",
-          {"astra_calibrate --traces=sweep2/,sweep4/ --calibration=machine/",
-           "astra_calibrate --traces=sweep/ --output_network=network.yml "
-           "--output_system=system.json --output_corrections=corrections.json",
-           "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
-           "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
-          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_topology, &FLAGS_holdout, &FLAGS_sizes,
-           &FLAGS_calibration, &FLAGS_output_network, &FLAGS_output_system,
-           &FLAGS_output_corrections, &FLAGS_report, &FLAGS_allow_violations},
-          CalibrateTraces};
+  return {
+      "astra_calibrate",
+      "Fits latency, bandwidth and corrections to the collectives of measured runs, so that "
+      "simulated times are those of the machine; says how far they are off for what was left out.",
+      {"astra_calibrate --traces=sweep2/,sweep4/ --calibration=machine/",
+       "astra_calibrate --traces=sweep/ --output_network=network.yml --output_system=system.json "
+       "--output_corrections=corrections.json",
+       "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
+       "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
+      {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_topology, &FLAGS_holdout, &FLAGS_sizes,
+       &FLAGS_calibration, &FLAGS_output_network, &FLAGS_output_system, &FLAGS_output_corrections,
+       &FLAGS_report, &FLAGS_allow_violations},
+      CalibrateTraces};
 }
 
 }  // namespace meridian

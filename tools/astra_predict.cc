@@ -29,29 +29,26 @@ namespace {
 
 Flag<std::string> FLAGS_et(
     "et", "", "The workload: the PREFIX of its execution traces, PREFIX.<rank>.et[.gz].");
-Flag<std::string> FLAGS_comm_groups(
-    "comm_groups", "",
-    "With --et: JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, "
-    "if there is one.");
+Flag<std::string> FLAGS_comm_groups("comm_groups", "",
+                                    "With --et: JSON file with the ranks of process groups. "
+                                    "Default: PREFIX.comm_groups.json, if there is one.");
 Flag<std::string> FLAGS_edges("edges", "", "Instead of a workload: a list of edges, JSONL.");
 Flag<std::string> FLAGS_config(
     "config", "",
-    "How to time it: YAML with model, networks, groups, devices. The other flags override "
-    "it.");
+    "How to time it: YAML with model, networks, groups, devices. The other flags override it.");
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
-    "The folder of a calibration (astra_calibrate --calibration): network, system, "
-    "corrections, and how far predictions may be off. Single flags replace its files. With "
-    "--et, a comma list compares several.");
+    "The folder of a calibration (astra_calibrate --calibration): network, system, corrections, "
+    "and how far predictions may be off. Single flags replace its files. With --et, a comma list "
+    "compares several.");
 Flag<std::string> FLAGS_network(
     "network", "",
-    "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies. "
-    "With --et, a comma list compares several; each of the other files is then one for all, "
-    "or one for each.");
+    "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies. With "
+    "--et, a comma list compares several; each of the other files is then one for all, or one for "
+    "each.");
 Flag<std::string> FLAGS_system(
     "system", "",
-    "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
-    "network.");
+    "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
 Flag<std::string> FLAGS_engine(
     "engine", "",
     "embedded, analytical (the same without congestion), or sidecar (the user's AstraSim). "
@@ -62,8 +59,8 @@ Flag<std::string> FLAGS_mode(
     "(of a list, at once). Default: the configuration's, or isolated.");
 Flag<std::string> FLAGS_resources(
     "resources", "streams",
-    "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs "
-    "one computation and one communication at a time, as in ASTRA-sim.");
+    "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs one "
+    "computation and one communication at a time, as in ASTRA-sim.");
 Flag<int32_t> FLAGS_threads(
     "threads", 0,
     "With --et: how many threads time edges alone. Default: as many as the machine has.");
@@ -78,13 +75,11 @@ Flag<std::string> FLAGS_astra_binary(
     "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
 Flag<double> FLAGS_astra_timeout_s(
     "astra_timeout_s", 0,
-    "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or "
-    "600.");
+    "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or 600.");
 Flag<std::string> FLAGS_corrections("corrections", "", "Corrections of a calibration: JSON.");
-Flag<std::string> FLAGS_cache(
-    "cache", "",
-    "Folder in which simulated times are kept for the next run. Default: the configuration's, or "
-    "none.");
+Flag<std::string> FLAGS_cache("cache", "",
+                              "Folder in which simulated times are kept for the next run. Default: "
+                              "the configuration's, or none.");
 
 constexpr int32_t kMostThreads = 1024;
 
@@ -123,10 +118,9 @@ absl::Status CheckListFlags() {
   const std::initializer_list<const AnyFlag*> flags = {&FLAGS_comm_groups, &FLAGS_resources,
                                                        &FLAGS_threads, &FLAGS_manifest};
   for (const AnyFlag* flag : flags) {
-    if (flag->given()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", flag->name(), " is for workloads, --et; all edges of a list start at once"));
-    }
+    if (!flag->given()) continue;
+    return InvalidArgument("--", flag->name(),
+                           " is for workloads, --et; all edges of a list start at once");
   }
   return absl::OkStatus();
 }
@@ -186,15 +180,14 @@ absl::StatusOr<int> PredictOnNetworks(const std::vector<PredictionNetwork>& netw
 absl::StatusOr<int> Predict() {
   const bool has_edges = !FLAGS_edges.value().empty();
   if (has_edges != FLAGS_et.value().empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "give either a workload or a list of edges, e.g. --et=run/llama --network=network.yml or "
         "--edges=edges.jsonl --network=network.yml");
   }
   ASSIGN_OR_RETURN(const std::vector<PredictionNetwork> networks, NamedNetworks());
   if (networks.size() > 1 && (has_edges || !FLAGS_manifest.value().empty())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(networks.size(), " networks are named; ",
-                     has_edges ? "lists of edges are timed on one" : "--manifest is of one"));
+    return InvalidArgument(networks.size(), " networks are named; ",
+                           has_edges ? "lists of edges are timed on one" : "--manifest is of one");
   }
   return has_edges ? PredictList(networks[0]) : PredictOnNetworks(networks);
 }
@@ -202,24 +195,23 @@ absl::StatusOr<int> Predict() {
 }  // namespace
 
 Command AstraPredictCommand() {
-  return {
-      "astra_predict",
-      "Predicts how long a workload takes on a network, with every communication alone or all "
-      "together, by simulation in process or by the user's AstraSim; or how long the edges of a "
-      "list take.",
-      {"astra_predict --et=run/llama --calibration=machine/",
-       "astra_predict --et=run/llama --network=ring.yml,switch.yml",
-       "astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
-       "--manifest=report.json",
-       "astra_predict --edges=edges.jsonl --network=network.yml",
-       "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
-       "--engine=embedded --mode=snapshot --cache=times/ --json",
-       "astra_predict --edges=edges.jsonl --config=timing.yml"},
-      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_edges, &FLAGS_config, &FLAGS_calibration,
-       &FLAGS_network, &FLAGS_system, &FLAGS_engine, &FLAGS_mode, &FLAGS_resources, &FLAGS_threads,
-       &FLAGS_manifest, &FLAGS_congestion, &FLAGS_astra_binary, &FLAGS_astra_timeout_s,
-       &FLAGS_corrections, &FLAGS_cache},
-      Predict};
+  return {"astra_predict",
+          "Predicts how long a workload takes on a network, with every communication alone or all "
+          "together, by simulation in process or by the user's AstraSim; or how long the edges of "
+          "a list take.",
+          {"astra_predict --et=run/llama --calibration=machine/",
+           "astra_predict --et=run/llama --network=ring.yml,switch.yml",
+           "astra_predict --et=run/llama --network=network.yml --system=system.json "
+           "--mode=snapshot --manifest=report.json",
+           "astra_predict --edges=edges.jsonl --network=network.yml",
+           "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
+           "--engine=embedded --mode=snapshot --cache=times/ --json",
+           "astra_predict --edges=edges.jsonl --config=timing.yml"},
+          {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_edges, &FLAGS_config, &FLAGS_calibration,
+           &FLAGS_network, &FLAGS_system, &FLAGS_engine, &FLAGS_mode, &FLAGS_resources,
+           &FLAGS_threads, &FLAGS_manifest, &FLAGS_congestion, &FLAGS_astra_binary,
+           &FLAGS_astra_timeout_s, &FLAGS_corrections, &FLAGS_cache},
+          Predict};
 }
 
 }  // namespace meridian

@@ -44,44 +44,39 @@ Flag<std::string> FLAGS_workload(
     "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
-    "The folder of a calibration (astra_calibrate --calibration): network, system, "
-    "corrections, and how far predictions may be off. Single flags replace its files. A comma "
-    "list compares several.");
-Flag<std::string> FLAGS_network(
-    "network", "",
-    "The network: AstraSim's YAML. A comma list compares several; each of the other files is "
-    "then one for all, or one for each.");
+    "The folder of a calibration (astra_calibrate --calibration): network, system, corrections, "
+    "and how far predictions may be off. Single flags replace its files. A comma list compares "
+    "several.");
+Flag<std::string> FLAGS_network("network", "",
+                                "The network: AstraSim's YAML. A comma list compares several; each "
+                                "of the other files is then one for all, or one for each.");
 Flag<std::string> FLAGS_system(
     "system", "",
-    "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
-    "network.");
-Flag<std::string> FLAGS_comm_groups(
-    "comm_groups", "",
-    "JSON file with the ranks of process groups, {\"1\": [0, 1], ...}. Default: "
-    "PREFIX.comm_groups.json, if there is one.");
+    "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
+Flag<std::string> FLAGS_comm_groups("comm_groups", "",
+                                    "JSON file with the ranks of process groups, {\"1\": [0, 1], "
+                                    "...}. Default: PREFIX.comm_groups.json, if there is one.");
 Flag<std::string> FLAGS_engine("engine", "embedded", "embedded, or sidecar (the user's AstraSim).");
 Flag<std::string> FLAGS_astra_binary(
     "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
 Flag<double> FLAGS_astra_timeout_s(
     "astra_timeout_s", 600, "With --engine=sidecar: how long a run of it may take, in seconds.");
-Flag<std::string> FLAGS_congestion("congestion", "aware",
-                                   "aware: messages take turns on links, as in AstraSim; unaware: "
-                                   "they never slow each other down; "
-                                   "fair: they share links, all at once, as on networks of links.");
+Flag<std::string> FLAGS_congestion(
+    "congestion", "aware",
+    "aware: messages take turns on links, as in AstraSim; unaware: they never slow each other "
+    "down; fair: they share links, all at once, as on networks of links.");
 Flag<int32_t> FLAGS_comm_streams(
     "comm_streams", 1, "How many collectives and sends a rank may run at once. AstraSim: 1.");
 Flag<std::string> FLAGS_corrections(
     "corrections", "",
-    "Corrections of a calibration: JSON. Applied to collectives and messages; what these wait "
-    "for others lasts as much longer as the others do.");
+    "Corrections of a calibration: JSON. Applied to collectives and messages; what these wait for "
+    "others lasts as much longer as the others do.");
 Flag<bool> FLAGS_node_times("node_times", false, "Also give the issue and finish of every node.");
-Flag<std::string> FLAGS_trace_json(
-    "trace_json", "",
-    "Where a timeline of the run goes, for chrome://tracing or Perfetto; gzip when it ends "
-    "in .gz.");
+Flag<std::string> FLAGS_trace_json("trace_json", "",
+                                   "Where a timeline of the run goes, for chrome://tracing or "
+                                   "Perfetto; gzip when it ends in .gz.");
 
 struct Inputs {
-  // As the user named it.
   std::string name;
   NetworkConfig network;
   SystemConfig system;
@@ -182,7 +177,6 @@ absl::StatusOr<SimulationResult> ReplayMeasured(const Inputs& inputs, const Work
   return Simulate(workload, inputs.network, inputs.system, options);
 }
 
-// Simulates with the corrections, and says how far the time may be off.
 absl::Status SimulateCorrected(const Inputs& inputs, const Workload& workload,
                                const SimulationOptions& options, Outcome* outcome) {
   ASSIGN_OR_RETURN(CorrectedSimulator simulator,
@@ -210,11 +204,9 @@ absl::Status SimulateCorrected(const Inputs& inputs, const Workload& workload,
 
 absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& workload,
                                          SimulationOptions options) {
-  int64_t nodes = 0;
-  for (const RankWorkload& rank : workload.ranks) {
-    nodes += static_cast<int64_t>(rank.nodes().size());
-  }
-  options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes));
+  uint64_t nodes = 0;
+  for (const RankWorkload& rank : workload.ranks) nodes += rank.nodes().size();
+  options.progress = ShowProgress("simulating nodes", nodes);
   Outcome outcome;
   if (inputs.corrections.has_value()) {
     RETURN_IF_ERROR(SimulateCorrected(inputs, workload, options, &outcome));
@@ -345,19 +337,18 @@ absl::StatusOr<int> SimulateWorkload() {
 }  // namespace
 
 Command AstraSimulateCommand() {
-  return {
-      "astra_simulate",
-      "Simulates a workload (Chakra execution traces) on a network and prints when each rank is "
-      "done, with AstraSim's inputs and, to the nanosecond, its times.",
-      {"astra_simulate --workload=run/llama --calibration=machine/",
-       "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
-       "astra_simulate --workload=run/llama --network=ring.yml,switch.yml",
-       "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
-       "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
-      {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,
-       &FLAGS_engine, &FLAGS_astra_binary, &FLAGS_astra_timeout_s, &FLAGS_congestion,
-       &FLAGS_comm_streams, &FLAGS_corrections, &FLAGS_node_times, &FLAGS_trace_json},
-      SimulateWorkload};
+  return {"astra_simulate",
+          "Simulates a workload (Chakra execution traces) on a network and prints when each rank "
+          "is done, with AstraSim's inputs and, to the nanosecond, its times.",
+          {"astra_simulate --workload=run/llama --calibration=machine/",
+           "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
+           "astra_simulate --workload=run/llama --network=ring.yml,switch.yml",
+           "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
+           "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
+          {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,
+           &FLAGS_engine, &FLAGS_astra_binary, &FLAGS_astra_timeout_s, &FLAGS_congestion,
+           &FLAGS_comm_streams, &FLAGS_corrections, &FLAGS_node_times, &FLAGS_trace_json},
+          SimulateWorkload};
 }
 
 }  // namespace meridian

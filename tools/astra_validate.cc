@@ -18,7 +18,6 @@
 #include "tools/commands.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -26,28 +25,24 @@
 namespace meridian {
 namespace {
 
-Flag<std::string> FLAGS_traces(
-    "traces", "",
-    "The profiles: a comma list of files, folders or globs. Those of one folder are one run. Also "
-    "tables of nccl-tests.");
+Flag<std::string> FLAGS_traces("traces", "",
+                               "The profiles: a comma list of files, folders or globs. Those of "
+                               "one folder are one run. Also tables of nccl-tests.");
 Flag<std::string> FLAGS_network("network", "", "The network: AstraSim's YAML.");
 Flag<std::string> FLAGS_system(
     "system", "",
-    "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
-    "network.");
+    "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
 Flag<std::string> FLAGS_corrections("corrections", "", "Corrections of a calibration: JSON.");
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
-    "The folder of a calibration (astra_calibrate --calibration): network, system, "
-    "corrections and report; single flags replace its files. Or its report alone "
-    "(astra_calibrate --report), which says what it had not seen and how far predictions may "
-    "be off.");
+    "The folder of a calibration (astra_calibrate --calibration): network, system, corrections and "
+    "report; single flags replace its files. Or its report alone (astra_calibrate --report), which "
+    "says what it had not seen and how far predictions may be off.");
 Flag<bool> FLAGS_steps("steps", true, "Also schedule whole steps with simulated communication.");
 Flag<std::string> FLAGS_csv("csv", "", "Also writes all that there is to plot to this file.");
-Flag<double> FLAGS_max_error(
-    "max_error", 0,
-    "Exit with 1 when the mean error of cells, or of steps, is larger, e.g. 0.1 for 10 %. "
-    "Default: exit with 0 however large it is.");
+Flag<double> FLAGS_max_error("max_error", 0,
+                             "Exit with 1 when the mean error of cells, or of steps, is larger, "
+                             "e.g. 0.1 for 10 %. Default: exit with 0 however large it is.");
 Flag<bool> FLAGS_allow_violations(
     "allow_violations", false,
     "Use profiles whose clocks show a collective that ends before it began.");

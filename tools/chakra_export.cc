@@ -20,10 +20,9 @@
 namespace meridian {
 namespace {
 
-Flag<std::string> FLAGS_traces(
-    "traces", "",
-    "The profiles of one run, one per node, or one combined file: a comma list of files, "
-    "folders or globs.");
+Flag<std::string> FLAGS_traces("traces", "",
+                               "The profiles of one run, one per node, or one combined file: a "
+                               "comma list of files, folders or globs.");
 Flag<std::string> FLAGS_output(
     "output", "", "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
 Flag<std::string> FLAGS_flavor(
@@ -33,21 +32,18 @@ Flag<std::string> FLAGS_granularity(
     "granularity", "kernel",
     "kernel: every kernel is a node; hlo: kernels of one instruction are one; step: all "
     "computation of a step between two communications is one.");
-Flag<std::string> FLAGS_intent(
-    "intent", "profiled",
-    "profiled: what ran, with its times; post_transformed: the programs as they were "
-    "compiled, without times.");
+Flag<std::string> FLAGS_intent("intent", "profiled",
+                               "profiled: what ran, with its times; post_transformed: the programs "
+                               "as they were compiled, without times.");
 Flag<std::string> FLAGS_steps("steps", "",
                               "Only these steps, e.g. 3..5 (both included). Default: all.");
 Flag<std::string> FLAGS_ranks(
     "ranks", "",
-    "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
-    "say.");
+    "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles say.");
 Flag<std::string> FLAGS_profile_start_ns(
     "profile_start_ns", "",
-    "For profiles that do not say when they began: Unix time in ns, one for each of --traces "
-    "in their order, e.g. 1794701451406144825,... or nothing between two commas for one "
-    "that does.");
+    "For profiles that do not say when they began: Unix time in ns, one for each of --traces in "
+    "their order, e.g. 1794701451406144825,... or nothing between two commas for one that does.");
 Flag<bool> FLAGS_allow_violations(
     "allow_violations", false,
     "Export even when the clocks disagree: collectives that end before they began elsewhere.");

@@ -28,8 +28,8 @@ namespace {
 
 Flag<std::string> FLAGS_pattern(
     "pattern", "",
-    "transformer: one training step; or a micro-benchmark: all-reduce, all-gather, "
-    "reduce-scatter, all-to-all, p2p-ring, p2p-pair, p2p-ping-pong, p2p-incast.");
+    "transformer: one training step; or a micro-benchmark: all-reduce, all-gather, reduce-scatter, "
+    "all-to-all, p2p-ring, p2p-pair, p2p-ping-pong, p2p-incast.");
 Flag<std::string> FLAGS_output(
     "output", "", "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
 Flag<double> FLAGS_tflops("tflops", 300, "10^12 operations per second that a rank reaches.");
@@ -37,12 +37,11 @@ Flag<double> FLAGS_tflops("tflops", 300, "10^12 operations per second that a ran
 Flag<int64_t> FLAGS_ranks("ranks", 0, "Micro-benchmark: number of ranks.");
 Flag<int64_t> FLAGS_group_size(
     "group_size", 0,
-    "Micro-benchmark: ranks per group; groups are of ranks next to each other and work side "
-    "by side. Default: all ranks; two for p2p-pair and p2p-ping-pong.");
-Flag<std::string> FLAGS_bytes(
-    "bytes", "1MiB",
-    "Micro-benchmark: sizes, e.g. 4KiB,1MiB; of an all-gather one rank's shard, else one "
-    "rank's whole buffer.");
+    "Micro-benchmark: ranks per group; groups are of ranks next to each other and work side by "
+    "side. Default: all ranks; two for p2p-pair and p2p-ping-pong.");
+Flag<std::string> FLAGS_bytes("bytes", "1MiB",
+                              "Micro-benchmark: sizes, e.g. 4KiB,1MiB; of an all-gather one rank's "
+                              "shard, else one rank's whole buffer.");
 Flag<int64_t> FLAGS_repeats("repeats", 1, "Micro-benchmark: how often each size comes.");
 Flag<int64_t> FLAGS_compute_us(
     "compute_us", 0, "Micro-benchmark: every rank computes for so long before each communication.");
@@ -50,10 +49,9 @@ Flag<int64_t> FLAGS_compute_us(
 Flag<int64_t> FLAGS_tp("tp", 1, "Transformer: tensor parallel ranks.");
 Flag<int64_t> FLAGS_dp("dp", 1, "Transformer: data parallel copies.");
 Flag<int64_t> FLAGS_pp("pp", 1, "Transformer: stages of the pipeline.");
-Flag<int64_t> FLAGS_cp(
-    "cp", 1,
-    "Transformer: context parallel ranks, which share the tokens of a sequence, for each data "
-    "parallel copy.");
+Flag<int64_t> FLAGS_cp("cp", 1,
+                       "Transformer: context parallel ranks, which share the tokens of a sequence, "
+                       "for each data parallel copy.");
 Flag<int64_t> FLAGS_layers("layers", 24, "Transformer: layers of the model.");
 Flag<int64_t> FLAGS_hidden("hidden", 2048,
                            "Transformer: hidden size; four times that inside the MLP.");
@@ -68,24 +66,21 @@ Flag<int64_t> FLAGS_microbatches(
 Flag<std::string> FLAGS_schedule("schedule", "1f1b", "Transformer: 1f1b or gpipe.");
 Flag<int64_t> FLAGS_dtype_bytes(
     "dtype_bytes", 2, "Transformer: bytes of an element of activations, parameters and gradients.");
-Flag<bool> FLAGS_zero(
-    "zero", false,
-    "Transformer: the data parallel copies divide the optimizer between them: reduce-scatter "
-    "of gradients, all-gather of parameters.");
-Flag<bool> FLAGS_sharded(
-    "sharded", false,
-    "Transformer: they divide parameters, too (fully sharded data parallel, ZeRO-3): gathered "
-    "before each use, gradients scattered after each.");
+Flag<bool> FLAGS_zero("zero", false,
+                      "Transformer: the data parallel copies divide the optimizer between them: "
+                      "reduce-scatter of gradients, all-gather of parameters.");
+Flag<bool> FLAGS_sharded("sharded", false,
+                         "Transformer: they divide parameters, too (fully sharded data parallel, "
+                         "ZeRO-3): gathered before each use, gradients scattered after each.");
 Flag<int64_t> FLAGS_experts(
     "experts", 0,
     "Transformer: experts of each layer in place of the MLP, divided between the data parallel "
     "copies (mixture of experts, expert parallel).");
 Flag<int64_t> FLAGS_experts_per_token("experts_per_token", 2,
                                       "Transformer: to how many experts each token goes.");
-Flag<std::string> FLAGS_phase(
-    "phase", "training",
-    "Transformer: training, or of inference prefill (all tokens of the sequences) or decode "
-    "(one new token of each).");
+Flag<std::string> FLAGS_phase("phase", "training",
+                              "Transformer: training, or of inference prefill (all tokens of the "
+                              "sequences) or decode (one new token of each).");
 
 constexpr absl::string_view kTransformer = "transformer";
 

@@ -29,10 +29,9 @@ namespace {
 
 Flag<std::string> FLAGS_et(
     "et", "", "The traces: the PREFIX of PREFIX.<rank>.et[.gz], or one file, plain or gzip.");
-Flag<std::string> FLAGS_comm_groups(
-    "comm_groups", "",
-    "JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, if there "
-    "is one.");
+Flag<std::string> FLAGS_comm_groups("comm_groups", "",
+                                    "JSON file with the ranks of process groups. Default: "
+                                    "PREFIX.comm_groups.json, if there is one.");
 Flag<bool> FLAGS_stats("stats", false, "Print nodes, edges, bytes and overlap.");
 Flag<bool> FLAGS_check(
     "check", false,
@@ -43,10 +42,9 @@ Flag<bool> FLAGS_dot("dot", false,
 Flag<bool> FLAGS_timeline(
     "timeline", false,
     "Write the nodes as a Chrome trace: as measured, or without start times as replayed.");
-Flag<std::string> FLAGS_output(
-    "output", "",
-    "Where --to_json, --dot and --timeline write, gzip when it ends in .gz. Default: standard "
-    "output.");
+Flag<std::string> FLAGS_output("output", "",
+                               "Where --to_json, --dot and --timeline write, gzip when it ends in "
+                               ".gz. Default: standard output.");
 Flag<std::string> FLAGS_diff("diff", "",
                              "Other traces to compare with; exit with 1 if they differ.");
 Flag<std::string> FLAGS_obfuscate(
@@ -174,17 +172,16 @@ absl::StatusOr<int> RunTask() {
 }  // namespace
 
 Command ChakraInspectCommand() {
-  return {
-      "chakra_inspect",
-      "Shows what is in the Chakra traces of a workload and what is wrong with them, draws them, "
-      "compares them, and makes anonymous ones. Without a task: statistics and problems.",
-      {"chakra_inspect --et=run/w", "chakra_inspect --et=run/w --check --json",
-       "chakra_inspect --et=run/w.3.et --dot | dot -Tsvg > rank3.svg",
-       "chakra_inspect --et=run/w --timeline --output=w.json.gz",
-       "chakra_inspect --et=run/w --obfuscate=public/w"},
-      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_stats, &FLAGS_check, &FLAGS_to_json, &FLAGS_dot,
-       &FLAGS_timeline, &FLAGS_output, &FLAGS_diff, &FLAGS_obfuscate},
-      RunTask};
+  return {"chakra_inspect",
+          "Shows what is in the Chakra traces of a workload and what is wrong with them, draws "
+          "them, compares them, and makes anonymous ones. Without a task: statistics and problems.",
+          {"chakra_inspect --et=run/w", "chakra_inspect --et=run/w --check --json",
+           "chakra_inspect --et=run/w.3.et --dot | dot -Tsvg > rank3.svg",
+           "chakra_inspect --et=run/w --timeline --output=w.json.gz",
+           "chakra_inspect --et=run/w --obfuscate=public/w"},
+          {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_stats, &FLAGS_check, &FLAGS_to_json, &FLAGS_dot,
+           &FLAGS_timeline, &FLAGS_output, &FLAGS_diff, &FLAGS_obfuscate},
+          RunTask};
 }
 
 }  // namespace meridian

@@ -12,16 +12,14 @@
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/output_files.h"
 
 namespace meridian {
 namespace {
 
-Flag<std::string> FLAGS_host_traces(
-    "host_traces", "",
-    "Execution traces of PyTorch, one per rank: a comma list of files, folders or globs, JSON "
-    "or gzip.");
+Flag<std::string> FLAGS_host_traces("host_traces", "",
+                                    "Execution traces of PyTorch, one per rank: a comma list of "
+                                    "files, folders or globs, JSON or gzip.");
 Flag<std::string> FLAGS_device_traces(
     "device_traces", "", "Profiles (Kineto traces) of the same ranks in the same order.");
 Flag<std::string> FLAGS_output("output", "", "PREFIX of the new traces, PREFIX.<rank>.et.");
@@ -83,17 +81,16 @@ absl::StatusOr<int> Link() {
 }  // namespace
 
 Command ChakraLinkCommand() {
-  return {
-      "chakra_link",
-      "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its profile, "
-      "finds what every kernel waited for, and matches communication across ranks.",
-      {"chakra_link --run_dir=run/ --output=w",
-       "chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
-       "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
-       "--flavor=full --linked_json=w"},
-      {&FLAGS_host_traces, &FLAGS_device_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor,
-       &FLAGS_linked_json, &FLAGS_allow_violations},
-      Link};
+  return {"chakra_link",
+          "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its "
+          "profile, finds what every kernel waited for, and matches communication across ranks.",
+          {"chakra_link --run_dir=run/ --output=w",
+           "chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
+           "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
+           "--flavor=full --linked_json=w"},
+          {&FLAGS_host_traces, &FLAGS_device_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor,
+           &FLAGS_linked_json, &FLAGS_allow_violations},
+          Link};
 }
 
 }  // namespace meridian

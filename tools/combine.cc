@@ -37,21 +37,20 @@
 namespace meridian {
 namespace {
 
-Flag<std::string> FLAGS_plane_naming(
-    "plane_naming", "viewer",
-    "viewer: /device:GPU:<n> numbered through and one /host:CPU. node_prefix: "
-    "/node:<id>/... for every plane.");
+Flag<std::string> FLAGS_plane_naming("plane_naming", "viewer",
+                                     "viewer: /device:GPU:<n> numbered through and one /host:CPU. "
+                                     "node_prefix: /node:<id>/... for every plane.");
 Flag<std::string> FLAGS_output("output", "",
                                "Where the combined profile goes; gzip when it ends in .gz.");
 Flag<std::string> FLAGS_output_dir(
     "output_dir", "",
-    "A folder for all that is made: without other outputs the whole chain is run, and "
-    "report.html is the answer. Aligned profiles go to plugins/profile/<run>/, one per node; with "
-    "--output, --trace_json, --perfetto or --report these alone.");
+    "A folder for all that is made: without other outputs the whole chain is run, and report.html "
+    "is the answer. Aligned profiles go to plugins/profile/<run>/, one per node; with --output, "
+    "--trace_json, --perfetto or --report these alone.");
 Flag<std::string> FLAGS_sweep(
     "sweep", "",
-    "Profiles of a sweep of sizes on the same machine, to calibrate the network with: a comma "
-    "list of files, folders or globs. Default: the run's own collectives.");
+    "Profiles of a sweep of sizes on the same machine, to calibrate the network with: a comma list "
+    "of files, folders or globs. Default: the run's own collectives.");
 Flag<std::string> FLAGS_trace_json(
     "trace_json", "",
     "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
@@ -90,9 +89,8 @@ absl::Status SelectStages(const std::string& list, Job* job) {
   const absl::flat_hash_set<std::string> known = {"align", "combine", "export", "report"};
   const absl::flat_hash_set<std::string> wanted = absl::StrSplit(list, ',');
   for (const std::string& stage : wanted) {
-    if (!known.contains(stage)) {
-      return InvalidArgument("--stages: '", stage, "' is none of align, combine, export, report");
-    }
+    if (known.contains(stage)) continue;
+    return InvalidArgument("--stages: '", stage, "' is none of align, combine, export, report");
   }
   if (wanted.contains("export") && !wanted.contains("combine")) {
     return InvalidArgument("--stages: export shows the combined file; give combine, too");
@@ -202,7 +200,6 @@ absl::StatusOr<ChainRequest> ExampleChain() {
   return request;
 }
 
-// True when the outputs are left to the chain.
 bool WantsChain() {
   return FLAGS_output_dir.given() && !FLAGS_output.given() && !FLAGS_trace_json.given() &&
          !FLAGS_perfetto.given() && !FLAGS_report.given() && !FLAGS_report_json.given();
@@ -251,14 +248,12 @@ bool WantsExample() {
 std::string FormatChain(const RunReport& report) {
   std::string text = FindingsText(report);
   for (const ReportedStage& stage : report.stages()) {
-    if (stage.state() == "failed") {
-      absl::StrAppend(&text, "not done: ", stage.name(), ": ", Printable(stage.note()), "\n");
-    }
+    if (stage.state() != "failed") continue;
+    absl::StrAppend(&text, "not done: ", stage.name(), ": ", Printable(stage.note()), "\n");
   }
   for (const CombinedOutput& output : report.combine().outputs()) {
-    if (output.kind() == "report") {
-      absl::StrAppend(&text, "\nreport: ", Printable(output.path()), "\n");
-    }
+    if (output.kind() != "report") continue;
+    absl::StrAppend(&text, "\nreport: ", Printable(output.path()), "\n");
   }
   return text;
 }
@@ -304,26 +299,25 @@ absl::StatusOr<int> Combine() {
 }  // namespace
 
 Command CombineCommand() {
-  return {
-      "combine",
-      "From the profiles of a run to one report: puts them on one clock and states how far it may "
-      "be off, checks happens-before, writes files for viewers and simulators, finds who waits for "
-      "whom, calibrates and simulates. Without flags it does so with a bundled example, into "
-      "./meridian_out.",
-      {"combine --run_dir=logs/ --output_dir=out/",
-       "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
-       "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
-       "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-      {&FLAGS_run_dir,        &FLAGS_traces,        &FLAGS_snapshots,
-       &FLAGS_offsets,        &FLAGS_probes,        &FLAGS_method,
-       &FLAGS_reference_node, &FLAGS_node_ids,      &FLAGS_profile_start_ns,
-       &FLAGS_ranks,          &FLAGS_max_drift_ppm, &FLAGS_min_transfer_ns,
-       &FLAGS_end_agreement,  &FLAGS_offset_slope,  &FLAGS_max_extrapolation_ms,
-       &FLAGS_plane_naming,   &FLAGS_output,        &FLAGS_output_dir,
-       &FLAGS_trace_json,     &FLAGS_perfetto,      &FLAGS_report,
-       &FLAGS_report_json,    &FLAGS_stages,        &FLAGS_validate,
-       &FLAGS_sweep},
-      Combine};
+  return {"combine",
+          "From the profiles of a run to one report: puts them on one clock and states how far it "
+          "may be off, checks happens-before, writes files for viewers and simulators, finds who "
+          "waits for whom, calibrates and simulates. Without flags it does so with a bundled "
+          "example, into ./meridian_out.",
+          {"combine --run_dir=logs/ --output_dir=out/",
+           "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
+           "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
+           "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
+          {&FLAGS_run_dir,        &FLAGS_traces,        &FLAGS_snapshots,
+           &FLAGS_offsets,        &FLAGS_probes,        &FLAGS_method,
+           &FLAGS_reference_node, &FLAGS_node_ids,      &FLAGS_profile_start_ns,
+           &FLAGS_ranks,          &FLAGS_max_drift_ppm, &FLAGS_min_transfer_ns,
+           &FLAGS_end_agreement,  &FLAGS_offset_slope,  &FLAGS_max_extrapolation_ms,
+           &FLAGS_plane_naming,   &FLAGS_output,        &FLAGS_output_dir,
+           &FLAGS_trace_json,     &FLAGS_perfetto,      &FLAGS_report,
+           &FLAGS_report_json,    &FLAGS_stages,        &FLAGS_validate,
+           &FLAGS_sweep},
+          Combine};
 }
 
 }  // namespace meridian

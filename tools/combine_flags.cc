@@ -19,30 +19,28 @@ Flag<std::string> FLAGS_traces(
     "The profiles of one run, one per node: a comma list of files, folders or globs.");
 Flag<std::string> FLAGS_snapshots(
     "snapshots", "",
-    "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' "
-    "planes /host:snapshots, where they have one.");
+    "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' planes "
+    "/host:snapshots, where they have one.");
 Flag<std::string> FLAGS_offsets("offsets", "",
                                 "Offsets of the nodes' clocks from the reference: JSONL.");
 Flag<std::string> FLAGS_probes(
     "probes", "",
     "Probe windows or raw two-way probes: a comma list of JSONL files, folders or globs.");
-Flag<std::string> FLAGS_method(
-    "method", "auto",
-    "How clocks are found: offsets, probes, collectives, none, or auto: offsets if given, else "
-    "probes, else the clocks as they are if no collective violates happens-before, else "
-    "collectives.");
+Flag<std::string> FLAGS_method("method", "auto",
+                               "How clocks are found: offsets, probes, collectives, none, or auto: "
+                               "offsets if given, else probes, else the clocks as they are if no "
+                               "collective violates happens-before, else collectives.");
 Flag<std::optional<int64_t>> FLAGS_reference_node(
     "reference_node", std::nullopt,
-    "The node whose clock is the common one. Default: the one that the offsets are relative "
-    "to, else the lowest.");
-Flag<std::string> FLAGS_node_ids(
-    "node_ids", "",
-    "Node ids, one per trace. Default: the snapshot pairs' header, else the last integer in "
-    "the file's name, else the position.");
+    "The node whose clock is the common one. Default: the one that the offsets are relative to, "
+    "else the lowest.");
+Flag<std::string> FLAGS_node_ids("node_ids", "",
+                                 "Node ids, one per trace. Default: the snapshot pairs' header, "
+                                 "else the last integer in the file's name, else the position.");
 Flag<std::string> FLAGS_profile_start_ns(
     "profile_start_ns", "",
-    "When profiles began that do not say it (Unix time): one per trace, empty for the others, "
-    "e.g. ,,1794701451406144825.");
+    "When profiles began that do not say it (Unix time): one per trace, empty for the others, e.g. "
+    ",,1794701451406144825.");
 Flag<std::string> FLAGS_ranks(
     "ranks", "", "Ranks, one per device, trace by trace. Default: what the profiles say.");
 Flag<double> FLAGS_max_drift_ppm("max_drift_ppm", 100, "How fast two clocks may drift apart.");
@@ -50,8 +48,8 @@ Flag<int64_t> FLAGS_min_transfer_ns(
     "min_transfer_ns", 0, "How long a collective takes at least after the last member started it.");
 Flag<bool> FLAGS_end_agreement(
     "end_agreement", true,
-    "Assume that the members of a collective end together, within four times what that varies; "
-    "it narrows uncertainties where only long collectives tie nodes together.");
+    "Assume that the members of a collective end together, within four times what that varies; it "
+    "narrows uncertainties where only long collectives tie nodes together.");
 Flag<std::string> FLAGS_offset_slope(
     "offset_slope", "interpolate",
     "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
@@ -118,9 +116,7 @@ absl::StatusOr<RunFiles> FindCombineFiles() {
   if (!FLAGS_snapshots.value().empty()) {
     ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
   }
-  if (!FLAGS_offsets.value().empty()) {
-    files.offsets = UserPath(FLAGS_offsets);
-  }
+  if (!FLAGS_offsets.value().empty()) files.offsets = UserPath(FLAGS_offsets);
   if (!FLAGS_probes.value().empty()) {
     ASSIGN_OR_RETURN(files.probes, UserFiles(FLAGS_probes, {".jsonl", ".jsonl.gz"}, "run/"));
   }

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <new>
 
@@ -63,7 +62,6 @@ absl::StatusOr<int> ShowHelp(const Command& command, const std::string& prefix) 
   return kExitDone;
 }
 
-// A command that RunCommand was asked to run, or a part of it.
 class Run {
  public:
   Run(const Command& command, std::vector<std::string> arguments, std::string program,
@@ -73,7 +71,6 @@ class Run {
         program_(std::move(program)),
         build_(build) {}
 
-  // The name for messages.
   const std::string& name() const { return name_; }
 
   absl::StatusOr<int> Execute() { return Execute(command_, ""); }
@@ -148,9 +145,9 @@ void ExitWithMessage(const char* context, const char* message) {
 // For SIGBUS, which mapped files raise when somebody cuts them short.
 void ExitNamingTheFile(int, siginfo_t* info, void*) {
   const char* name = MappedFileAt(info->si_addr);
-  ExitWithMessage(name == nullptr ? "a file" : name,
-                  ": was cut short while it was read, or its disk failed; start again when it is "
-                  "whole");
+  ExitWithMessage(
+      name == nullptr ? "a file" : name,
+      ": was cut short while it was read, or its disk failed; start again when it is whole");
 }
 
 // Ends as if the signal had not been caught, which is what whoever sent it wants to see.

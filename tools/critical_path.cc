@@ -36,39 +36,36 @@ namespace {
 Flag<std::string> FLAGS_trace("trace", "", "The trace of one rank: Kineto's JSON, plain or gzip.");
 Flag<std::string> FLAGS_traces(
     "traces", "",
-    "The traces of a job's ranks, joined where they wait for each other: XSpaces, one "
-    "combined XSpace, or Kineto's JSON; a comma list of files, folders or globs.");
+    "The traces of a job's ranks, joined where they wait for each other: XSpaces, one combined "
+    "XSpace, or Kineto's JSON; a comma list of files, folders or globs.");
 Flag<std::string> FLAGS_et(
     "et", "", "Chakra traces instead of --traces: the prefix of PREFIX.<rank>.et, or one file.");
 Flag<std::string> FLAGS_rank(
     "rank", "",
     "With --traces or --et: the path of this rank alone; waiting for others is told apart.");
-Flag<bool> FLAGS_allow_violations(
-    "allow_violations", false,
-    "With --traces: goes on when the clocks disagree, that is, when collectives end before "
-    "they began elsewhere.");
+Flag<bool> FLAGS_allow_violations("allow_violations", false,
+                                  "With --traces: goes on when the clocks disagree, that is, when "
+                                  "collectives end before they began elsewhere.");
 Flag<std::string> FLAGS_annotation(
     "annotation", "",
-    "Looks at an annotation whose name contains this, e.g. ProfilerStep, instead of at the "
-    "whole trace. Steps of XSpaces and Chakra traces are called NAME#NUMBER.");
+    "Looks at an annotation whose name contains this, e.g. ProfilerStep, instead of at the whole "
+    "trace. Steps of XSpaces and Chakra traces are called NAME#NUMBER.");
 Flag<std::string> FLAGS_instance(
     "instance", "0",
-    "Which of the annotation's occurrences, from 0: N, or A..B for several and what is "
-    "between.");
+    "Which of the annotation's occurrences, from 0: N, or A..B for several and what is between.");
 Flag<bool> FLAGS_hta_compatible(
     "hta_compatible", false,
     "Gives the numbers of Holistic Trace Analysis 0.6.1, mistakes included.");
 Flag<bool> FLAGS_zero_weight_launch_edges(
     "zero_weight_launch_edges", false,
-    "With --hta_compatible: adds launch edges without time to kernels that have none. "
-    "Otherwise all launch edges are there anyway.");
+    "With --hta_compatible: adds launch edges without time to kernels that have none. Otherwise "
+    "all launch edges are there anyway.");
 Flag<std::string> FLAGS_data_load_events("data_load_events", "",
                                          "Parts of names of events that load data: a comma list.");
-Flag<std::string> FLAGS_overlay(
-    "overlay", "",
-    "Writes the trace with the path drawn into it, or a timeline of the path when there is no "
-    "--trace: a file (compressed when it ends in .gz), or a folder for "
-    "overlaid_critical_path_<trace>.");
+Flag<std::string> FLAGS_overlay("overlay", "",
+                                "Writes the trace with the path drawn into it, or a timeline of "
+                                "the path when there is no --trace: a file (compressed when it "
+                                "ends in .gz), or a folder for overlaid_critical_path_<trace>.");
 Flag<bool> FLAGS_only_critical(
     "only_critical", true,
     "Leaves events out of the overlay that are not on the path, but for annotations.");
@@ -76,10 +73,9 @@ Flag<bool> FLAGS_all_edges("all_edges", false,
                            "Draws all edges of the graph into the overlay, and keeps all events.");
 Flag<std::string> FLAGS_save(
     "save", "", "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
-Flag<std::string> FLAGS_restore(
-    "restore", "",
-    "Reads the graph from a file that --save wrote instead of from a trace; --trace is then "
-    "what --overlay draws into.");
+Flag<std::string> FLAGS_restore("restore", "",
+                                "Reads the graph from a file that --save wrote instead of from a "
+                                "trace; --trace is then what --overlay draws into.");
 Flag<std::string> FLAGS_what_if(
     "what_if", "",
     "Runs the schedule again with these edits (docs/what_if.md), and compares: scale|set "
@@ -155,8 +151,7 @@ constexpr char kEditsSource[] = "--what_if";
 // Before the trace is read, which takes longest.
 absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   if (FLAGS_what_if.value().empty()) return std::vector<WhatIfEdit>();
-  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(FLAGS_what_if.value());
-  return edits.ok() ? std::move(edits) : Annotate(edits.status(), kEditsSource);
+  return Annotate(ParseWhatIfEdits(FLAGS_what_if.value()), kEditsSource);
 }
 
 // Puts the edited graph and its path in the place of the measured one; without edits all stays
@@ -211,9 +206,7 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
     RETURN_IF_ERROR(
         outputs.WriteText("save", save, SerializeGraph(analysis.source, analysis.graph)));
   }
-  if (!FLAGS_overlay.value().empty()) {
-    RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
-  }
+  if (!FLAGS_overlay.value().empty()) RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
   return outputs.Commit();
 }
 
@@ -273,32 +266,30 @@ absl::StatusOr<int> FindPath() {
   ASSIGN_OR_RETURN(TraceAnalysis analysis, restores   ? Restore()
                                            : HasJob() ? AnalyzeRanks(job)
                                                       : Analyze());
-  absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
-  if (!path.ok()) {
-    return Annotate(path.status(), restores ? UserPath(FLAGS_restore) : analysis.source.trace);
-  }
-  ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
-  RETURN_IF_ERROR(WriteFiles(analysis, *path));
+  ASSIGN_OR_RETURN(CriticalPath path,
+                   Annotate(FindLongestPath(analysis.graph),
+                            restores ? UserPath(FLAGS_restore) : analysis.source.trace));
+  ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &path));
+  RETURN_IF_ERROR(WriteFiles(analysis, path));
   return PrintReport(report, FormatPathReport);
 }
 
 }  // namespace
 
 Command CriticalPathCommand() {
-  return {
-      "critical_path",
-      "Finds the chain of host and device work that a step had to wait for, and what its time is "
-      "spent on.",
-      {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
-       "critical_path --trace=trace.json.gz --overlay=.",
-       "critical_path --trace=trace.json.gz --hta_compatible --json",
-       "critical_path --traces=run/ --annotation=train --instance=2..4 --json",
-       "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
-      {&FLAGS_trace, &FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_rank, &FLAGS_allow_violations,
-       &FLAGS_annotation, &FLAGS_instance, &FLAGS_hta_compatible, &FLAGS_zero_weight_launch_edges,
-       &FLAGS_data_load_events, &FLAGS_overlay, &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_save,
-       &FLAGS_restore, &FLAGS_what_if},
-      FindPath};
+  return {"critical_path",
+          "Finds the chain of host and device work that a step had to wait for, and what its time "
+          "is spent on.",
+          {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
+           "critical_path --trace=trace.json.gz --overlay=.",
+           "critical_path --trace=trace.json.gz --hta_compatible --json",
+           "critical_path --traces=run/ --annotation=train --instance=2..4 --json",
+           "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
+          {&FLAGS_trace, &FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_rank,
+           &FLAGS_allow_violations, &FLAGS_annotation, &FLAGS_instance, &FLAGS_hta_compatible,
+           &FLAGS_zero_weight_launch_edges, &FLAGS_data_load_events, &FLAGS_overlay,
+           &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_save, &FLAGS_restore, &FLAGS_what_if},
+          FindPath};
 }
 
 }  // namespace meridian

@@ -217,7 +217,6 @@ absl::Status WriteGraph(const PathGraph& graph, ColumnWriter* columns) {
   return columns->Table(text);
 }
 
-// Opens a profile of any source, or what viewers show of one.
 absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
   FileSystem& file_system = FileSystem::Posix();
   ASSIGN_OR_RETURN(const DetectedFile detected, DetectFile(file_system, path));

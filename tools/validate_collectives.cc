@@ -10,7 +10,6 @@
 #include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/collectives/validation_report.pb.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
 
@@ -50,15 +49,14 @@ absl::StatusOr<int> ValidateTraces() {
 }  // namespace
 
 Command ValidateCollectivesCommand() {
-  return {
-      "validate_collectives",
-      "Checks happens-before of every collective across the profiles of a run: in an all-reduce, "
-      "say, nobody ends before everybody has started. Exits with 1 when a collective violates it, "
-      "which means that the clocks of the nodes disagree.",
-      {"validate_collectives --traces=run/",
-       "validate_collectives --traces='rank*.xplane.pb' --json"},
-      {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_csv},
-      ValidateTraces};
+  return {"validate_collectives",
+          "Checks happens-before of every collective across the profiles of a run: in an "
+          "all-reduce, say, nobody ends before everybody has started. Exits with 1 when a "
+          "collective violates it, which means that the clocks of the nodes disagree.",
+          {"validate_collectives --traces=run/",
+           "validate_collectives --traces='rank*.xplane.pb' --json"},
+          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_csv},
+          ValidateTraces};
 }
 
 }  // namespace meridian

@@ -45,8 +45,8 @@ Flag<std::string> FLAGS_layout(
     "The new lengths of all axes of the job's mesh, from neighbouring ranks outward, e.g. 2x4.");
 Flag<std::string> FLAGS_name_pattern(
     "name_pattern", "",
-    "A regular expression (RE2) with groups called nodes, size and, if names tell them, "
-    "threads: 'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
+    "A regular expression (RE2) with groups called nodes, size and, if names tell them, threads: "
+    "'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
     "..._16-16-1-20-0.txt for 16 nodes, 1 thread, size 20.");
 Flag<std::string> FLAGS_cells(
     "cells", "",
@@ -58,16 +58,15 @@ Flag<std::string> FLAGS_models(
 Flag<int32_t> FLAGS_order("order", 2, "Of polynomials: 1 to 4.");
 Flag<std::string> FLAGS_callsites(
     "callsites", "",
-    "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites, "
-    "and its times of calls tell computation from communication.");
+    "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites, and "
+    "its times of calls tell computation from communication.");
 Flag<std::string> FLAGS_output(
     "output", "",
     "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
     "in the form of the Ember motif; generate, scale: PREFIX of the new traces.");
 Flag<std::string> FLAGS_format(
     "format", "chakra",
-    "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, "
-    "OUTPUT.py.");
+    "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, OUTPUT.py.");
 Flag<std::string> FLAGS_model(
     "model", "",
     "A file that workload_model fit has written, or one in the form of the Ember motif.");
@@ -77,10 +76,9 @@ Flag<double> FLAGS_size(
     "How large a problem to predict for; for fit, that of jobs whose names do not tell.");
 Flag<int64_t> FLAGS_threads("threads", 1, "How many threads to predict for.");
 Flag<int64_t> FLAGS_ranks_per_node("ranks_per_node", 1, "How many ranks per node to predict for.");
-Flag<bool> FLAGS_ember_compatible(
-    "ember_compatible", false,
-    "Evaluates a model file of the Ember motif as the motif does: rounded to the ns, of a trace "
-    "the first value.");
+Flag<bool> FLAGS_ember_compatible("ember_compatible", false,
+                                  "Evaluates a model file of the Ember motif as the motif does: "
+                                  "rounded to the ns, of a trace the first value.");
 
 FileSystem& Files() { return FileSystem::Posix(); }
 
@@ -138,7 +136,6 @@ absl::StatusOr<int> Compare() {
   return PrintReport(comparison, FormatWorkloadComparison);
 }
 
-// The cell that the flags ask for, of all classes of ranks that there are.
 absl::StatusOr<WorkloadCell> AskedCell() {
   const CellKind kind = {FLAGS_threads.value(), FLAGS_ranks_per_node.value(), ""};
   const WorkloadCell cell(FLAGS_nodes.value(), FLAGS_size.value(), kind);
@@ -179,7 +176,6 @@ absl::StatusOr<int> Generate() {
   return PrintReport(report, FormatCallWorkload);
 }
 
-// The job of --traces: a folder, or files.
 absl::StatusOr<JobTraces> UserJob() {
   const std::string path = UserPath(FLAGS_traces);
   const absl::StatusOr<FileKind> kind = Files().Kind(path);
@@ -230,47 +226,45 @@ absl::StatusOr<int> Scale() {
 Command WorkloadModelCommand() {
   return {
       "workload_model",
-      "Models of a code's calls: fitted to measured runs, evaluated for runs not yet made, "
-      "written as traces.",
+      "Models of a code's calls: fitted to measured runs, evaluated for runs not yet made, written "
+      "as traces.",
       {},
       {},
       nullptr,
       {{"fit",
-        "Fits models of counts, times and message sizes to runs measured at several "
-        "numbers of nodes and sizes, and says how far they are off.",
+        "Fits models of counts, times and message sizes to runs measured at several numbers of "
+        "nodes and sizes, and says how far they are off.",
         {"fit --traces='runs/bfs_exectrace_*' --output=M.json",
          "fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
-         "fit --traces='runs/n*_s*.trace_*' "
-         "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' --callsites=run.mpiP --output=M.json"},
+         "fit --traces='runs/n*_s*.trace_*' --name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' "
+         "--callsites=run.mpiP --output=M.json"},
         {&FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells, &FLAGS_callsites,
          &FLAGS_models, &FLAGS_order, &FLAGS_output},
         Fit},
        {"evaluate",
-        "Predicts how long a run of so many nodes and such a size takes, with an "
-        "interval.",
+        "Predicts how long a run of so many nodes and such a size takes, with an interval.",
         {"evaluate --model=M.json --nodes=64 --size=24",
          "evaluate --model=exec_exp.model --nodes=64 --size=24 --ember_compatible --json"},
         {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
          &FLAGS_ember_compatible},
         Evaluate},
        {"generate",
-        "Writes a run that was not yet made as Chakra traces, which simulators run: the "
-        "control flow of the model, with its times, bytes, groups and peers.",
+        "Writes a run that was not yet made as Chakra traces, which simulators run: the control "
+        "flow of the model, with its times, bytes, groups and peers.",
         {"generate --model=M.json --nodes=256 --size=26 --output=et/large",
          "generate --model=M.json --nodes=256 --size=26 --format=ember --output=motif/Search"},
         {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
          &FLAGS_format, &FLAGS_output},
         Generate},
        {"scale",
-        "Rewrites the traces of a measured job for more ranks: its groups are taken "
-        "for rows of a mesh whose axes become longer.",
+        "Rewrites the traces of a measured job for more ranks: its groups are taken for rows of a "
+        "mesh whose axes become longer.",
         {"scale --traces=run/ --ranks=64 --output=et/large",
          "scale --et=et/run --layout=2x32 --output=et/large"},
         {&FLAGS_traces, &FLAGS_et, &FLAGS_ranks, &FLAGS_layout, &FLAGS_output},
         Scale},
        {"report",
-        "Compares what a model predicts with measured runs, in total and for each "
-        "transition.",
+        "Compares what a model predicts with measured runs, in total and for each transition.",
         {"report --model=M.json --traces='runs/bfs_exectrace_*'"},
         {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells},
         Compare}}};

@@ -35,18 +35,18 @@ Flag<std::string> FLAGS_output("output", "",
                                "Where the aligned profile goes; gzip when it ends in .gz.");
 Flag<std::string> FLAGS_snapshot_pairs(
     "snapshot_pairs", "",
-    "Readings of the node's host and tracer clock: JSONL or a SnapshotPairs message. Default: "
-    "the profile's plane /host:snapshots, if it has one.");
+    "Readings of the node's host and tracer clock: JSONL or a SnapshotPairs message. Default: the "
+    "profile's plane /host:snapshots, if it has one.");
 Flag<std::string> FLAGS_offsets("offsets", "",
                                 "Offsets of the nodes' clocks from the reference: JSONL.");
 Flag<std::optional<int64_t>> FLAGS_node_id(
     "node_id", std::nullopt,
-    "Which node the profile is of. Default: the snapshot pairs' header, else the last integer "
-    "in the file's name.");
+    "Which node the profile is of. Default: the snapshot pairs' header, else the last integer in "
+    "the file's name.");
 Flag<std::string> FLAGS_target(
     "target", "tracer",
-    "The clock to map to: tracer (the node's own tracer), reference (the reference node's "
-    "tracer; needs --reference_snapshot_pairs) or host (the reference node's host clock).");
+    "The clock to map to: tracer (the node's own tracer), reference (the reference node's tracer; "
+    "needs --reference_snapshot_pairs) or host (the reference node's host clock).");
 Flag<std::string> FLAGS_offset_slope(
     "offset_slope", "interpolate",
     "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
@@ -64,10 +64,9 @@ Flag<std::optional<int64_t>> FLAGS_profile_start_ns(
 Flag<int64_t> FLAGS_max_extrapolation_ms(
     "max_extrapolation_ms", 60000,
     "Events farther than this outside the snapshot pairs or offsets are an error.");
-Flag<bool> FLAGS_strict_monotonic(
-    "strict_monotonic", false,
-    "Move each event that does not start after its predecessor by 1 ns, instead of keeping "
-    "equal starts equal.");
+Flag<bool> FLAGS_strict_monotonic("strict_monotonic", false,
+                                  "Move each event that does not start after its predecessor by 1 "
+                                  "ns, instead of keeping equal starts equal.");
 Flag<bool> FLAGS_keep_original("keep_original", false,
                                "Keep the original start and duration of events as stats.");
 Flag<bool> FLAGS_force(
@@ -150,7 +149,6 @@ absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
   return clock;
 }
 
-// Says in words what the maps were made of.
 std::string DescribeModel(const Inputs& inputs) {
   const std::string snapshots =
       inputs.snapshots.has_value()
@@ -311,20 +309,19 @@ absl::StatusOr<int> Align() {
 }  // namespace
 
 Command XprofTraceAlignCommand() {
-  return {
-      "xprof_trace_align",
-      "Rewrites one node's profile on another clock: tracer time to host time by snapshot pairs, "
-      "host time to the reference node's by offsets, and back to a tracer's clock.",
-      {"xprof_trace_align --trace=node2.xplane.pb --snapshot_pairs=node2.jsonl "
-       "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb",
-       "xprof_trace_align --trace=kineto_2.json.gz --offsets=offsets.jsonl "
-       "--output=aligned_2.json.gz"},
-      {&FLAGS_trace, &FLAGS_snapshot_pairs, &FLAGS_offsets, &FLAGS_output, &FLAGS_node_id,
-       &FLAGS_target, &FLAGS_offset_slope, &FLAGS_reference_snapshot_pairs,
-       &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns, &FLAGS_profile_start_ns,
-       &FLAGS_max_extrapolation_ms, &FLAGS_strict_monotonic, &FLAGS_keep_original, &FLAGS_force,
-       &FLAGS_stats_output},
-      Align};
+  return {"xprof_trace_align",
+          "Rewrites one node's profile on another clock: tracer time to host time by snapshot "
+          "pairs, host time to the reference node's by offsets, and back to a tracer's clock.",
+          {"xprof_trace_align --trace=node2.xplane.pb --snapshot_pairs=node2.jsonl "
+           "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb",
+           "xprof_trace_align --trace=kineto_2.json.gz --offsets=offsets.jsonl "
+           "--output=aligned_2.json.gz"},
+          {&FLAGS_trace, &FLAGS_snapshot_pairs, &FLAGS_offsets, &FLAGS_output, &FLAGS_node_id,
+           &FLAGS_target, &FLAGS_offset_slope, &FLAGS_reference_snapshot_pairs,
+           &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns, &FLAGS_profile_start_ns,
+           &FLAGS_max_extrapolation_ms, &FLAGS_strict_monotonic, &FLAGS_keep_original, &FLAGS_force,
+           &FLAGS_stats_output},
+          Align};
 }
 
 }  // namespace meridian

@@ -30,8 +30,7 @@ absl::StatusOr<int> Inspect() {
 Command XspaceInspectCommand() {
   return {
       "xspace_inspect",
-      "Shows what is in an XLA profile: planes, lines, events, clocks, collectives. Every event "
-      "is "
+      "Shows what is in an XLA profile: planes, lines, events, clocks, collectives. Every event is "
       "decoded, so a damaged file is found out.",
       {"xspace_inspect --trace=node0.xplane.pb", "xspace_inspect --trace=node0.xplane.pb --json"},
       {&FLAGS_trace},

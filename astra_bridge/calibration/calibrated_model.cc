@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
@@ -17,7 +17,6 @@
 namespace meridian {
 namespace {
 
-// The sizes that the engine is asked for.
 constexpr int64_t kAskedSmall = int64_t{1} << 16;
 constexpr int64_t kAskedLarge = int64_t{1} << 26;
 
@@ -104,7 +103,6 @@ bool IsTableBetter(const std::vector<const std::vector<TablePoint>*>& curves) {
   return by_physics > kNegligible * points && by_table < kLeastAdvantage * by_physics;
 }
 
-// The times of a kind by size and number of ranks.
 using Times = std::map<int64_t, std::map<int32_t, double>>;
 
 TransferCell CellOf(CollectiveKind kind, int64_t bytes, int32_t ranks) {
@@ -113,7 +111,7 @@ TransferCell CellOf(CollectiveKind kind, int64_t bytes, int32_t ranks) {
   cell.bytes = bytes;
   cell.ranks = ranks;
   cell.participants.resize(ranks);
-  std::iota(cell.participants.begin(), cell.participants.end(), 0);
+  absl::c_iota(cell.participants, 0);
   return cell;
 }
 
@@ -132,7 +130,6 @@ double AlongLogarithm(const std::map<int32_t, double>& times_ns, int32_t ranks) 
   return last_ns + slope * std::log2(static_cast<double>(ranks) / last_ranks);
 }
 
-// The points of a collective's table.
 class Table {
  public:
   Table(const Physics& physics, CollectiveKind kind, int32_t most_ranks)
@@ -153,12 +150,10 @@ class Table {
     return absl::OkStatus();
   }
 
-  // Adds points of more ranks than were measured (see FitModel).
   absl::Status AddGrowth() {
     RETURN_IF_ERROR(CompareRules());
     const bool grows_otherwise =
-        std::any_of(times_ns_.begin(), times_ns_.end(),
-                    [&](const auto& size) { return IsLogarithmic(size.first); });
+        absl::c_any_of(times_ns_, [&](const auto& size) { return IsLogarithmic(size.first); });
     if (points_.empty() && !grows_otherwise) return absl::OkStatus();
     // Physics is as good for what was measured, but not for what grows from it.
     if (points_.empty()) {
@@ -167,7 +162,7 @@ class Table {
           points_.push_back({bytes, 1, static_cast<double>(ranks)});
         }
       }
-      std::sort(points_.begin(), points_.end(), IsBefore);
+      absl::c_sort(points_, IsBefore);
     }
     for (int32_t ranks = 2 * most_ranks_; ranks / 2 < up_to_ranks_ && ranks <= kMaxNpus;
          ranks *= 2) {
@@ -191,8 +186,7 @@ class Table {
     if (PortFactor(physics_.fabric, CellOf(kind_, 1, 3)) == 1 || points_.empty()) {
       return absl::OkStatus();
     }
-    const int32_t least =
-        static_cast<int32_t>(std::min_element(points_.begin(), points_.end(), IsBefore)->ranks);
+    const int32_t least = static_cast<int32_t>(absl::c_min_element(points_, IsBefore)->ranks);
     for (int32_t ranks = least / 2; ranks >= 2; ranks /= 2) {
       for (const auto& [bytes, by_ranks] : times_ns_) {
         if (by_ranks.begin()->first != least) continue;
@@ -201,7 +195,7 @@ class Table {
         AddPoint(bytes, ranks, by_ranks.begin()->second * physical_ns / least_ns);
       }
     }
-    std::sort(points_.begin(), points_.end(), IsBefore);
+    absl::c_sort(points_, IsBefore);
     return absl::OkStatus();
   }
 

@@ -4,8 +4,6 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/physics.h"

@@ -1,7 +1,6 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -16,7 +15,6 @@
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/physics.h"
 #include "astra_bridge/calibration/prediction_interval.h"
-#include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 
@@ -56,32 +54,30 @@ absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationO
     without_transfer += run.transfers.without_transfer;
   }
   if (samples == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the profiles have no collective whose transfer can be timed (", incomplete,
-                     " lack members, ", other_kinds, " are of kinds without a model, ",
-                     without_transfer, " move nothing); name the profiles of all ranks of a run"));
+    return InvalidArgument("the profiles have no collective whose transfer can be timed (",
+                           incomplete, " lack members, ", other_kinds,
+                           " are of kinds without a model, ", without_transfer,
+                           " move nothing); name the profiles of all ranks of a run");
   }
   if (device_kinds.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the runs are on different devices (", absl::StrJoin(device_kinds, ", "),
-                     "), whose collectives take different ways; calibrate each by itself"));
+    return InvalidArgument("the runs are on different devices (", absl::StrJoin(device_kinds, ", "),
+                           "), whose collectives take different ways; calibrate each by itself");
   }
   if (within_nodes && across_nodes && !options.topology.has_value() && RanksPerNode(runs) == 0) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "some collectives stay within a node and others cross nodes, so there are two levels, but "
         "nodes have different numbers of ranks, or these are not numbered node by node; give the "
         "network with --topology, one dimension for each level (the devices of a node first)");
   }
   if (within_nodes && across_nodes && options.topology.has_value() &&
       options.topology->network.dimensions.size() == 1) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "some collectives stay within a node and others cross nodes, so there are two levels; "
         "--topology has a single dimension: give one for each level, or leave it out");
   }
   return absl::OkStatus();
 }
 
-// Lists the first of the sizes, for messages.
 std::string SomeOf(const std::set<int64_t>& sizes) {
   constexpr size_t kShown = 20;
   std::vector<int64_t> shown(sizes.begin(),
@@ -147,9 +143,8 @@ class Calibrator {
     const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
     for (int64_t bytes : wanted) {
       if (sizes_.count(bytes) > 0) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("--sizes names ", bytes,
-                       " bytes, of which there are no transfers; there are ", SomeOf(sizes_)));
+      return InvalidArgument("--sizes names ", bytes,
+                             " bytes, of which there are no transfers; there are ", SomeOf(sizes_));
     }
     for (const TransferCell& cell : cells_) {
       is_fitted_.push_back(wanted.empty() || wanted.count(cell.bytes) > 0);
@@ -158,17 +153,15 @@ class Calibrator {
     const size_t fitted_sizes = wanted.empty() ? sizes_.size() : wanted.size();
     if (fitted_sizes > 1) return absl::OkStatus();
     if (sizes_.size() > 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--sizes leaves a single size, ", fitted_[0].bytes,
-          " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(sizes_)));
+      return InvalidArgument("--sizes leaves a single size, ", fitted_[0].bytes,
+                             " bytes, which tells neither latency nor bandwidth; name several of ",
+                             SomeOf(sizes_));
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "all transfers are of ", fitted_[0].bytes,
-        " bytes: a single size tells neither latency nor bandwidth; record collectives of "
-        "several sizes, from some KiB to some MiB"));
+    return InvalidArgument("all transfers are of ", fitted_[0].bytes,
+                           " bytes: a single size tells neither latency nor bandwidth; record "
+                           "collectives of several sizes, from some KiB to some MiB");
   }
 
-  // Returns up to how many ranks times are extrapolated.
   int32_t MostExtrapolated() const { return std::min(kMaxGrowth * MostRanks(runs_), kMaxNpus); }
 
   // A level for the ranks of a node where runs have groups within and across nodes.
@@ -231,7 +224,7 @@ class Calibrator {
       const std::vector<TransferCell> held =
           MakeTransferCells(EverySecondStep(runs_, !from_second), all);
       if (seen.empty() || held.empty()) {
-        return absl::InvalidArgumentError(
+        return InvalidArgument(
             "--holdout=step leaves steps out, but the programs mark no steps, or a single one; use "
             "jax.profiler.StepTraceAnnotation around each step, or hold out sizes");
       }
@@ -353,9 +346,9 @@ class Calibrator {
       if (cell.kind != CollectiveKind::kPointToPoint) group_sizes.insert(cell.participants.size());
     }
     if (group_sizes.size() == 1) {
-      report_.add_notes(absl::StrCat("all groups have ", *group_sizes.begin(),
-                                     " ranks: times of other numbers of ranks are extrapolated by "
-                                     "the steps of a ring"));
+      report_.add_notes(absl::StrCat(
+          "all groups have ", *group_sizes.begin(),
+          " ranks: times of other numbers of ranks are extrapolated by the steps of a ring"));
     }
     AddDuplex();
   }
@@ -376,15 +369,12 @@ class Calibrator {
     if (one_way.empty() && both_ways.empty()) return;
     if (one_way.empty()) {
       report_.set_factor_of_one_way(model_.assumes_shared_ports ? 2 : 1);
-      report_.add_notes(
-          model_.assumes_shared_ports
-              ? "no message went one way, and large ones both ways are slower than rings: sends "
-                "and "
-                "receives are taken to take turns, so that one way lasts half as long; on another "
-                "kind of machine it may last as long"
-              : "no message went one way: it is taken to last as long as both ways at once, as "
-                "links "
-                "that are full duplex have it");
+      report_.add_notes(model_.assumes_shared_ports
+                            ? "no message went one way, and large ones both ways are slower than "
+                              "rings: sends and receives are taken to take turns, so that one way "
+                              "lasts half as long; on another kind of machine it may last as long"
+                            : "no message went one way: it is taken to last as long as both ways "
+                              "at once, as links that are full duplex have it");
       return;
     }
     if (both_ways.empty()) {
@@ -392,17 +382,15 @@ class Calibrator {
           "no message went both ways at once: whether links are full duplex is not known");
       return;
     }
-    const double both_ns = Median(both_ways);
     report_.add_notes(absl::StrFormat(
         "both ways at once take %.2f times as long as one way (1: full duplex, 2: shared)",
-        both_ns / Median(one_way)));
+        Median(both_ways) / Median(one_way)));
   }
 
   const absl::Span<const CalibrationRun> runs_;
   const CalibrationOptions& options_;
   Fabric start_;
   std::vector<TransferCell> cells_;
-  // The bytes of the cells.
   std::set<int64_t> sizes_;
   // Whether each cell is fitted to, indexed by cell, and those that are.
   std::vector<bool> is_fitted_;

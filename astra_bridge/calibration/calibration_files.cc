@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration.h"
-#include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/engine/links_config.h"
 #include "astra_bridge/sidecar/astra_files.h"
 #include "xla_profiler/base/command_line/user_paths.h"
@@ -29,10 +28,9 @@ absl::StatusOr<std::vector<std::string>> PathsOf(absl::string_view flag, const s
   if (list.empty()) return paths;
   for (absl::string_view path : absl::StrSplit(list, ',')) {
     if (path.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", flag,
-          " has nothing between two commas, or at an end; name one for all networks, or "
-          "one for each"));
+      return InvalidArgument("--", flag,
+                             " has nothing between two commas, or at an end; name one for all "
+                             "networks, or one for each");
     }
     paths.push_back(UserPath(std::string(path)));
   }
@@ -67,10 +65,9 @@ absl::StatusOr<CalibrationFiles> NamedCalibration(FileSystem& file_system,
                           &CalibrationFiles::corrections, &CalibrationFiles::report}) {
     if (!(given.*file).empty()) continue;
     if (!file_system.Kind(found.*file).ok()) {
-      return absl::NotFoundError(
-          absl::StrCat(Printable(found.*file),
-                       ": there is no such file; --calibration expects the folder that "
-                       "astra_calibrate --calibration=DIR has written"));
+      return NotFound(Printable(found.*file),
+                      ": there is no such file; --calibration expects the folder that "
+                      "astra_calibrate --calibration=DIR has written");
     }
     given.*file = found.*file;
   }
@@ -103,9 +100,9 @@ absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file
     for (size_t flag = 0; flag < lists.size(); ++flag) {
       const std::vector<std::string>& list = lists[flag].paths;
       if (list.size() > 1 && list.size() != count) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "--", lists[flag].flag, " names ", list.size(), " where another flag names ", count,
-            "; name one for all networks, or one for each"));
+        return InvalidArgument("--", lists[flag].flag, " names ", list.size(),
+                               " where another flag names ", count,
+                               "; name one for all networks, or one for each");
       }
       if (list.empty()) continue;
       paths[flag] = list.size() == 1 ? list[0] : list[i];
@@ -114,10 +111,9 @@ absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file
     if (!paths[0].empty()) {
       ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(paths[0]));
       if (kind != FileKind::kDirectory) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--calibration=", Printable(paths[0]),
-                         " is a file; expected the folder that astra_calibrate --calibration=DIR "
-                         "has written"));
+        return InvalidArgument(
+            "--calibration=", Printable(paths[0]),
+            " is a file; expected the folder that astra_calibrate --calibration=DIR has written");
       }
     }
     ASSIGN_OR_RETURN(CalibrationFiles files,
@@ -164,11 +160,10 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
   CalibrationReport report;
   const absl::Status status = ReportFromJson(json, &report);
   if (status.ok()) return report;
-  return absl::InvalidArgumentError(
-      absl::StrCat(source,
-                   ": this is no report of astra_calibrate, or one of another version; give the "
-                   "file that astra_calibrate --report has written (",
-                   status.message(), ")"));
+  return InvalidArgument(source,
+                         ": this is no report of astra_calibrate, or one of another version; give "
+                         "the file that astra_calibrate --report has written (",
+                         status.message(), ")");
 }
 
 absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,

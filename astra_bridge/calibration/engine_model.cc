@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/links_config.h"

@@ -4,10 +4,8 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

@@ -15,7 +15,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -146,7 +145,7 @@ class Parser {
 
  private:
   absl::Status Error(absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(Printable(path_), ", line ", line_, ": ", what));
+    return InvalidArgument(Printable(path_), ", line ", line_, ": ", what);
   }
 
   absl::Status AddLine(absl::string_view line) {

@@ -11,7 +11,6 @@
 #include "Eigen/Dense"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/edges/timed_kind.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 
@@ -109,12 +108,10 @@ std::vector<double> LeastErrors(const std::vector<Equation>& equations, size_t c
   return coefficients;
 }
 
-// The numbers of a network, by dimension.
 struct Numbers {
   std::vector<double> latency_ns;
   std::vector<double> ns_per_byte;
   double overhead_ns = 0;
-  // What cells told.
   std::vector<bool> latency_told;
   std::vector<bool> bandwidth_told;
   bool overhead_told = false;
@@ -142,7 +139,6 @@ double SmallTimeOf(const Series& series) {
   return Median(std::move(times_ns));
 }
 
-// Fits bandwidth by the large cells.
 void FitBandwidth(const std::vector<Series>& all, Numbers* numbers) {
   std::vector<Equation> equations;
   for (const Series& series : all) {
@@ -163,7 +159,6 @@ void FitBandwidth(const std::vector<Series>& all, Numbers* numbers) {
   }
 }
 
-// Fits latency and overhead by the small cells.
 void FitLatency(const std::vector<Series>& all, Numbers* numbers) {
   const size_t dimensions = numbers->latency_ns.size();
   std::vector<Equation> equations;
@@ -278,7 +273,6 @@ std::vector<double> ValuesOf(const Numbers& numbers) {
   return values;
 }
 
-// Returns what of that is told.
 std::vector<bool> ToldOf(const Numbers& numbers) {
   std::vector<bool> told;
   for (size_t d = 0; d < numbers.latency_told.size(); ++d) {

@@ -6,11 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 
 namespace meridian {
@@ -26,7 +24,6 @@ constexpr double kUntold = 2;
 constexpr double kMaxFactor = 1000;
 constexpr int64_t kMaxRanks = 1'000'000'000;
 
-// Returns what nine of ten are below.
 double NineOfTen(std::vector<double> values, double unless) {
   if (values.empty()) return unless;
   std::sort(values.begin(), values.end());
@@ -58,7 +55,6 @@ std::string NameOf(CollectiveKind kind, bool is_one_way) {
   return std::string(is_one_way ? kOneWayName : CollectiveKindName(kind));
 }
 
-// Returns how many times x doubles, or halves, until it is within.
 double DoublingsBeyond(double x, double least, double most) {
   if (x < least) return std::log2(least / x);
   return x > most ? std::log2(x / most) : 0;
@@ -97,8 +93,7 @@ ChangesAtEnds FindChanges(absl::Span<const TransferCell> cells,
   ChangesAtEnds changes;
   for (const auto& [key, by_size] : ratios) {
     const int64_t least = by_size.begin()->first, most = by_size.rbegin()->first;
-    for (auto next = by_size.begin(); next != by_size.end(); ++next) {
-      if (next == by_size.begin()) continue;
+    for (auto next = std::next(by_size.begin()); next != by_size.end(); ++next) {
       const auto last = std::prev(next);
       const double doublings =
           std::log2(static_cast<double>(next->first) / static_cast<double>(last->first));
@@ -170,8 +165,8 @@ void DescribePredictionErrors(absl::Span<const TransferCell> cells,
 absl::StatusOr<PredictionIntervals> PredictionIntervals::FromReport(
     const CalibrationReport& report) {
   const auto wrong = [](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the calibration has ", what, "; write the report anew with astra_calibrate"));
+    return InvalidArgument("the calibration has ", what,
+                           "; write the report anew with astra_calibrate");
   };
   const auto is_factor = [](double factor) { return factor >= 1 && factor <= kMaxFactor; };
   PredictionIntervals intervals;

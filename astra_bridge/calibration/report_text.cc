@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -12,25 +11,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
-
-// Returns a table with these columns; those whose title begins with ">" are numbers, aligned to the
-// right under what follows it.
-TextTable TableOf(std::initializer_list<absl::string_view> titles) {
-  std::vector<TextTable::Column> columns;
-  for (absl::string_view title : titles) {
-    const bool is_number = absl::ConsumePrefix(&title, ">");
-    columns.push_back(
-        {std::string(title), is_number ? TextTable::Align::kRight : TextTable::Align::kLeft});
-  }
-  return TextTable(std::move(columns));
-}
 
 // One digit behind the point is shown; what rounds to nothing is no "-0.0".
 double WithoutNegativeZero(double value) { return std::abs(value) < 0.05 ? 0 : value; }
@@ -43,7 +29,7 @@ std::string FormatInterval(const CalibratedParameter& parameter) {
 }
 
 std::string FormatParameters(const CalibrationReport& report) {
-  TextTable table = TableOf({"parameter", ">value", ">95 % interval"});
+  TextTable table({"parameter", ">value", ">95 % interval"});
   for (const CalibratedParameter& parameter : report.parameters()) {
     table.AddRow(
         {parameter.name(), absl::StrFormat("%.6g", parameter.value()), FormatInterval(parameter)});
@@ -83,8 +69,8 @@ std::string FormatCorrections(const CalibrationReport& report) {
 }
 
 std::string FormatCells(const CalibrationReport& report) {
-  TextTable table = TableOf({"kind", ">bytes", "group", ">repeats", ">measured us", ">predicted us",
-                             ">error", ">held out"});
+  TextTable table({"kind", ">bytes", "group", ">repeats", ">measured us", ">predicted us", ">error",
+                   ">held out"});
   for (const CalibratedCell& cell : report.cells()) {
     table.AddRow(
         {cell.kind(), WithThousands(cell.bytes()), cell.group(), WithThousands(cell.repeats()),
@@ -96,8 +82,7 @@ std::string FormatCells(const CalibrationReport& report) {
 }
 
 std::string FormatErrors(const CalibrationReport& report) {
-  TextTable table =
-      TableOf({"errors", ">cells", ">mean", ">>= 1 MiB", ">below", ">p95", ">signed"});
+  TextTable table({"errors", ">cells", ">mean", ">>= 1 MiB", ">below", ">p95", ">signed"});
   const auto add = [&](const std::string& name, const ErrorSummary& errors) {
     if (errors.n() == 0) return;
     table.AddRow({name, WithThousands(errors.n()), Percent(errors.mape()),
@@ -120,8 +105,8 @@ std::string IntervalText(const Checked& checked) {
 }
 
 std::string FormatCheckedCells(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"kind", ">bytes", "group", ">repeats", ">measured us", ">simulated us",
-                             ">nine of ten us", ">error", "differs from the calibration by"});
+  TextTable table({"kind", ">bytes", "group", ">repeats", ">measured us", ">simulated us",
+                   ">nine of ten us", ">error", "differs from the calibration by"});
   for (const CheckedCell& cell : report.cells()) {
     table.AddRow({cell.kind(), WithThousands(cell.bytes()), cell.group(),
                   WithThousands(cell.repeats()), Micros(cell.measured_ns()),
@@ -136,8 +121,8 @@ std::string StepName(const CheckedStep& step) {
 }
 
 std::string FormatSteps(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten us",
-                             ">error", ">replayed us"});
+  TextTable table({"run", "step", ">measured us", ">simulated us", ">nine of ten us", ">error",
+                   ">replayed us"});
   for (const CheckedStep& step : report.steps()) {
     table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
                   Micros(step.simulated_ns()), IntervalText(step),
@@ -147,7 +132,7 @@ std::string FormatSteps(const SimulationCheckReport& report) {
 }
 
 std::string FormatReasons(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"cells that differ by", ">cells", ">mean error"});
+  TextTable table({"cells that differ by", ">cells", ">mean error"});
   for (const CheckedReason& reason : report.reasons()) {
     table.AddRow({reason.reason(), WithThousands(reason.cells()), Percent(reason.mape())});
   }
@@ -155,7 +140,7 @@ std::string FormatReasons(const SimulationCheckReport& report) {
 }
 
 std::string FormatCheckErrors(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"errors", ">n", ">mean", ">p95", ">signed"});
+  TextTable table({"errors", ">n", ">mean", ">p95", ">signed"});
   const auto add = [&](const std::string& name, const ErrorSummary& summary) {
     if (summary.n() == 0) return;
     table.AddRow({name, WithThousands(summary.n()), Percent(summary.mape()), Percent(summary.p95()),
@@ -182,8 +167,7 @@ std::string FormatCalibration(const CalibrationReport& report) {
                                   FormatParameters(report), "\n", FormatErrors(report), "\n");
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
                   report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n\n");
-  TextTable table =
-      TableOf({"nine of ten predictions of", ">are within", ">per doubling of ranks"});
+  TextTable table({"nine of ten predictions of", ">are within", ">per doubling of ranks"});
   for (const PredictionError& error : report.prediction_errors()) {
     table.AddRow({absl::StrCat(FormatByteSize(error.from_bytes()), " and more"),
                   absl::StrFormat("x %.2f", error.factor()),
@@ -213,8 +197,8 @@ std::string FormatSimulationCheck(const SimulationCheckReport& report) {
 
 std::string SimulationCheckCsv(const SimulationCheckReport& report) {
   std::string csv =
-      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons,"
-      "simulated_low_ns,simulated_high_ns\n";
+      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons,simulated_"
+      "low_ns,simulated_high_ns\n";
   const auto add = [&](absl::string_view what, absl::string_view run, absl::string_view name,
                        int64_t bytes, absl::string_view group, int64_t start_ns, const auto& row,
                        absl::string_view reasons, absl::string_view interval = ",") {

@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -44,7 +42,7 @@ class Checker {
     all.keep_overlapped = true;
     cells_ = MakeTransferCells(runs_, all);
     if (cells_.empty()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "the profiles have no collective whose transfer can be timed; name the profiles of all "
           "ranks of a run");
     }
@@ -61,10 +59,10 @@ class Checker {
         const std::vector<int32_t>& group = run.transfers.groups[sample.group];
         const int32_t last = *std::max_element(group.begin(), group.end());
         if (last < network.npus()) continue;
-        return absl::InvalidArgumentError(absl::StrCat(
-            network.source, " has ", network.npus(), " NPUs, but rank ", last, " of ",
-            Printable(run.folder), " takes part; give --network a network with at least ",
-            std::max(run.transfers.ranks, last + 1), " NPUs"));
+        return InvalidArgument(network.source, " has ", network.npus(), " NPUs, but rank ", last,
+                               " of ", Printable(run.folder),
+                               " takes part; give --network a network with at least ",
+                               std::max(run.transfers.ranks, last + 1), " NPUs");
       }
     }
     return absl::OkStatus();

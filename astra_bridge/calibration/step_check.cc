@@ -1,6 +1,5 @@
 #include "astra_bridge/calibration/step_check.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>

@@ -122,7 +122,6 @@ std::vector<std::optional<int64_t>> StepsOfInstances(const CollectiveRun& run) {
   return steps;
 }
 
-// A folder and its profiles.
 using ProfileFolder = std::pair<std::string, std::vector<std::string>>;
 
 std::string FolderOf(const std::string& path) {
@@ -255,10 +254,9 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
   result.steps = WholeSteps(run);
   for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
   if (!check.violations.empty()) {
-    result.notes.push_back(absl::StrCat(
-        Printable(folder), ": ", check.violations.size(),
-        " collectives end before they began somewhere: its clocks disagree, and its transfers are "
-        "wrong by as much"));
+    result.notes.push_back(absl::StrCat(Printable(folder), ": ", check.violations.size(),
+                                        " collectives end before they began somewhere: its clocks "
+                                        "disagree, and its transfers are wrong by as much"));
   }
   for (const ProfileCollectives& profile : run.profiles) {
     for (const LocalDevice& device : profile.devices) {
@@ -294,9 +292,7 @@ absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
     CollectiveRunOptions read;
     read.reader = options.reader;
     read.conversion.durations_suffice = true;
-    if (options.progress) {
-      read.progress = [&](size_t file) { options.progress(files_done + file); };
-    }
+    if (options.progress) read.progress = [&](size_t file) { options.progress(files_done + file); };
     ASSIGN_OR_RETURN(const CollectiveRun run, ReadCollectiveRun(file_system, of_folder, read));
     files_done += of_folder.size();
     ASSIGN_OR_RETURN(runs.emplace_back(), MakeCalibrationRun(folder, run, options));

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/edges/timed_kind.h"

@@ -20,7 +20,6 @@ namespace {
 constexpr size_t kMaxYamlBytes = size_t{4} << 20;
 constexpr double kMaxTimeoutSeconds = 1e7;
 
-// What a name in a file or flag stands for.
 template <typename Enum>
 struct Name {
   absl::string_view name;
@@ -61,13 +60,12 @@ ConfigValue::Reader NameReader(const Names& names, T* result) {
   };
 }
 
-// Sets *result to what the flag names, if it is given.
 template <typename Names, typename T>
 absl::Status ApplyName(absl::string_view flag, const std::string& name, const Names& names,
                        T* result) {
   const std::string others = name.empty() ? "" : FindNamed(names, name, result);
   if (others.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", name, " is none of ", others));
+  return InvalidArgument("--", flag, "=", name, " is none of ", others);
 }
 
 absl::StatusOr<int32_t> ReadRank(const ConfigValue& value) {
@@ -229,8 +227,7 @@ absl::Status ApplyTimingFlags(const TimingFlags& flags, TimingConfig* config) {
   RETURN_IF_ERROR(ApplyName("congestion", flags.congestion, kCongestions, &config->congestion));
   // Written so that NaN fails too.
   if (!(flags.astra_timeout_s >= 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--astra_timeout_s=", flags.astra_timeout_s, " is no time above 0"));
+    return InvalidArgument("--astra_timeout_s=", flags.astra_timeout_s, " is no time above 0");
   }
   if (flags.astra_timeout_s > 0) config->astra_timeout = absl::Seconds(flags.astra_timeout_s);
   if (!flags.astra_binary.empty()) config->astra_binary = flags.astra_binary;

@@ -3,7 +3,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/corrections/corrections.h"
@@ -20,7 +19,7 @@ absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_sy
                                                              const TimingConfig& config,
                                                              std::vector<std::string>* warnings) {
   if (config.topologies.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "no network is given; use --network=F.yml, or topologies in the file of --config");
   }
   std::map<std::string, Fabric> fabrics;
@@ -72,7 +71,7 @@ TimingEnvironment MachineEnvironment(bool require_astra) {
 absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
                                         const TimingEnvironment& environment) {
   if (config.model == TimingModel::kAstra && config.mode == TimingMode::kSnapshot) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "AstraSim times edges one by one, and --mode=snapshot all together; use --engine=embedded, "
         "or --mode=isolated");
   }

@@ -52,7 +52,6 @@ class BusyTimes {
   std::vector<int64_t> last_ends_ns_;
 };
 
-// Finds out how long the transfers of a run last.
 class Corrector {
  public:
   // All must outlive this object, which fills in the durations.
@@ -85,7 +84,6 @@ class Corrector {
     return absl::OkStatus();
   }
 
-  // How many are of kinds with corrections.
   int64_t corrected() const { return corrected_; }
 
  private:
@@ -95,7 +93,6 @@ class Corrector {
     return workload_.ranks[part.rank].nodes()[part.node];
   }
 
-  // Finds how many ranks send or receive a message in the middle of each.
   void CountMovingRanks() {
     enum Change { kEnd, kBegin, kMiddle };
     std::vector<std::tuple<int64_t, Change, size_t>> changes;
@@ -145,16 +142,12 @@ class Corrector {
             IsOneWay(transfer)};
   }
 
-  // Returns the engine's times of its parts with the network to themselves.
-  absl::StatusOr<absl::Span<const int64_t>> AloneNs(const Transfer& transfer) {
-    return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
-  }
-
   absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
     std::vector<TransferSpan> spans;
     std::vector<TransferTraits> traits;
     for (const Transfer& transfer : transfers) {
-      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns,
+                       isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees));
       traits.push_back(TraitsOf(transfer));
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
       spans.push_back({transfer.begin_ns, transfer.end_ns,
@@ -163,7 +156,8 @@ class Corrector {
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
       const absl::Span<const TransferPart> parts = log_.parts(transfers[i]);
-      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfers[i]));
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns,
+                       isolated_.PartsNs(parts, transfers[i].odd_trees));
       for (size_t p = 0; p < parts.size(); ++p) {
         SetDuration(transfers[i], parts[p], traits[i], alone_ns[p], stretches[i]);
       }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -33,7 +33,6 @@ constexpr char kExample[] =
     R"({"all-reduce":[{"bytes":1024,"ratio":1.31},{"bytes":65536,"ratio":0.94}]})";
 constexpr size_t kShownCharacters = 40;
 
-// Where in the document the reader is, for messages.
 class Place {
  public:
   explicit Place(absl::string_view source) : text_(source) {}
@@ -41,8 +40,7 @@ class Place {
   Place Inside(absl::string_view part) const { return Place(absl::StrCat(text_, ": ", part)); }
 
   absl::Status Error(absl::string_view reason) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(text_, ": ", reason, "; expected e.g. ", kExample));
+    return InvalidArgument(text_, ": ", reason, "; expected e.g. ", kExample);
   }
 
   absl::Status WrongValue(absl::string_view key, const JsonValue& value,
@@ -119,8 +117,8 @@ double BetweenLogarithms(double x0, double ratio0, double x1, double ratio1, dou
 // Returns the points of the first number of ranks. There is at least one point.
 absl::Span<const CorrectionPoint> FirstCurve(absl::Span<const CorrectionPoint> points) {
   const auto end =
-      std::upper_bound(points.begin(), points.end(), points[0].ranks,
-                       [](double ranks, const CorrectionPoint& p) { return ranks < p.ranks; });
+      absl::c_upper_bound(points, points[0].ranks,
+                          [](double ranks, const CorrectionPoint& p) { return ranks < p.ranks; });
   return points.subspan(0, end - points.begin());
 }
 
@@ -131,9 +129,8 @@ bool IsNear(absl::Span<const CorrectionPoint> curve, int64_t bytes) {
 }
 
 double RatioOn(absl::Span<const CorrectionPoint> curve, int64_t bytes) {
-  const auto above =
-      std::lower_bound(curve.begin(), curve.end(), bytes,
-                       [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
+  const auto above = absl::c_lower_bound(
+      curve, bytes, [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
   if (above == curve.begin()) return above->ratio;
   const CorrectionPoint& below = *(above - 1);
   if (above == curve.end()) return below.ratio;
@@ -144,7 +141,6 @@ double RatioOn(absl::Span<const CorrectionPoint> curve, int64_t bytes) {
 
 int64_t WholeNs(double ns) { return std::llround(std::min(ns, kMaxCorrectedNs)); }
 
-// Sums over the first transfers of an order.
 class PrefixSums {
  public:
   // Adds the next transfer of the order, with the time that the order is by.
@@ -154,9 +150,8 @@ class PrefixSums {
     sums_.back() += transfer.alone;
   }
 
-  // Returns the sum of those whose time is below.
   const AloneTimes& Below(int64_t time_ns) const {
-    return sums_[std::lower_bound(times_ns_.begin(), times_ns_.end(), time_ns) - times_ns_.begin()];
+    return sums_[absl::c_lower_bound(times_ns_, time_ns) - times_ns_.begin()];
   }
 
  private:
@@ -222,10 +217,10 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
     }
     const std::optional<CollectiveKind> kind = TimedKindFromName(key);
     if (!kind.has_value() && key != kOneWayName) {
-      return place.Error(absl::StrCat(Printable(key), " is neither ", kOverheadName,
-                                      " nor a kind; kinds are all-reduce, all-gather, "
-                                      "reduce-scatter, all-to-all, p2p and ",
-                                      kOneWayName));
+      return place.Error(absl::StrCat(
+          Printable(key), " is neither ", kOverheadName,
+          " nor a kind; kinds are all-reduce, all-gather, reduce-scatter, all-to-all, p2p and ",
+          kOneWayName));
     }
     std::vector<CorrectionPoint>& points =
         kind.has_value() ? corrections.points[static_cast<size_t>(*kind)] : corrections.one_way;
@@ -270,9 +265,9 @@ AloneTimes AloneTimesOf(const Corrections& corrections, const TransferTraits& tr
 
 std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
   std::vector<size_t> by_end(transfers.size());
-  std::iota(by_end.begin(), by_end.end(), size_t{0});
-  std::sort(by_end.begin(), by_end.end(),
-            [&](size_t a, size_t b) { return transfers[a].end_ns < transfers[b].end_ns; });
+  absl::c_iota(by_end, size_t{0});
+  absl::c_sort(by_end,
+               [&](size_t a, size_t b) { return transfers[a].end_ns < transfers[b].end_ns; });
   PrefixSums begun, ended;
   for (size_t i = 0; i < transfers.size(); ++i) {
     begun.Add(transfers[i].begin_ns, transfers[i]);

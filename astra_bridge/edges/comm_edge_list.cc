@@ -74,9 +74,8 @@ absl::StatusOr<std::vector<int32_t>> SourceAndDestination(const JsonlRow& row) {
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> named, Participants(row));
   for (int32_t rank : named) {
-    if (rank != source && rank != destination) {
-      return row.Error(absl::StrCat("rank ", rank, " takes part but neither sends nor receives"));
-    }
+    if (rank == source || rank == destination) continue;
+    return row.Error(absl::StrCat("rank ", rank, " takes part but neither sends nor receives"));
   }
   return std::vector<int32_t>{source, destination};
 }

@@ -12,16 +12,15 @@ absl::Status FillInMembers(const JobLayout& layout, CommEdge* edge) {
   const auto group = layout.groups.find(edge->group_id);
   if (edge->participants.empty()) {
     if (group == layout.groups.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("group_id ", Printable(edge->group_id),
-                       " has no members; list participants, or the group in the configuration"));
+      return InvalidArgument(
+          "group_id ", Printable(edge->group_id),
+          " has no members; list participants, or the group in the configuration");
     }
     edge->participants = group->second;
   } else if (group != layout.groups.end() && edge->kind != CollectiveKind::kPointToPoint &&
              group->second != edge->participants) {
-    return absl::InvalidArgumentError(absl::StrCat("the participants are not those of group ",
-                                                   Printable(edge->group_id),
-                                                   " in the configuration, or in another order"));
+    return InvalidArgument("the participants are not those of group ", Printable(edge->group_id),
+                           " in the configuration, or in another order");
   }
   return absl::OkStatus();
 }
@@ -32,13 +31,11 @@ absl::Status ToDevices(const RankToDevice& rank_to_device, CommEdge* edge) {
   for (int32_t& participant : edge->participants) {
     const auto device = rank_to_device.find(participant);
     if (device == rank_to_device.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", participant, " is not in rank_to_device"));
+      return InvalidArgument("rank ", participant, " is not in rank_to_device");
     }
     participant = device->second;
     if (!devices.insert(participant).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two participants are device ", participant, " by rank_to_device"));
+      return InvalidArgument("two participants are device ", participant, " by rank_to_device");
     }
   }
   return absl::OkStatus();

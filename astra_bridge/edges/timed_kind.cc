@@ -17,10 +17,9 @@ std::optional<CollectiveKind> TimedKindOf(CollectiveKind kind) {
 }
 
 std::optional<CollectiveKind> TimedKindFromName(absl::string_view name) {
-  for (int kind = 0; kind < kTimedKinds; ++kind) {
-    if (CollectiveKindName(static_cast<CollectiveKind>(kind)) == name) {
-      return static_cast<CollectiveKind>(kind);
-    }
+  for (int i = 0; i < kTimedKinds; ++i) {
+    const auto kind = static_cast<CollectiveKind>(i);
+    if (CollectiveKindName(kind) == name) return kind;
   }
   return std::nullopt;
 }

@@ -25,7 +25,6 @@ constexpr int64_t kMaxChunksOfAllRanks = int64_t{1} << 28;
 
 bool IsPowerOfTwo(int32_t number) { return (number & (number - 1)) == 0; }
 
-// Returns the logarithm, cut off.
 int32_t Log2(int32_t number) { return 31 - __builtin_clz(static_cast<unsigned>(number)); }
 
 // Returns whether all members have a partner that has them as its partner at each distance of a
@@ -101,13 +100,12 @@ class Planner {
 
  private:
   absl::Status Error(absl::string_view reason) const {
-    return absl::InvalidArgumentError(absl::StrCat(CollectiveKindName(request_.op), ": ", reason));
+    return InvalidArgument(CollectiveKindName(request_.op), ": ", reason);
   }
 
   absl::Status KeyError(absl::string_view reason) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(system_.source, system_.source.empty() ? "" : ": ",
-                     CollectiveKindName(request_.op), "-implementation: ", reason));
+    return InvalidArgument(system_.source, system_.source.empty() ? "" : ": ",
+                           CollectiveKindName(request_.op), "-implementation: ", reason);
   }
 
   absl::Status SplitIntoChunks() {
@@ -125,9 +123,9 @@ class Planner {
     }
     const int64_t chunks = (bytes + plan_.chunk_bytes - 1) / plan_.chunk_bytes;
     if (chunks > kMaxChunksOfAllRanks / topology_.npus()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          system_.source, system_.source.empty() ? "" : ": ", "preferred-dataset-splits: ", splits,
-          " chunks are too many for ", topology_.npus(), " ranks"));
+      return InvalidArgument(system_.source, system_.source.empty() ? "" : ": ",
+                             "preferred-dataset-splits: ", splits, " chunks are too many for ",
+                             topology_.npus(), " ranks");
     }
     plan_.chunks = static_cast<int32_t>(chunks);
     return absl::OkStatus();

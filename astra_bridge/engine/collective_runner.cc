@@ -232,10 +232,10 @@ absl::Status CollectiveRunner::NotTheSame(const Collective& collective,
   const int32_t first_rank = RankOf(collective, first_member);
   const uint64_t first_id =
       workload_.ranks[first_rank].nodes()[collective.members[first_member].node].id;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "is ", describe(shape), ", but the same collective (number ", collective.ordinal + 1, " of ",
       group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other, " on rank ",
-      first_rank, " (node ", first_id, ") and has other messages; the ranks would wait forever"));
+      first_rank, " (node ", first_id, ") and has other messages; the ranks would wait forever");
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {

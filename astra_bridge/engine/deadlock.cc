@@ -9,7 +9,6 @@
 namespace meridian {
 namespace {
 
-// How many of the waiting nodes and of the ranks that one waits for are named.
 constexpr size_t kShownNodes = 8;
 constexpr size_t kShownRanks = 8;
 

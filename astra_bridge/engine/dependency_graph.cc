@@ -1,10 +1,7 @@
 #include "astra_bridge/engine/dependency_graph.h"
 
-#include <algorithm>
-#include <numeric>
-
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -21,17 +18,15 @@ absl::Status DependencyGraph::SortById(const RankWorkload& rank) {
   const absl::Span<const WorkloadNode> nodes = rank.nodes();
   const auto by_id = [&](uint32_t a, uint32_t b) { return nodes[a].id < nodes[b].id; };
   order_.resize(size());
-  std::iota(order_.begin(), order_.end(), 0);
+  absl::c_iota(order_, 0);
   // Nodes usually come in the order of their ids.
-  if (!std::is_sorted(order_.begin(), order_.end(), by_id)) {
-    std::sort(order_.begin(), order_.end(), by_id);
-  }
+  if (!absl::c_is_sorted(order_, by_id)) absl::c_sort(order_, by_id);
   priorities_.resize(size());
   for (uint32_t priority = 0; priority < size(); ++priority) {
     priorities_[order_[priority]] = priority;
     const uint64_t id = nodes[order_[priority]].id;
     if (priority > 0 && nodes[order_[priority - 1]].id == id) {
-      return absl::InvalidArgumentError(absl::StrCat("node ", id, ": the id is there twice"));
+      return InvalidArgument("node ", id, ": the id is there twice");
     }
   }
   return absl::OkStatus();
@@ -42,9 +37,8 @@ uint32_t DependencyGraph::Find(const RankWorkload& rank, uint64_t id) const {
   // Ids are often consecutive.
   const uint64_t guess = id - nodes[order_[0]].id;
   if (guess < size() && nodes[order_[guess]].id == id) return order_[guess];
-  const auto found =
-      std::lower_bound(order_.begin(), order_.end(), id,
-                       [&](uint32_t node, uint64_t wanted) { return nodes[node].id < wanted; });
+  const auto found = absl::c_lower_bound(
+      order_, id, [&](uint32_t node, uint64_t wanted) { return nodes[node].id < wanted; });
   return found != order_.end() && nodes[*found].id == id ? *found : size();
 }
 
@@ -56,15 +50,15 @@ absl::Status DependencyGraph::LinkDependents(const RankWorkload& rank) {
     for (const uint64_t id : rank.dependencies(node)) {
       const uint32_t dependency = Find(rank, id);
       if (dependency == size()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "node ", rank.nodes()[node].id, " depends on node ", id, ", which does not exist"));
+        return InvalidArgument("node ", rank.nodes()[node].id, " depends on node ", id,
+                               ", which does not exist");
       }
       dependencies.push_back(dependency);
       ++dependents_begin_[dependency + size_t{1}];
       ++dependency_counts_[node];
     }
   }
-  std::partial_sum(dependents_begin_.begin(), dependents_begin_.end(), dependents_begin_.begin());
+  absl::c_partial_sum(dependents_begin_, dependents_begin_.begin());
   dependents_.resize(dependencies.size());
   std::vector<size_t> next(dependents_begin_.begin(), dependents_begin_.end() - 1);
   size_t edge = 0;

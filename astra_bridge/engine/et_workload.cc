@@ -27,7 +27,6 @@ using ::ChakraProtoMsg::Node;
 // Longer durations might not fit into 64 bits of nanoseconds.
 constexpr uint64_t kMaxDurationMicros = uint64_t{1} << 50;
 
-// Reads the nodes of one rank.
 class RankReader {
  public:
   RankReader(int32_t rank, const NetworkConfig& network, const SystemConfig& system,
@@ -52,8 +51,7 @@ class RankReader {
       rank.Add(*std::move(converted), dependencies);
     }
     if (rank.nodes().empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(rank.source, ": has no nodes; give an idle rank one COMP node"));
+      return InvalidArgument(rank.source, ": has no nodes; give an idle rank one COMP node");
     }
     return rank;
   }
@@ -64,8 +62,7 @@ class RankReader {
     result.id = node.id();
     if (options_.names) result.name = node.name();
     if (node.duration_micros() > kMaxDurationMicros) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("duration_micros ", node.duration_micros(), " is out of range"));
+      return InvalidArgument("duration_micros ", node.duration_micros(), " is out of range");
     }
     result.duration_ns = static_cast<int64_t>(node.duration_micros() * 1000);
     ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
@@ -88,12 +85,12 @@ class RankReader {
         result.type = WorkloadNodeType::kReceive;
         break;
       default:
-        return absl::InvalidArgumentError(absl::StrCat(
+        return InvalidArgument(
             "type ", TypeName(node),
-            " is not simulated; chakra_export --flavor=simulation leaves out what is not"));
+            " is not simulated; chakra_export --flavor=simulation leaves out what is not");
     }
     if (result.on_host) {
-      return absl::InvalidArgumentError("is_cpu_op is set; communication runs on the device");
+      return InvalidArgument("is_cpu_op is set; communication runs on the device");
     }
     if (system_.replay_only) return result;
     ASSIGN_OR_RETURN(result.bytes, Required(node, kCommSizeAttribute));
@@ -112,9 +109,7 @@ class RankReader {
 
   static absl::StatusOr<int64_t> Required(const Node& node, absl::string_view name) {
     ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
-    if (!value.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("attribute ", name, " is missing"));
-    }
+    if (!value.has_value()) return InvalidArgument("attribute ", name, " is missing");
     return *value;
   }
 
@@ -133,26 +128,24 @@ class RankReader {
     if (type == ChakraProtoMsg::REDUCE_SCATTER_BLOCK || !kind.has_value() ||
         !(static_cast<int>(*kind) < kSimulatedCollectives ||
           *kind == CollectiveKind::kCollectiveBroadcast)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("comm_type ", type,
-                       " is not simulated; expected ALL_REDUCE (0), ALL_GATHER (2), BROADCAST "
-                       "(5), ALL_TO_ALL (6) or REDUCE_SCATTER (7)"));
+      return InvalidArgument("comm_type ", type,
+                             " is not simulated; expected ALL_REDUCE (0), ALL_GATHER (2), "
+                             "BROADCAST (5), ALL_TO_ALL (6) or REDUCE_SCATTER (7)");
     }
     result->op = *kind;
     ASSIGN_OR_RETURN(const std::optional<std::string> group,
                      GetStringAttribute(node.attr(), kPgNameAttribute));
     if (group.has_value() && !IsWorldGroup(*group) &&
         !absl::SimpleAtoi(PlainGroupName(*group), &result->group)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pg_name \"", Printable(*group), "\" is no group id; expected e.g. \"1\""));
+      return InvalidArgument("pg_name \"", Printable(*group),
+                             "\" is no group id; expected e.g. \"1\"");
     }
     ASSIGN_OR_RETURN(const std::optional<std::vector<bool>> involved,
                      GetBoolListAttribute(node.attr(), kInvolvedDimAttribute));
     if (!involved.has_value()) return absl::OkStatus();
     if (involved->size() < network_.dimensions.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("involved_dim has ", involved->size(),
-                                                     " entries, but the network ",
-                                                     network_.dimensions.size(), " dimensions"));
+      return InvalidArgument("involved_dim has ", involved->size(), " entries, but the network ",
+                             network_.dimensions.size(), " dimensions");
     }
     result->involved_dimensions = 0;
     for (size_t d = 0; d < network_.dimensions.size(); ++d) {
@@ -167,15 +160,14 @@ class RankReader {
     const absl::string_view peer_name = is_send ? kCommDstAttribute : kCommSrcAttribute;
     ASSIGN_OR_RETURN(const std::optional<int64_t> own, GetIntAttribute(node.attr(), own_name));
     if (own.has_value() && *own != rank_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(own_name, " is ", *own, ", but this is rank ", rank_));
+      return InvalidArgument(own_name, " is ", *own, ", but this is rank ", rank_);
     }
     ASSIGN_OR_RETURN(const int64_t peer, Required(node, peer_name));
     ASSIGN_OR_RETURN(const int64_t tag, Required(node, kCommTagAttribute));
     // The limits of int32 are no ranks and no tags either, and are refused as such later on.
     result->peer = static_cast<int32_t>(std::clamp<int64_t>(peer, -1, kMaxNpus));
     if (tag > std::numeric_limits<int32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("comm_tag ", tag, " is out of range"));
+      return InvalidArgument("comm_tag ", tag, " is out of range");
     }
     result->tag = static_cast<int32_t>(std::max<int64_t>(tag, -1));
     return absl::OkStatus();
@@ -195,9 +187,8 @@ absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& pr
   absl::StatusOr<EtReader> compressed =
       EtReader::Open(file_system, absl::StrCat(path, ".gz"), {options.input, nullptr});
   if (!absl::IsNotFound(compressed.status())) return compressed;
-  return absl::NotFoundError(absl::StrCat(path, ": no such file, nor ", path, ".gz; ",
-                                          network.source, " has ", network.npus(),
-                                          " NPUs (npus_count), each needs one"));
+  return NotFound(path, ": no such file, nor ", path, ".gz; ", network.source, " has ",
+                  network.npus(), " NPUs (npus_count), each needs one");
 }
 
 }  // namespace
@@ -223,8 +214,8 @@ absl::Status ReadWorkloadGroups(FileSystem& file_system, const std::string& path
   for (const auto& [name, ranks] : groups) {
     int32_t id = 0;
     if (!absl::SimpleAtoi(name, &id)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": \"", Printable(name), "\" is no group id; expected e.g. \"1\""));
+      return InvalidArgument(path, ": \"", Printable(name),
+                             "\" is no group id; expected e.g. \"1\"");
     }
     std::vector<int32_t>& members = workload->groups[id];
     for (const int64_t rank : ranks) {

@@ -13,7 +13,6 @@
 #ifndef ASTRA_BRIDGE_ENGINE_FLOW_NETWORK_H_
 #define ASTRA_BRIDGE_ENGINE_FLOW_NETWORK_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <queue>

@@ -79,7 +79,6 @@ struct LinkKind {
   NetworkLink link;
 };
 
-// A list entry by its name.
 struct Entry {
   std::string name;
   ConfigValue value;
@@ -235,7 +234,6 @@ absl::StatusOr<Slice> ReadSlice(const ConfigValue& where, absl::string_view text
 
 class InfraGraphReader {
  public:
-  // Returns the infrastructure with all nodes and links.
   absl::StatusOr<Device> Read(const ConfigValue& infrastructure) {
     RETURN_IF_ERROR(ForEachEntry(
         infrastructure, "devices", {"name", "description", "components", "links", "edges"},
@@ -294,7 +292,6 @@ class InfraGraphReader {
     return device;
   }
 
-  // Reads a component, or an instance, and appends its nodes and links to those of the device.
   absl::Status ReadComponent(const ConfigValue& value, int level, Device* device) {
     Component component;
     ASSIGN_OR_RETURN(component.name, TextOf(value, "name"));
@@ -335,7 +332,6 @@ class InfraGraphReader {
     return device->components.Add(value, std::move(component));
   }
 
-  // Appends the nodes and links of the inner device, so many times.
   absl::Status AppendDevices(const ConfigValue& where, const Device& inner, int64_t count,
                              Device* device) {
     for (int64_t i = 0; i < count; ++i) {

@@ -1,18 +1,11 @@
 #include "astra_bridge/engine/link_paths.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
-namespace {
-
-// Distances that are kept, of all destinations together.
-constexpr size_t kMaxKnownDistances = size_t{1} << 26;
-
-}  // namespace
 
 LinkPaths::LinkPaths(const NetworkConfig& network)
     : network_(network),
@@ -32,6 +25,8 @@ LinkPaths::LinkPaths(const NetworkConfig& network)
 const std::vector<int32_t>& LinkPaths::DistancesTo(int32_t destination) {
   const auto known = distances_.find(destination);
   if (known != distances_.end()) return known->second;
+  // Distances that are kept, of all destinations together.
+  constexpr size_t kMaxKnownDistances = size_t{1} << 26;
   if ((distances_.size() + 1) * devices_ > kMaxKnownDistances) distances_.clear();
   std::vector<int32_t>& distances = distances_[destination];
   distances.assign(devices_, -1);
@@ -86,7 +81,7 @@ std::string LinkPaths::DescribeChoice() {
   // From the first NPU on: whether there is a choice on the ways to each device.
   const std::vector<int32_t> distances = DistancesTo(0);
   std::vector<int32_t> by_distance(devices_);
-  std::iota(by_distance.begin(), by_distance.end(), 0);
+  absl::c_iota(by_distance, 0);
   absl::c_stable_sort(by_distance, [&](int a, int b) { return distances[a] < distances[b]; });
   std::vector<bool> has_choice(devices_, false);
   std::vector<uint32_t> next;

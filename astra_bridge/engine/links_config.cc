@@ -19,7 +19,6 @@
 namespace meridian {
 namespace {
 
-// Reads `bandwidth` and `latency` of a link, or of all links of a shape.
 class RateReader {
  public:
   explicit RateReader(bool gibibytes) : gibibytes_(gibibytes) {}

@@ -53,7 +53,6 @@ absl::StatusOr<double> ReadNumber(const ConfigValue& list, absl::string_view tex
   return number;
 }
 
-// Reads a list with an entry per dimension.
 absl::StatusOr<std::vector<std::string>> ReadList(const ConfigValue& list,
                                                   absl::string_view example) {
   if (!list.exists()) return list.Error(absl::StrCat("missing; e.g. ", example));

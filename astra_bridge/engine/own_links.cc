@@ -66,7 +66,6 @@ class LinkOwners {
   std::vector<bool> own_;
 };
 
-// Returns whether the node's collective is one ring of its group.
 bool IsRing(const WorkloadNode& node, bool is_world, const Workload& workload,
             const NetworkConfig& network, const SystemConfig& system) {
   const std::vector<CollectiveAlgorithm>& algorithms = node.algorithms == kSystemAlgorithms

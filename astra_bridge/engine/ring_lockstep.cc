@@ -255,7 +255,6 @@ class Member {
   const int32_t active_chunks_;
 
   EventQueue events_{/*ranks=*/1};
-  // Turn of the event under way.
   int32_t turn_ = 0;
   // The instant under way, and the turn that all its events must have.
   int64_t instant_ns_ = -1;

@@ -12,22 +12,12 @@
 namespace meridian {
 namespace {
 
-using Align = TextTable::Align;
-
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) * 1e-6); }
 
 std::vector<std::string> ActivityCells(const ActivityReport& activity) {
   return {Millis(activity.makespan_ns()), Millis(activity.computing_ns()),
           Millis(activity.communicating_ns()), Millis(activity.exposed_communication_ns()),
           Millis(activity.idle_ns())};
-}
-
-std::vector<TextTable::Column> WithActivityColumns(std::vector<TextTable::Column> columns) {
-  for (const char* name :
-       {"total ms", "computing ms", "communicating ms", "exposed ms", "idle ms"}) {
-    columns.push_back({name, Align::kRight});
-  }
-  return columns;
 }
 
 }  // namespace
@@ -46,7 +36,8 @@ ActivityReport ReportActivity(absl::Span<const RankActivity> ranks) {
 }
 
 std::string FormatTimes(const SimulatedTimes& times) {
-  TextTable table(WithActivityColumns({{"mean over ranks"}}));
+  TextTable table({"mean over ranks", ">total ms", ">computing ms", ">communicating ms",
+                   ">exposed ms", ">idle ms"});
   const auto add = [&](const char* name, const ActivityReport& activity) {
     std::vector<std::string> row = {name};
     for (std::string& cell : ActivityCells(activity)) row.push_back(std::move(cell));
@@ -66,10 +57,8 @@ std::string FormatTimes(const SimulatedTimes& times) {
 }
 
 std::string FormatNetworks(absl::Span<const NetworkTimes> networks) {
-  TextTable table(WithActivityColumns({{"network"},
-                                       {"/ first", Align::kRight},
-                                       {"/ measured", Align::kRight},
-                                       {"as little to as much ms", Align::kRight}}));
+  TextTable table({"network", ">/ first", ">/ measured", ">as little to as much ms", ">total ms",
+                   ">computing ms", ">communicating ms", ">exposed ms", ">idle ms"});
   const auto ratio = [](int64_t ns, int64_t of_ns) {
     return absl::StrFormat(
         "%.3f", static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(of_ns, 1)));

@@ -87,10 +87,8 @@ class WorkloadRunner {
     std::array<uint32_t, kResources> free = {};
     // The node that occupies each comm stream, or kNone.
     std::vector<uint32_t> comm_streams;
-    // How many nodes have been issued, and how many are over.
     uint32_t issued = 0;
     uint32_t done = 0;
-    // How many nodes wait for their delay.
     uint32_t delayed = 0;
     // When all nodes were over; -1 before.
     int64_t finish_ns = -1;
@@ -112,12 +110,10 @@ class WorkloadRunner {
     std::vector<int64_t> done_ns;
   };
 
-  // Who sent a message.
   struct Sender {
     int32_t rank = 0;
     // Position of the send among the nodes of its rank.
     uint32_t node = 0;
-    // Number of the message in the log.
     size_t transfer = 0;
   };
 
@@ -130,11 +126,8 @@ class WorkloadRunner {
   absl::Status SetUp() {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
-      absl::StatusOr<DependencyGraph> graph = DependencyGraph::Create(workload_.ranks[r]);
-      if (!graph.ok()) {
-        return Annotate(graph.status(), RankName(workload_, static_cast<int32_t>(r)));
-      }
-      rank.graph = *std::move(graph);
+      ASSIGN_OR_RETURN(rank.graph, Annotate(DependencyGraph::Create(workload_.ranks[r]),
+                                            RankName(workload_, static_cast<int32_t>(r))));
       const uint32_t nodes = rank.graph.size();
       nodes_ += nodes;
       rank.comm_streams.assign(options_.comm_streams, kNone);
@@ -163,7 +156,7 @@ class WorkloadRunner {
     while (status_.ok() && events_.Pop(&event)) {
       if (!keep_order_ && order_mattered()) return absl::CancelledError("order matters");
       if (event.time_ns > kMaxTimeNs) {
-        return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
+        return InvalidArgument("the simulated run lasts longer than 73 years");
       }
       Handle(event);
       if (--events_until_report > 0) continue;
@@ -436,7 +429,6 @@ class WorkloadRunner {
     }
   }
 
-  // Notes the end of a rank that has nothing to do any more.
   void FinishIfIdle(int32_t r) {
     Rank& rank = ranks_[r];
     if (rank.done < rank.issued || rank.delayed > 0 || !status_.ok()) return;
@@ -451,14 +443,13 @@ class WorkloadRunner {
 
   absl::Status Overlooked(int32_t r) const {
     const Rank& rank = ranks_[r];
-    return absl::InvalidArgumentError(absl::StrCat(
-        RankName(workload_, r), ": node ", NodeOf(r, rank.last_skipped).id,
-        ": tensor_size is 0: with roofline-enabled AstraSim skips it and never runs what waits for "
-        "it, here node ",
-        NodeOf(r, rank.overlooked[0]).id, "; write a tensor_size and num_ops of 1 or more"));
+    return InvalidArgument(RankName(workload_, r), ": node ", NodeOf(r, rank.last_skipped).id,
+                           ": tensor_size is 0: with roofline-enabled AstraSim skips it and never "
+                           "runs what waits for it, here node ",
+                           NodeOf(r, rank.overlooked[0]).id,
+                           "; write a tensor_size and num_ops of 1 or more");
   }
 
-  // Says what is wrong with a rank whose nodes wait for each other.
   absl::Status Circle(int32_t rank) const {
     constexpr size_t kShown = 8;
     const RankWorkload& workload = workload_.ranks[rank];
@@ -478,9 +469,9 @@ class WorkloadRunner {
       absl::StrAppend(&text, NodeOf(rank, circle[i]).id, " -> ");
     }
     if (circle.size() > kShown) absl::StrAppend(&text, "... -> ");
-    return absl::InvalidArgumentError(
-        absl::StrCat(RankName(workload_, rank), ": nodes depend on each other in a circle: ", text,
-                     NodeOf(rank, circle[0]).id));
+    return InvalidArgument(RankName(workload_, rank),
+                           ": nodes depend on each other in a circle: ", text,
+                           NodeOf(rank, circle[0]).id);
   }
 
   void Fail(int32_t rank, uint32_t node, const absl::Status& reason) {
@@ -488,7 +479,6 @@ class WorkloadRunner {
         Annotate(reason, absl::StrCat(RankName(workload_, rank), ": node ", NodeOf(rank, node).id));
   }
 
-  // Says what is wrong when no event is left, but nodes are.
   absl::Status Deadlock() const {
     std::vector<WaitingNode> waiting;
     const std::vector<OpenCollective> collectives = collectives_.OpenCollectives();
@@ -514,7 +504,7 @@ class WorkloadRunner {
       waiting.push_back({receive.key.destination, receive.node,
                          absl::MakeConstSpan(&receive.key.source, 1), std::move(note)});
     }
-    return absl::InvalidArgumentError(DescribeDeadlock(workload_, waiting, events_.now_ns()));
+    return InvalidArgument(DescribeDeadlock(workload_, waiting, events_.now_ns()));
   }
 
   SimulationResult TakeResult() {
@@ -554,7 +544,6 @@ class WorkloadRunner {
   int64_t nodes_ = 0;
   int64_t nodes_done_ = 0;
   int32_t ranks_done_ = 0;
-  // The first failure.
   absl::Status status_;
 };
 

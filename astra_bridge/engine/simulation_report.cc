@@ -11,14 +11,8 @@
 namespace meridian {
 namespace {
 
-using Align = TextTable::Align;
-
 std::string NpuTable(const SimulationReport& report) {
-  TextTable table({{"rank", Align::kRight},
-                   {"finish ns", Align::kRight},
-                   {"computing ns", Align::kRight},
-                   {"communicating ns", Align::kRight},
-                   {"exposed ns", Align::kRight}});
+  TextTable table({">rank", ">finish ns", ">computing ns", ">communicating ns", ">exposed ns"});
   for (const NpuReport& npu : report.npus()) {
     const auto known = [&](int64_t ns) {
       return npu.has_computing_ns() ? WithThousands(ns) : std::string("-");
@@ -30,10 +24,7 @@ std::string NpuTable(const SimulationReport& report) {
 }
 
 std::string NodeTable(const SimulationReport& report) {
-  TextTable table({{"rank", Align::kRight},
-                   {"node", Align::kRight},
-                   {"issue ns", Align::kRight},
-                   {"finish ns", Align::kRight}});
+  TextTable table({">rank", ">node", ">issue ns", ">finish ns"});
   for (const NodeReport& node : report.nodes()) {
     table.AddRow({absl::StrCat(node.rank()), absl::StrCat(node.id()),
                   WithThousands(node.issue_ns()), WithThousands(node.finish_ns())});

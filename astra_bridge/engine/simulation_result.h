@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/rank_activity.h"
 
@@ -94,9 +95,7 @@ struct SimulationResult {
   TransferLog transfers;
 
   // Returns when the last rank is done.
-  int64_t makespan_ns() const {
-    return finish_ns.empty() ? 0 : *std::max_element(finish_ns.begin(), finish_ns.end());
-  }
+  int64_t makespan_ns() const { return finish_ns.empty() ? 0 : *absl::c_max_element(finish_ns); }
 };
 
 }  // namespace meridian

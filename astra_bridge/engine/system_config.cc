@@ -111,8 +111,7 @@ absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view n
       absl::StrJoin(kAlgorithmNames, ", ", [](std::string* out, const AlgorithmName& known) {
         absl::StrAppend(out, known.name, known.kind == Kind::kDirect ? "[N]" : "");
       });
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown algorithm \"", Printable(name), "\"; expected one of ", names));
+  return InvalidArgument("unknown algorithm \"", Printable(name), "\"; expected one of ", names);
 }
 
 std::string CollectiveAlgorithmName(const CollectiveAlgorithm& algorithm) {
@@ -152,9 +151,7 @@ absl::Status CheckSystemConfig(const SystemConfig& system) {
 absl::StatusOr<SystemConfig> ParseSystemConfig(absl::string_view json, absl::string_view source) {
   ASSIGN_OR_RETURN(const ConfigValue document,
                    ConfigValue::FromYaml(json, source, kMaxJsonBytes, "a system configuration"));
-  if (!document.IsMap()) {
-    return document.Error("no system configuration: expected a JSON object");
-  }
+  if (!document.IsMap()) return document.Error("no system configuration: expected a JSON object");
   RETURN_IF_ERROR(RefuseUnmodelled(document));
   // Ranks run one collective per comm stream at a time, so that all policies give the same times.
   bool is_policy = true;

@@ -5,14 +5,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
 
 absl::Status GroupError(const Workload& workload, int32_t id, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat(workload.groups_source,
-                                                 workload.groups_source.empty() ? "" : ": ",
-                                                 "group ", id, ": ", reason));
+  return InvalidArgument(workload.groups_source, workload.groups_source.empty() ? "" : ": ",
+                         "group ", id, ": ", reason);
 }
 
 }  // namespace
@@ -33,9 +33,7 @@ absl::StatusOr<GroupTable> GroupTable::Create(const Workload& workload) {
   table.ranks_ = static_cast<int32_t>(workload.ranks.size());
   table.groups_.emplace_back();
   for (const auto& [id, members] : workload.groups) {
-    if (id < 1) {
-      return GroupError(workload, id, "ids start at 1; 0 stands for all ranks");
-    }
+    if (id < 1) return GroupError(workload, id, "ids start at 1; 0 stands for all ranks");
     if (members.empty()) return GroupError(workload, id, "has no members");
     const uint32_t number = static_cast<uint32_t>(table.groups_.size());
     const bool has_all = members.size() == workload.ranks.size();
@@ -65,17 +63,15 @@ absl::StatusOr<Membership> GroupTable::Find(int32_t rank, int32_t group_id) cons
   if (group_id == kWorldGroup) return membership;
   const auto found = by_id_.find(group_id);
   if (found == by_id_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("group ", group_id,
-                     " is not among the communicator groups; name their file with --comm_groups, "
-                     "e.g. PREFIX.comm_groups.json"));
+    return NotFound("group ", group_id,
+                    " is not among the communicator groups; name their file with --comm_groups, "
+                    "e.g. PREFIX.comm_groups.json");
   }
   membership.group = found->second;
   if (groups_[membership.group].members.empty()) return membership;
   const auto member = members_.find({membership.group, rank});
   if (member == members_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " is no member of group ", group_id));
+    return InvalidArgument("rank ", rank, " is no member of group ", group_id);
   }
   membership.member = member->second;
   return membership;

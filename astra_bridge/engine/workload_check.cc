@@ -62,20 +62,19 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& wo
 absl::Status CheckConfig(const Workload& workload, const NetworkConfig& network,
                          const SystemConfig& system, const SimulationOptions& options) {
   if (workload.ranks.size() != static_cast<size_t>(network.npus())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(SourceOr(network.source, "network"), ": npus_count: the network has ",
-                     network.npus(), " NPUs, but the workload ", workload.ranks.size(), " ranks"));
+    return InvalidArgument(SourceOr(network.source, "network"), ": npus_count: the network has ",
+                           network.npus(), " NPUs, but the workload ", workload.ranks.size(),
+                           " ranks");
   }
   const int64_t max_streams = std::min<int64_t>(kMaxCommStreams, kMaxQueues / network.npus());
   if (options.comm_streams < 1 || options.comm_streams > max_streams) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("comm_streams is ", options.comm_streams, "; expected 1 to ", max_streams));
+    return InvalidArgument("comm_streams is ", options.comm_streams, "; expected 1 to ",
+                           max_streams);
   }
   if (system.roofline_enabled && !system.replay_only &&
       (system.peak_performance == 0 || system.local_memory_bandwidth == 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(SourceOr(system.source, "system"),
-                     ": roofline-enabled: peak-perf and local-mem-bw must be positive"));
+    return InvalidArgument(SourceOr(system.source, "system"),
+                           ": roofline-enabled: peak-perf and local-mem-bw must be positive");
   }
   return absl::OkStatus();
 }
@@ -108,13 +107,12 @@ absl::Status CheckWorkload(const Workload& workload, const NetworkConfig& networ
     const RankWorkload& rank = workload.ranks[r];
     const std::string name = RankName(workload, static_cast<int32_t>(r));
     if (rank.nodes().size() > kMaxEventDetail) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": has more than ", kMaxEventDetail, " nodes"));
+      return InvalidArgument(name, ": has more than ", kMaxEventDetail, " nodes");
     }
     for (const WorkloadNode& node : rank.nodes()) {
       const std::string fault = FindFault(node, static_cast<int32_t>(r), workload, system);
       if (fault.empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(name, ": node ", node.id, ": ", fault));
+      return InvalidArgument(name, ": node ", node.id, ": ", fault);
     }
   }
   return absl::OkStatus();

@@ -66,7 +66,6 @@ void SetInflation(PredictionReport* report) {
   report->set_inflation(alone > 0 ? together / alone : 1);
 }
 
-// Returns the seconds of each edge when all begin at once.
 absl::StatusOr<std::vector<double>> TogetherSeconds(const TimingSetup& setup,
                                                     const std::vector<CommEdge>& edges,
                                                     const std::vector<EdgeEstimate>& isolated) {
@@ -93,9 +92,9 @@ PredictionReport MakeIterationReport(const IterationPrediction& prediction, Timi
   }
   SetInflation(&report);
   for (const auto& [type, count] : prediction.edges.not_priced) {
-    report.add_warnings(absl::StrCat(WithThousands(count), " collectives of type ", type,
-                                     " last as long as in the traces: no network timing knows "
-                                     "them"));
+    report.add_warnings(
+        absl::StrCat(WithThousands(count), " collectives of type ", type,
+                     " last as long as in the traces: no network timing knows them"));
   }
   AddCacheUse(setup, &report);
   return report;

@@ -105,10 +105,9 @@ absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
   const CommunicationMatch match(graph);
   PredictionComparison comparison;
   for (size_t i = 0; i < networks.size(); ++i) {
-    const absl::StatusOr<IterationPrediction> predicted =
-        PredictIteration(setups[i], graph, match, options.iteration);
-    if (!predicted.ok()) return Annotate(predicted.status(), options.prefix);
-    const IterationPrediction& prediction = *predicted;
+    ASSIGN_OR_RETURN(
+        const IterationPrediction prediction,
+        Annotate(PredictIteration(setups[i], graph, match, options.iteration), options.prefix));
     PredictionReport& report = *comparison.add_networks();
     report = MakeIterationReport(prediction, options.iteration.mode, setups[i], graph);
     report.set_network(networks[i].name);

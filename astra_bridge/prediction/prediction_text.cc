@@ -17,7 +17,6 @@
 namespace meridian {
 namespace {
 
-// How many edges are listed, and how much of their names.
 constexpr size_t kShownEdges = 20;
 constexpr size_t kShownIdCharacters = 60;
 
@@ -45,11 +44,7 @@ std::string SlowestEdges(const PredictionReport& report) {
   std::stable_sort(edges.begin(), edges.end(),
                    [](const auto* a, const auto* b) { return a->seconds() > b->seconds(); });
   const size_t shown = std::min(edges.size(), kShownEdges);
-  TextTable table({{"edge"},
-                   {"us", TextTable::Align::kRight},
-                   {"nine of ten us", TextTable::Align::kRight},
-                   {"alone us", TextTable::Align::kRight},
-                   {""}});
+  TextTable table({"edge", ">us", ">nine of ten us", ">alone us", ""});
   for (size_t i = 0; i < shown; ++i) {
     const std::string interval = edges[i]->has_low_seconds()
                                      ? absl::StrCat(Micros(edges[i]->low_seconds()), " to ",
@@ -80,13 +75,7 @@ std::string KindTable(const PredictionReport& report) {
     sums.isolated_seconds += edge.isolated_seconds();
     sums.seconds += edge.seconds();
   }
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"communication"},
-                   {"edges", kRight},
-                   {"MiB", kRight},
-                   {"alone ms", kRight},
-                   {"predicted ms", kRight},
-                   {"x alone", kRight}});
+  TextTable table({"communication", ">edges", ">MiB", ">alone ms", ">predicted ms", ">x alone"});
   for (const auto& [kind, sums] : by_kind) {
     table.AddRow({kind, WithThousands(sums.edges), absl::StrFormat("%.3f", sums.mebibytes),
                   Millis(sums.isolated_seconds), Millis(sums.seconds),

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "astra_bridge/engine/simulation.h"
-#include "astra_bridge/timing/edge_workload.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {

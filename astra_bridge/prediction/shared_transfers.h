@@ -9,7 +9,6 @@
 #define ASTRA_BRIDGE_PREDICTION_SHARED_TRANSFERS_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"

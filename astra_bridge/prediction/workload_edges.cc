@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/collective_type.h"
@@ -17,7 +18,6 @@ namespace {
 
 using Instance = CommunicationMatch::Instance;
 
-// An error names so many of the nodes that do not match.
 constexpr size_t kNamedProblems = 3;
 
 // Returns nullopt for types that no NetworkTiming knows.
@@ -28,7 +28,7 @@ std::optional<CollectiveKind> KindOf(ChakraProtoMsg::CollectiveCommType type) {
 
 absl::Status CheckMatch(const CommunicationMatch& match) {
   if (match.instance_count() == 0) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "no node communicates, so there is nothing for a network to time; expected COMM_COLL_NODE, "
         "COMM_SEND_NODE or COMM_RECV_NODE (see chakra_inspect --stats)");
   }
@@ -41,9 +41,9 @@ absl::Status CheckMatch(const CommunicationMatch& match) {
   if (problems.size() > kNamedProblems) {
     absl::StrAppend(&text, "; and ", problems.size() - kNamedProblems, " more");
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "communication does not match between ranks: ", text,
-      "; export all ranks of the same steps, with the groups in the traces or in --comm_groups"));
+      "; export all ranks of the same steps, with the groups in the traces or in --comm_groups");
 }
 
 class EdgeFinder {
@@ -74,15 +74,12 @@ class EdgeFinder {
  private:
   absl::Status CheckRanks() const {
     if (!ranks_.empty() && ranks_.back() > std::numeric_limits<int32_t>::max()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", ranks_.back(), " is too large; expected at most 2147483647"));
+      return InvalidArgument("rank ", ranks_.back(), " is too large; expected at most 2147483647");
     }
     return absl::OkStatus();
   }
 
-  bool HasTrace(int64_t rank) const {
-    return std::binary_search(ranks_.begin(), ranks_.end(), rank);
-  }
+  bool HasTrace(int64_t rank) const { return absl::c_binary_search(ranks_, rank); }
 
   absl::StatusOr<std::optional<CommEdge>> CollectiveEdge(NodeIndex node) {
     const Communication& communication = *graph_.communication(node);
@@ -106,14 +103,14 @@ class EdgeFinder {
 
   absl::Status CheckGroup(NodeIndex node, const ProcessGroup& group) const {
     std::vector<int64_t> ranks = group.ranks;
-    std::sort(ranks.begin(), ranks.end());
+    absl::c_sort(ranks);
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (!HasTrace(ranks[i])) {
         return NoTrace(node, ranks[i], absl::StrCat("is of group \"", group.name, "\" with rank "));
       }
       if (i > 0 && ranks[i] == ranks[i - 1]) {
-        return absl::InvalidArgumentError(absl::StrCat(graph_.Describe(node), ": rank ", ranks[i],
-                                                       " is twice in group \"", group.name, "\""));
+        return InvalidArgument(graph_.Describe(node), ": rank ", ranks[i], " is twice in group \"",
+                               group.name, "\"");
       }
     }
     return absl::OkStatus();
@@ -128,10 +125,7 @@ class EdgeFinder {
     }
     const int64_t source = graph_.rank(node);
     const int64_t target = communication.target;
-    if (source == target) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(graph_.Describe(node), " sends to its own rank"));
-    }
+    if (source == target) return InvalidArgument(graph_.Describe(node), " sends to its own rank");
     const int64_t number = messages_[{source, target, communication.tag}]++;
     CommEdge edge;
     edge.id = absl::StrCat("send ", source, ">", target, " tag ", communication.tag, "#", number);
@@ -142,9 +136,8 @@ class EdgeFinder {
   }
 
   absl::Status NoTrace(NodeIndex node, int64_t rank, absl::string_view verb) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(graph_.Describe(node), " ", verb, rank,
-                     ", which has no trace; export all ranks of the job"));
+    return InvalidArgument(graph_.Describe(node), " ", verb, rank,
+                           ", which has no trace; export all ranks of the job");
   }
 
   const ExecutionGraph& graph_;
@@ -161,12 +154,12 @@ class EdgeFinder {
 absl::Status WhyNodesWait(const ExecutionGraph& graph, const absl::Status& deadlock) {
   const std::vector<NodeIndex> cycle = FindCycle(graph);
   if (cycle.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        deadlock.message(), "; ranks must run their common communication in one order"));
+    return FailedPrecondition(deadlock.message(),
+                              "; ranks must run their common communication in one order");
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("the dependencies of the trace form a cycle: ", DescribeCycle(graph, cycle),
-                   "; chakra_inspect --check lists what is wrong with it"));
+  return FailedPrecondition(
+      "the dependencies of the trace form a cycle: ", DescribeCycle(graph, cycle),
+      "; chakra_inspect --check lists what is wrong with it");
 }
 
 }  // namespace
@@ -190,7 +183,7 @@ absl::StatusOr<EdgeTimes> ReplayEdges(const ExecutionGraph& graph, const Communi
                        absl::Span<int64_t> durations_ns) {
     const CommEdgeIndex edge = edges.edge_of_instance[match.instance_of(members[0])];
     if (edge == kNoCommEdge) return absl::OkStatus();
-    std::fill(durations_ns.begin(), durations_ns.end(), edge_ns[edge]);
+    absl::c_fill(durations_ns, edge_ns[edge]);
     times.intervals[edge].start_ns = start_ns;
     return absl::OkStatus();
   };

@@ -108,18 +108,16 @@ absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
   const int64_t finish_ns = answer->finish_ns[1];
   if (finish_ns != kAwareFinishNs && finish_ns != kUnawareFinishNs) {
     return absl::UnavailableError(absl::StrCat(
-        options.binary,
-        " is no AstraSim with the analytical network: a first try "
-        "took ",
-        finish_ns, " cycles, not ", kAwareFinishNs, " or ", kUnawareFinishNs, "; ", kRemedy));
+        options.binary, " is no AstraSim with the analytical network: a first try took ", finish_ns,
+        " cycles, not ", kAwareFinishNs, " or ", kUnawareFinishNs, "; ", kRemedy));
   }
   binary.congestion = finish_ns == kAwareFinishNs ? Congestion::kAware : Congestion::kUnaware;
   if (binary.congestion == wanted) return binary;
   const bool is_aware = binary.congestion == Congestion::kAware;
-  return absl::InvalidArgumentError(
-      absl::StrCat(options.binary, " is the congestion-", is_aware ? "aware" : "unaware",
-                   " AstraSim; give the other one with --astra_binary, or ask for --congestion=",
-                   is_aware ? "aware" : "unaware"));
+  return InvalidArgument(
+      options.binary, " is the congestion-", is_aware ? "aware" : "unaware",
+      " AstraSim; give the other one with --astra_binary, or ask for --congestion=",
+      is_aware ? "aware" : "unaware");
 }
 
 }  // namespace meridian

@@ -174,10 +174,9 @@ absl::Status WriteScratchFile(FileSystem& file_system, const std::string& path,
 
 absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network) {
   for (const NetworkDimension& dimension : network.dimensions) {
-    if (dimension.shape == BlockShape::kMesh || dimension.shape == BlockShape::kLinks) {
-      return absl::UnimplementedError(absl::StrCat(network.source, ": topology: AstraSim knows no ",
-                                                   BlockShapeName(dimension.shape)));
-    }
+    if (dimension.shape != BlockShape::kMesh && dimension.shape != BlockShape::kLinks) continue;
+    return absl::UnimplementedError(absl::StrCat(network.source, ": topology: AstraSim knows no ",
+                                                 BlockShapeName(dimension.shape)));
   }
   using Dimension = NetworkDimension;
   return absl::StrCat(
@@ -209,8 +208,8 @@ std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
   for (int op = 0; op < kSimulatedCollectives; ++op) {
     const std::vector<CollectiveAlgorithm>& algorithms = system.algorithms[op];
     if (algorithms.empty()) continue;
-    json.Key(absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(op)), "-implementation"));
-    json.BeginArray();
+    json.BeginArray(
+        absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(op)), "-implementation"));
     for (const CollectiveAlgorithm& algorithm : algorithms) {
       json.Value(CollectiveAlgorithmName(algorithm));
     }
@@ -236,9 +235,7 @@ absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
   RETURN_IF_ERROR(write(kNetworkFile, yaml));
   RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(run_system, node_times)));
   RETURN_IF_ERROR(write(kMemoryFile, kNoRemoteMemory));
-  if (!workload.groups.empty()) {
-    RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));
-  }
+  if (!workload.groups.empty()) RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));
   for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
     RETURN_IF_ERROR(
         write(EtPath(kWorkloadPrefix, static_cast<int64_t>(rank)),

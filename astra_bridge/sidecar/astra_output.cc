@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -33,7 +34,6 @@ bool ConsumeNumber(absl::string_view* text, Number* number) {
   return good;
 }
 
-// Steps behind the first occurrence of the marker.
 bool SkipPast(absl::string_view* text, absl::string_view marker) {
   const size_t position = text->find(marker);
   if (position == absl::string_view::npos) return false;
@@ -79,8 +79,7 @@ absl::Status Failure(const ChildProcessResult& end, absl::Duration timeout,
       break;
   }
   if (end.exit_code == 255) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("AstraSim refused its configuration (exit 255): ", progress));
+    return InvalidArgument("AstraSim refused its configuration (exit 255): ", progress);
   }
   return absl::AbortedError(
       absl::StrCat("AstraSim exited with ", end.exit_code, ": ", progress,

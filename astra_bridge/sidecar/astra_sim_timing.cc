@@ -9,12 +9,6 @@
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
-namespace {
-
-// How long the node lasts with which every rank begins.
-constexpr int64_t kStartNs = 1;
-
-}  // namespace
 
 AstraSimTiming::AstraSimTiming(FileSystem& file_system, std::shared_ptr<const FabricSet> fabrics,
                                const AstraBinary& binary, AstraSimulatorOptions options,
@@ -33,6 +27,8 @@ absl::StatusOr<double> AstraSimTiming::AloneNs(const Fabric& fabric, const CommE
   ASSIGN_OR_RETURN(const SimulationResult result,
                    SimulateWithAstraSim(file_system_, edge_workload.workload, fabric.network,
                                         fabric.system, options_));
+  // The node with which every rank begins.
+  constexpr int64_t kStartNs = 1;
   return static_cast<double>(result.makespan_ns() - kStartNs);
 }
 

@@ -18,7 +18,6 @@ constexpr uint64_t kStartNodeId = 1;
 constexpr size_t kMaxEdgesOfAll = 1 << 16;
 constexpr size_t kEdgesOfEach = 64;
 
-// The part of an edge that one participant does.
 struct EdgePart {
   int64_t begin_ns;
   int64_t end_ns;
@@ -34,7 +33,6 @@ int32_t PositionOf(std::vector<CollectiveAlgorithm> algorithms, Workload* worklo
   return position;
 }
 
-// Returns the edge's nodes, one for each participant.
 absl::StatusOr<std::vector<WorkloadNode>> NodesOf(const CommEdge& edge, const Fabric& fabric,
                                                   uint64_t id, int32_t group, Workload* workload) {
   WorkloadNode node;
@@ -87,7 +85,7 @@ void AddParts(std::vector<EdgePart> parts, int64_t overhead_ns, bool start_node,
 }
 
 absl::Status EdgeError(const CommEdge& edge, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat("edge ", Printable(edge.id), ": ", reason));
+  return InvalidArgument("edge ", Printable(edge.id), ": ", reason);
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
 #include "astra_bridge/timing/fabric.h"
 
-#include <algorithm>
-
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
@@ -59,8 +55,8 @@ absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& fi
     hash.AddText(system.bytes());
     ASSIGN_OR_RETURN(fabric.system, ParseSystemConfig(system.bytes(), files.system));
     if (fabric.system.replay_only) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          files.system, ": replay-only: set it to 0; communication is to be timed, not replayed"));
+      return InvalidArgument(
+          files.system, ": replay-only: set it to 0; communication is to be timed, not replayed");
     }
     // There is no computation among edges.
     fabric.system.roofline_enabled = false;
@@ -84,11 +80,11 @@ absl::StatusOr<const Fabric*> FabricSet::Find(absl::string_view topology_key) co
   const std::string keys = absl::StrJoin(
       by_key_, ", ", [](std::string* out, const auto& entry) { *out += entry.first; });
   if (topology_key.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("no topology_key, and no topology is called ",
-                                                   kDefaultTopologyKey, "; there are ", keys));
+    return InvalidArgument("no topology_key, and no topology is called ", kDefaultTopologyKey,
+                           "; there are ", keys);
   }
-  return absl::InvalidArgumentError(absl::StrCat("topology_key ", Printable(topology_key),
-                                                 " names no topology; there are ", keys));
+  return InvalidArgument("topology_key ", Printable(topology_key), " names no topology; there are ",
+                         keys);
 }
 
 }  // namespace meridian

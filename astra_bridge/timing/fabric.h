@@ -4,11 +4,9 @@
 #ifndef ASTRA_BRIDGE_TIMING_FABRIC_H_
 #define ASTRA_BRIDGE_TIMING_FABRIC_H_
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"

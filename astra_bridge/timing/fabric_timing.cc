@@ -17,11 +17,10 @@ absl::Status AnnotateEdge(const absl::Status& status, const CommEdge& edge) {
 
 absl::Status CheckDevices(const CommEdge& edge, const NetworkConfig& network) {
   for (int32_t device : edge.participants) {
-    if (device < 0 || device >= network.npus()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "device ", device, " takes part, but ", network.source, " has ", network.npus(),
-          " NPUs; give a network that is large enough or a rank_to_device map"));
-    }
+    if (device >= 0 && device < network.npus()) continue;
+    return InvalidArgument("device ", device, " takes part, but ", network.source, " has ",
+                           network.npus(),
+                           " NPUs; give a network that is large enough or a rank_to_device map");
   }
   return absl::OkStatus();
 }

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cluster/mpi/mpi_processes.h"
 #include "tools/combine_flags.h"
@@ -22,8 +21,7 @@ namespace {
 
 Flag<std::string> FLAGS_output_dir("output_dir", "",
                                    "A folder that all ranks can write into. Aligned profiles go to "
-                                   "plugins/profile/<run>/, one per "
-                                   "node.");
+                                   "plugins/profile/<run>/, one per node.");
 Flag<std::string> FLAGS_report_json("report_json", "",
                                     "Also writes what --json prints to this file.");
 

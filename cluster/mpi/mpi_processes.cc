@@ -12,7 +12,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -39,7 +38,6 @@ void Wait(MPI_Request request) {
   }
 }
 
-// Calls the function for each part of the bytes, a position and a count.
 void ForEachMessage(size_t size, absl::FunctionRef<MPI_Request(size_t begin, int count)> start) {
   for (size_t begin = 0; begin < size; begin += kMaxMessageBytes) {
     Wait(start(begin, static_cast<int>(std::min(kMaxMessageBytes, size - begin))));

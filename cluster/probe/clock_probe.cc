@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -33,10 +32,10 @@ constexpr int64_t kNsPerS = 1000000000;
 
 Flag<std::string> FLAGS_output("output", "", "The folder that the files go to.");
 Flag<std::string> FLAGS_hosts("hosts", "", "All hosts, a comma list of host or host:port.");
-Flag<std::string> FLAGS_host_file("host_file", "",
-                                  "The same, one a line, each also with slots=N behind it for the "
-                                  "job's processes there. Default: "
-                                  "Open MPI's host file, else Slurm's node list.");
+Flag<std::string> FLAGS_host_file(
+    "host_file", "",
+    "The same, one a line, each also with slots=N behind it for the job's processes there. "
+    "Default: Open MPI's host file, else Slurm's node list.");
 Flag<int64_t> FLAGS_host_index(
     "host_index", -1,
     "Which of the hosts this one is, from 0. Default: as MPI or Slurm say, else by its name.");
@@ -66,7 +65,6 @@ Flag<std::optional<int64_t>> FLAGS_start_walltime_ns(
 Flag<std::optional<int64_t>> FLAGS_start_gpu_ns("start_gpu_ns", std::nullopt,
                                                 "The same of the second clock.");
 
-// Set by signals.
 std::atomic<bool> stop{false};
 
 // What was measured is to be written, so a signal only ends the loop.
@@ -102,7 +100,7 @@ absl::StatusOr<std::vector<ProbeHost>> Hosts(const LauncherVariables& variables)
     return ParseProbeHosts(input.bytes(), file, defaults);
   }
   if (variables.slurm_node_list.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "no hosts; give --host_file or --hosts, e.g. --hosts=gpu01,gpu02, or start it with srun");
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names,
@@ -124,8 +122,7 @@ absl::StatusOr<ProbeDaemonOptions> DaemonOptions() {
   if (FLAGS_port.value() < 1 || FLAGS_port.value() > 65535 || FLAGS_nodes_per_host.value() < 1 ||
       FLAGS_nodes_per_host.value() > 4096 || !(FLAGS_rate.value() >= 1) ||
       FLAGS_rate.value() > 10000) {
-    return absl::InvalidArgumentError(
-        "--port is 1 to 65535, --nodes_per_host 1 to 4096, --rate 1 to 10000");
+    return InvalidArgument("--port is 1 to 65535, --nodes_per_host 1 to 4096, --rate 1 to 10000");
   }
   ProbeDaemonOptions options;
   ASSIGN_OR_RETURN(options.hosts, Hosts(variables));
@@ -147,16 +144,16 @@ absl::StatusOr<int> WriteSnapshotPairs(const std::string& folder, const Rotation
                    SystemClockSource(FLAGS_second_clock.value()));
   ASSIGN_OR_RETURN(const int64_t period_ns, ScaledValue(FLAGS_period_ms, 1000000));
   ASSIGN_OR_RETURN(const int64_t duration_ns, ScaledValue(FLAGS_duration_s, kNsPerS));
-  if (period_ns == 0) return absl::InvalidArgumentError("--period_ms is 0");
+  if (period_ns == 0) return InvalidArgument("--period_ms is 0");
   // Without hosts there is nothing to hold it against.
   int64_t node_id = FLAGS_host_index.value();
   if (node_id < 0 && !absl::SimpleAtoi(FirstNonEmpty({EnvironmentVariable("OMPI_COMM_WORLD_RANK"),
                                                       EnvironmentVariable("SLURM_NODEID"), "0"}),
                                        &node_id)) {
-    return absl::InvalidArgumentError("say which host this is with --host_index, from 0");
+    return InvalidArgument("say which host this is with --host_index, from 0");
   }
   if (node_id < 0 || FLAGS_nodes_per_host.value() < 1) {
-    return absl::InvalidArgumentError("--nodes_per_host is at least 1, and hosts count from 0");
+    return InvalidArgument("--nodes_per_host is at least 1, and hosts count from 0");
   }
   // The host's first node.
   node_id *= FLAGS_nodes_per_host.value();
@@ -237,18 +234,17 @@ absl::StatusOr<int> Probe() {
 }
 
 Command ClockProbeCommand() {
-  return {
-      "clock_probe",
-      "Measures how far the clocks of a job's hosts are apart, beside the job, until it is told "
-      "to stop. Start one on each host; combine --probes=FOLDER uses what they write.",
-      {"clock_probe --hosts=gpu01,gpu02 --output=probes/",
-       "srun --ntasks-per-node=1 clock_probe --output=probes/",
-       "clock_probe --snapshot_only --second_clock=boottime --output=pairs/"},
-      {&FLAGS_output, &FLAGS_hosts, &FLAGS_host_file, &FLAGS_host_index, &FLAGS_nodes_per_host,
-       &FLAGS_port, &FLAGS_token, &FLAGS_seed, &FLAGS_rate, &FLAGS_duration_s, &FLAGS_max_file_mb,
-       &FLAGS_kept_files, &FLAGS_snapshot_only, &FLAGS_second_clock, &FLAGS_period_ms,
-       &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns},
-      Probe};
+  return {"clock_probe",
+          "Measures how far the clocks of a job's hosts are apart, beside the job, until it is "
+          "told to stop. Start one on each host; combine --probes=FOLDER uses what they write.",
+          {"clock_probe --hosts=gpu01,gpu02 --output=probes/",
+           "srun --ntasks-per-node=1 clock_probe --output=probes/",
+           "clock_probe --snapshot_only --second_clock=boottime --output=pairs/"},
+          {&FLAGS_output, &FLAGS_hosts, &FLAGS_host_file, &FLAGS_host_index, &FLAGS_nodes_per_host,
+           &FLAGS_port, &FLAGS_token, &FLAGS_seed, &FLAGS_rate, &FLAGS_duration_s,
+           &FLAGS_max_file_mb, &FLAGS_kept_files, &FLAGS_snapshot_only, &FLAGS_second_clock,
+           &FLAGS_period_ms, &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns},
+          Probe};
 }
 
 }  // namespace

@@ -6,9 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -64,8 +62,8 @@ absl::StatusOr<std::unique_ptr<ClockSource>> SystemClockSource(const std::string
   } else if (second_clock == "tai") {
     id = CLOCK_TAI;
   } else if (second_clock != "monotonic_raw") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        second_clock, " is none of monotonic_raw, monotonic, boottime, tai, /dev/ptpN"));
+    return InvalidArgument(second_clock,
+                           " is none of monotonic_raw, monotonic, boottime, tai, /dev/ptpN");
   }
   auto source = std::make_unique<SystemClock>(id, file);
   timespec time = {};

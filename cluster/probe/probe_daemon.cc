@@ -124,7 +124,6 @@ class Daemon {
     if (!address.empty()) socket_.Send(EncodeProbePacket(packet, options_.key), address);
   }
 
-  // Hands on when packets left.
   void ReadSent() {
     for (int i = 0; i < kMaxBatch; ++i) {
       const std::optional<UdpSocket::Datagram> datagram = socket_.ReceiveSent();
@@ -158,7 +157,6 @@ class Daemon {
     ReadSent();
   }
 
-  // True when datagrams may be read.
   bool RefillBudget(const ClockReading& now) {
     const double passed_s = static_cast<double>(now.second_ns - budget_at_ns_) / 1e9;
     budget_ = std::min(kMaxDatagramsPerS / 10, budget_ + passed_s * kMaxDatagramsPerS);

@@ -1,11 +1,11 @@
 #include "cluster/probe/probe_hosts.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -30,7 +30,7 @@ bool ReadHostAndPort(absl::string_view text, ProbeHost* host) {
     port = text.substr(end + 1);
     text = text.substr(0, end);
     if (!port.empty() && !absl::ConsumePrefix(&port, ":")) return false;
-  } else if (std::count(text.begin(), text.end(), ':') == 1) {
+  } else if (absl::c_count(text, ':') == 1) {
     port = text.substr(text.find(':') + 1);
     text = text.substr(0, text.find(':'));
     if (port.empty()) return false;
@@ -57,11 +57,6 @@ bool ReadHost(absl::string_view text, ProbeHost* host) {
   return true;
 }
 
-absl::Status NoNodeList(absl::string_view list) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("Slurm's node list is ", list, "; expected e.g. gpu[01-03,7],login"));
-}
-
 // Returns the numbers of "01-03,7" as texts, with their zeros in front; nullopt for anything else.
 std::optional<std::vector<std::string>> ExpandRanges(absl::string_view ranges) {
   std::vector<std::string> numbers;
@@ -75,9 +70,7 @@ std::optional<std::vector<std::string>> ExpandRanges(absl::string_view ranges) {
     if (last < first || last - first >= kMaxHosts - numbers.size()) return std::nullopt;
     for (uint64_t number = first; number <= last; ++number) {
       std::string digits = absl::StrCat(number);
-      if (digits.size() < ends.first.size()) {
-        digits.insert(0, ends.first.size() - digits.size(), '0');
-      }
+      digits.insert(0, ends.first.size() - std::min(ends.first.size(), digits.size()), '0');
       numbers.push_back(std::move(digits));
     }
   }
@@ -100,13 +93,10 @@ bool ExpandItem(const std::string& prefix, absl::string_view item,
   const std::optional<std::vector<std::string>> numbers =
       ExpandRanges(item.substr(open + 1, close - open - 1));
   if (!numbers.has_value()) return false;
-  for (const std::string& number : *numbers) {
-    if (!ExpandItem(absl::StrCat(prefix, item.substr(0, open), number), item.substr(close + 1),
-                    names)) {
-      return false;
-    }
-  }
-  return true;
+  return absl::c_all_of(*numbers, [&](const std::string& number) {
+    return ExpandItem(absl::StrCat(prefix, item.substr(0, open), number), item.substr(close + 1),
+                      names);
+  });
 }
 
 absl::string_view ShortName(absl::string_view name) { return name.substr(0, name.find('.')); }
@@ -127,9 +117,8 @@ absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view content
       host.port = defaults.port;
       host.nodes = defaults.nodes;
       if (!ReadHost(text, &host) || hosts.size() == kMaxHosts) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(file, ":", line_number, ": '", text,
-                         "' is no host; expected e.g. gpu01, gpu01:7321 or gpu01 slots=8"));
+        return InvalidArgument(file, ":", line_number, ": '", text,
+                               "' is no host; expected e.g. gpu01, gpu01:7321 or gpu01 slots=8");
       }
       host.first_node = next_node;
       next_node += host.nodes;
@@ -137,8 +126,8 @@ absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view content
     }
   }
   if (hosts.size() < 2) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file, ": ", hosts.size(), " host(s); clocks are compared between two or more"));
+    return InvalidArgument(file, ": ", hosts.size(),
+                           " host(s); clocks are compared between two or more");
   }
   return hosts;
 }
@@ -152,7 +141,7 @@ absl::StatusOr<std::vector<std::string>> ExpandSlurmNodeList(absl::string_view l
     depth += c == '[' ? 1 : c == ']' ? -1 : 0;
     if (c != ',' || (depth != 0 && i < list.size())) continue;
     if (depth != 0 || !ExpandItem("", list.substr(begin, i - begin), &names)) {
-      return NoNodeList(list);
+      return InvalidArgument("Slurm's node list is ", list, "; expected e.g. gpu[01-03,7],login");
     }
     begin = i + 1;
   }
@@ -166,9 +155,8 @@ absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t
   int64_t size = 0, launched = 0;
   if (index < 0 && absl::SimpleAtoi(variables.mpi_rank, &launched)) {
     if (absl::SimpleAtoi(variables.mpi_size, &size) && size != static_cast<int64_t>(hosts.size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("MPI started ", size, " daemons for ", hosts.size(),
-                       " hosts; start one per host, e.g. mpirun --map-by ppr:1:node"));
+      return InvalidArgument("MPI started ", size, " daemons for ", hosts.size(),
+                             " hosts; start one per host, e.g. mpirun --map-by ppr:1:node");
     }
     index = launched;
     source = "OMPI_COMM_WORLD_RANK";
@@ -178,8 +166,7 @@ absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t
   }
   if (index >= 0) {
     if (index < static_cast<int64_t>(hosts.size())) return static_cast<size_t>(index);
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, " is ", index, ", but there are ", hosts.size(), " hosts"));
+    return InvalidArgument(source, " is ", index, ", but there are ", hosts.size(), " hosts");
   }
   std::vector<size_t> same, same_short;
   for (size_t i = 0; i < hosts.size(); ++i) {
@@ -188,9 +175,8 @@ absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t
   }
   const std::vector<size_t>& found = same.empty() ? same_short : same;
   if (found.size() == 1) return found[0];
-  return absl::InvalidArgumentError(
-      absl::StrCat(found.size(), " of the hosts have this machine's name, ", machine_name,
-                   "; say which it is with --host_index, from 0"));
+  return InvalidArgument(found.size(), " of the hosts have this machine's name, ", machine_name,
+                         "; say which it is with --host_index, from 0");
 }
 
 std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed) {
@@ -201,7 +187,7 @@ std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed) {
       std::swap((*values)[i - 1], (*values)[random() % i]);
   };
   std::vector<size_t> ring(num_hosts);
-  std::iota(ring.begin(), ring.end(), 0);
+  absl::c_iota(ring, 0);
   shuffle(&ring);
   // Up to half around: what is farther is nearer the other way, and asked from there.
   std::vector<size_t> distances;
@@ -211,8 +197,7 @@ std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed) {
   while ((size_t{1} << wanted) < num_hosts) ++wanted;
   distances.resize(std::min(distances.size(), wanted - 1));
   distances.push_back(1);
-  const size_t place =
-      static_cast<size_t>(std::find(ring.begin(), ring.end(), host) - ring.begin());
+  const size_t place = static_cast<size_t>(absl::c_find(ring, host) - ring.begin());
   std::vector<size_t> neighbours;
   for (const size_t distance : distances)
     neighbours.push_back(ring[(place + distance) % num_hosts]);

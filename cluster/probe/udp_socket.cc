@@ -11,7 +11,6 @@
 #include <ctime>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
@@ -93,7 +92,7 @@ absl::StatusOr<std::string> UdpSocket::Resolve(const std::string& host, int port
   if (family_ == AF_INET6) hints.ai_flags = AI_V4MAPPED | AI_ALL;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
-  if (error != 0) return absl::NotFoundError(absl::StrCat(host, ": ", gai_strerror(error)));
+  if (error != 0) return NotFound(host, ": ", gai_strerror(error));
   const std::string address(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen);
   freeaddrinfo(found);
   return address;

@@ -1,7 +1,6 @@
 // chakra_replay: runs a Chakra execution trace on real ranks, over MPI.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/comm_groups.h"
@@ -38,13 +38,12 @@ static void Pack(PackedBytes& bytes, NodeTimes& times) { bytes(times.start_ns, t
 
 namespace {
 
-Flag<std::string> FLAGS_et(
-    "et", "",
-    "Prefix of the traces: PREFIX.<rank>.et, one for each process of mpirun; "
-    "every host reads all of them.");
-Flag<std::string> FLAGS_comm_groups("comm_groups", "",
-                                    "JSON of the groups' ranks; default PREFIX.comm_groups.json "
-                                    "if there is one.");
+Flag<std::string> FLAGS_et("et", "",
+                           "Prefix of the traces: PREFIX.<rank>.et, one for each process of "
+                           "mpirun; every host reads all of them.");
+Flag<std::string> FLAGS_comm_groups(
+    "comm_groups", "",
+    "JSON of the groups' ranks; default PREFIX.comm_groups.json if there is one.");
 Flag<std::string> FLAGS_output(
     "output", "",
     "Prefix of what is written: PREFIX.<rank>.xplane.pb of every repeat, by each rank; and "
@@ -90,16 +89,15 @@ absl::Status ReadGraph(const std::string& prefix, Workload* workload) {
     return absl::OkStatus();
   };
   ASSIGN_OR_RETURN(workload->graph, ReadEtGraph(file_system, files, options));
-  RETURN_IF_ERROR(TopologicalOrder(workload->graph).status());
-  return absl::OkStatus();
+  return TopologicalOrder(workload->graph).status();
 }
 
 absl::Status CheckGroups(const ExecutionGraph& graph, int64_t rank_count) {
   for (const ProcessGroup& group : graph.groups()) {
     for (const int64_t rank : group.ranks) {
       if (rank < rank_count) continue;
-      return absl::InvalidArgumentError(absl::StrCat("group \"", group.name, "\" has rank ", rank,
-                                                     ", but there are ", rank_count, " ranks"));
+      return InvalidArgument("group \"", group.name, "\" has rank ", rank, ", but there are ",
+                             rank_count, " ranks");
     }
   }
   return absl::OkStatus();
@@ -115,7 +113,7 @@ absl::Status Load(const MpiProcesses& processes, Workload* workload) {
   ASSIGN_OR_RETURN(workload->output, RequiredPath(FLAGS_output, "prefix", "replay/run"));
   if (FLAGS_warmup.value() < 0 || FLAGS_repeats.value() < 1 || !(FLAGS_timeout_s.value() >= 1) ||
       FLAGS_timeout_s.value() > 1e6) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "expected --warmup of at least 0, --repeats of at least 1 and --timeout_s of 1 to 10^6");
   }
   workload->options.timeout_ns = static_cast<int64_t>(FLAGS_timeout_s.value() * 1e9);
@@ -126,14 +124,13 @@ absl::Status Load(const MpiProcesses& processes, Workload* workload) {
   RETURN_IF_ERROR(ReadGraph(et, workload));
   const auto ranks = static_cast<int64_t>(workload->graph.Ranks().size());
   if (ranks != processes.rank_count()) {
-    return absl::InvalidArgumentError(absl::StrCat(et, ": there are traces of ", ranks,
-                                                   " ranks, but ", processes.rank_count(),
-                                                   " processes; run it with mpirun -n ", ranks));
+    return InvalidArgument(et, ": there are traces of ", ranks, " ranks, but ",
+                           processes.rank_count(), " processes; run it with mpirun -n ", ranks);
   }
   RETURN_IF_ERROR(CheckGroups(workload->graph, ranks));
   workload->match = std::make_unique<CommunicationMatch>(workload->graph);
   if (!workload->match->problems().empty()) {
-    return absl::InvalidArgumentError(workload->match->problems()[0].text);
+    return InvalidArgument(workload->match->problems()[0].text);
   }
   ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(processes, workload->graph));
   // Before the replay, which may take long.
@@ -163,18 +160,14 @@ std::string Hostname() {
 size_t MedianPosition(const std::vector<int64_t>& values) {
   std::vector<size_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return values[a] < values[b]; });
+  absl::c_stable_sort(order, [&](size_t a, size_t b) { return values[a] < values[b]; });
   return order[(order.size() - 1) / 2];
 }
 
-// Writes the files, all ranks together, and fills in the report.
 absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* processes,
                    Workload* workload, ChakraReplayReport* report) {
   std::vector<int64_t> spans_ns;
-  for (const ReplayedStep& step : steps) {
-    spans_ns.push_back(step.span.end_ns - step.span.start_ns);
-  }
+  for (const ReplayedStep& step : steps) spans_ns.push_back(step.span.end_ns - step.span.start_ns);
   spans_ns = processes->LargestOf(std::move(spans_ns));
   const size_t median = MedianPosition(spans_ns);
   // At the first rank: of all ranks' nodes, one rank after the other.
@@ -226,15 +219,14 @@ void Describe(const Workload& workload, ChakraReplayReport* report) {
       compute_ns[graph.rank(node)] += graph.duration_ns(node);
     }
   }
-  report->set_compute_ns(*std::max_element(compute_ns.begin(), compute_ns.end()));
+  report->set_compute_ns(*absl::c_max_element(compute_ns));
   if (workload.options.compute == ComputeMode::kNone) {
     report->add_notes("only communication was replayed: computation took no time");
   }
 }
 
 std::string FormatReplayReport(const ChakraReplayReport& report) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable repeats({{"repeat", kRight}, {"step us", kRight}});
+  TextTable repeats({">repeat", ">step us"});
   for (int i = 0; i < report.repeats_size(); ++i) {
     repeats.AddRow({absl::StrCat(i), WithThousands(report.repeats(i).step_ns() / 1000)});
   }
@@ -273,8 +265,8 @@ int ReplayMain(int argc, char** argv) {
       "Runs a workload of Chakra execution traces on real ranks, over MPI, and writes what it "
       "measured: a profile (XSpace) of each rank, and traces with the measured times.",
       {"mpirun -n 4 chakra_replay --et=et/gpt --output=replay/gpt",
-       "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none "
-       "--repeats=20 --json"},
+       "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none --repeats=20 "
+       "--json"},
       {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_warmup, &FLAGS_repeats, &FLAGS_compute,
        &FLAGS_timeout_s},
       [&]() { return Replay(processes); }};

@@ -1,9 +1,9 @@
 #include "cluster/replay/issue_order.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {
@@ -27,8 +27,7 @@ void IssueOrder::LinkSequences() {
     const auto node = static_cast<NodeIndex>(first_node_ + i);
     if (graph_.communication(node) != nullptr) by_id.push_back(node);
   }
-  std::sort(by_id.begin(), by_id.end(),
-            [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
+  absl::c_sort(by_id, [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
   // The last node so far of each type, group or pair of ranks, and tag.
   std::map<std::tuple<int, GroupIndex, int64_t, int64_t, int32_t>, NodeIndex> last;
   for (const NodeIndex node : by_id) {
@@ -92,8 +91,7 @@ std::vector<NodeIndex> IssueOrder::TakeIssuable() {
       slot.queue.pop();
     }
     touched_slots_.clear();
-    std::sort(now.begin(), now.end(),
-              [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
+    absl::c_sort(now, [this](NodeIndex a, NodeIndex b) { return graph_.id(a) < graph_.id(b); });
     for (const NodeIndex node : now) MarkIssued(node);
     taken.insert(taken.end(), now.begin(), now.end());
   }

@@ -20,14 +20,13 @@ absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(const MpiProc
     const bool is_send = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
     if (!is_send && graph.type(node) != ChakraProtoMsg::COMM_RECV_NODE) continue;
     if (is_known != 0 && of->tag > *largest_tag) {
-      return absl::InvalidArgumentError(absl::StrCat(graph.Describe(node), " has the tag ", of->tag,
-                                                     "; this MPI has tags up to ", *largest_tag));
+      return InvalidArgument(graph.Describe(node), " has the tag ", of->tag,
+                             "; this MPI has tags up to ", *largest_tag);
     }
     const int64_t other = is_send ? of->target : of->source;
     if (other >= 0 && other < processes.rank_count()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("node ", graph.id(node), " of rank ",
-                                                   graph.rank(node), " is a message with rank ",
-                                                   other, ", which does not exist"));
+    return InvalidArgument("node ", graph.id(node), " of rank ", graph.rank(node),
+                           " is a message with rank ", other, ", which does not exist");
   }
   return std::unique_ptr<MpiTransport>(new MpiTransport(processes, graph));
 }

@@ -16,7 +16,6 @@ namespace {
 // How long a rank computes between two looks at the transfers under way.
 constexpr int64_t kSliceNs = 5'000;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
-// An error tells of this many ranks at most.
 constexpr size_t kMaxTold = 16;
 
 int64_t ReadNs(clockid_t clock) {

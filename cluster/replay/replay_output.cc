@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -95,7 +94,6 @@ class ModuleWriter {
     return instruction;
   }
 
-  // Returns the id of what a collective of so many bytes takes in.
   int64_t OperandOf(int64_t bytes) {
     int64_t& id = operands_[bytes];
     if (id == 0) {
@@ -152,14 +150,12 @@ class ModuleWriter {
   const int64_t rank_;
   // The id of each node's instruction, by node; 0 until it has one.
   std::vector<int64_t> ids_;
-  // The id of the operand of so many bytes, by bytes.
   std::map<int64_t, int64_t> operands_;
   xla::HloProto proto_;
   xla::HloModuleProto* module_ = nullptr;
   xla::HloComputationProto* main_ = nullptr;
 };
 
-// The plane of the host's threads, and events on it.
 class HostPlane {
  public:
   HostPlane(XPlaneProto* plane, int64_t start_ns)

@@ -6,13 +6,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
 absl::Status NodeError(const ExecutionGraph& graph, NodeIndex node, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat(graph.Describe(node), " ", reason));
+  return InvalidArgument(graph.Describe(node), " ", reason);
 }
 
 absl::Status CheckMessage(const ExecutionGraph& graph, NodeIndex node) {
@@ -37,8 +38,7 @@ absl::StatusOr<TransferShape> ShapeOf(const ExecutionGraph& graph, NodeIndex nod
   int64_t sent = 1;
   int64_t received = 1;
   if (graph.type(node) != ChakraProtoMsg::COMM_COLL_NODE) {
-    const absl::Status status = CheckMessage(graph, node);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CheckMessage(graph, node));
     const bool sends = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
     sent = sends ? 1 : 0;
     received = sends ? 0 : 1;
