@@ -380,15 +380,17 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
     report.add_assumptions("ranks sit on the NPUs of their number; links are shared fairly");
   }
   if (ranks > job_.ranks()) {
+    const bool any_grows = std::any_of(job_.transfers().begin(), job_.transfers().end(),
+                                       [&](const CommEdge& transfer) { return Grows(transfer); });
     report.add_assumptions(
-        absl::StrCat("groups that span all ranks grow to ", ranks,
-                     "; every rank computes as long as now, and all-gathers divide their shards"));
+        any_grows ? absl::StrCat("groups that span all ranks grow with them to ", ranks,
+                                 " ranks, and their all-gathers divide the shards")
+                  : absl::StrCat("no group spans all ranks, so that the job is there ",
+                                 ranks / job_.ranks(), " times"));
   }
-  if (question.compute != 1) {
-    report.add_assumptions(absl::StrCat("computation takes ", question.compute, " of its time"));
-  } else if (ranks == job_.ranks()) {
-    report.add_assumptions("computation takes as long as it did");
-  }
+  report.add_assumptions(
+      question.compute == 1 ? "computation takes as long as it did, on every rank"
+                            : absl::StrCat("computation takes ", question.compute, " of its time"));
   if (job_.unknown_events() > 0) {
     report.add_assumptions(
         absl::StrCat(job_.unknown_events(),

@@ -9,6 +9,11 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+// Flows that would last longer last this long, which no simulation does.
+constexpr double kLongestNs = static_cast<double>(int64_t{1} << 61);
+
+int64_t WholeNs(double lasts_ns) { return static_cast<int64_t>(std::min(lasts_ns, kLongestNs)); }
+
 }  // namespace
 
 FlowNetwork::FlowNetwork(const NetworkConfig& network, EventQueue& events)
@@ -100,7 +105,7 @@ void FlowNetwork::Start(uint32_t message, int64_t bytes, const LinkPath& path,
     flows.push_back(number);
   }
   if (is_alone) {
-    AskForEvent(static_cast<int64_t>(SetRate(number, path.bytes_per_ns)));
+    AskForEvent(SetRate(number, path.bytes_per_ns));
     return;
   }
   changed_.insert(changed_.end(), path.links.begin(), path.links.end());
@@ -109,12 +114,10 @@ void FlowNetwork::Start(uint32_t message, int64_t bytes, const LinkPath& path,
 
 void FlowNetwork::OnEvent() {
   if (events_.now_ns() >= next_event_ns_) next_event_ns_ = kNever;
-  // Whole nanoseconds, cut off, are what arrivals are given in, too.
-  const double end_of_instant = static_cast<double>(events_.now_ns()) + 1;
   const auto is_outdated = [this](const End& end) {
     return flows_[end.flow].version != end.version;
   };
-  while (!ends_.empty() && (is_outdated(ends_.top()) || ends_.top().time_ns < end_of_instant)) {
+  while (!ends_.empty() && (is_outdated(ends_.top()) || ends_.top().time_ns <= events_.now_ns())) {
     const End end = ends_.top();
     ends_.pop();
     if (!is_outdated(end)) EndFlow(end.flow);
@@ -125,13 +128,13 @@ void FlowNetwork::OnEvent() {
   }
   while (!ends_.empty() && is_outdated(ends_.top())) ends_.pop();
   if (ends_.empty()) return;
-  AskForEvent(std::max(events_.now_ns(), static_cast<int64_t>(ends_.top().time_ns)));
+  AskForEvent(std::max(events_.now_ns(), ends_.top().time_ns));
 }
 
 void FlowNetwork::EndFlow(uint32_t number) {
   Flow& flow = flows_[number];
   const double lasted_ns = flow.elapsed_ns + flow.bytes_left / flow.bytes_per_ns + flow.latency_ns;
-  events_.Schedule(std::max(events_.now_ns(), flow.started_ns + static_cast<int64_t>(lasted_ns)),
+  events_.Schedule(std::max(events_.now_ns(), flow.started_ns + WholeNs(lasted_ns)),
                    EventKind::kCrossed, flow.message);
   for (const Place& place : flow.places) {
     std::vector<uint32_t>& flows = links_[place.link].flows;
@@ -203,15 +206,14 @@ void FlowNetwork::ShareOut() {
   }
 }
 
-double FlowNetwork::SetRate(uint32_t number, double bytes_per_ns) {
+int64_t FlowNetwork::SetRate(uint32_t number, double bytes_per_ns) {
   Flow& flow = flows_[number];
   const double elapsed_ns = static_cast<double>(events_.now_ns() - flow.started_ns);
   flow.bytes_left =
       std::max(0.0, flow.bytes_left - (elapsed_ns - flow.elapsed_ns) * flow.bytes_per_ns);
   flow.elapsed_ns = elapsed_ns;
   flow.bytes_per_ns = bytes_per_ns;
-  const double end_ns =
-      static_cast<double>(flow.started_ns) + elapsed_ns + flow.bytes_left / bytes_per_ns;
+  const int64_t end_ns = flow.started_ns + WholeNs(elapsed_ns + flow.bytes_left / bytes_per_ns);
   ends_.push({end_ns, number, ++flow.version});
   return end_ns;
 }

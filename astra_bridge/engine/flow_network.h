@@ -100,9 +100,9 @@ class FlowNetwork {
     double share() const { return left / open; }
   };
 
-  // When a flow has sent all, if its rate stays.
+  // When a flow has sent all, if its rate stays, cut off to whole nanoseconds.
   struct End {
-    double time_ns = 0;
+    int64_t time_ns = 0;
     uint32_t flow = 0;
     uint32_t version = 0;
     bool operator>(const End& other) const { return time_ns > other.time_ns; }
@@ -116,7 +116,7 @@ class FlowNetwork {
   void CollectChanged();
   void ShareOut();
   // Returns when the flow has sent all at that rate.
-  double SetRate(uint32_t flow, double bytes_per_ns);
+  int64_t SetRate(uint32_t flow, double bytes_per_ns);
 
   EventQueue& events_;
   LinkPaths paths_;

@@ -222,6 +222,16 @@ TEST(FlowNetworkTest, TheShortCutTakesAsLong) {
   }
 }
 
+TEST(FlowNetworkTest, TimesBeyondWhatADoubleCountsStillEnd) {
+  // The slowest links there are: the first message alone takes 2^52 ns, and three share one link.
+  const NetworkConfig network = ParseGb(4, "{ shape: star, bandwidth: 0.0009765625, latency: 0 }");
+  constexpr int64_t kBytes = int64_t{1} << 42;
+  EXPECT_THAT(
+      SendEnds(network, {SendNode(0, 3, kBytes), SendNode(1, 3, kBytes), SendNode(2, 3, kBytes)},
+               {0, 1, 2}),
+      ElementsAre(3 * (kBytes << 10), 3 * (kBytes << 10), 3 * (kBytes << 10)));
+}
+
 TEST(LinkPathsTest, TakesTheFewestLinks) {
   const NetworkConfig network = ParseGb(4, "{ shape: torus, sizes: [ 4 ], bandwidth: 1 }");
   LinkPaths paths(network);
