@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "astra_bridge/engine/links_config.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -121,19 +122,6 @@ std::string NodeName(const Device* device, int64_t node) {
     device = component.device.get();
   }
   return name;
-}
-
-// Fails at a key that is not one of these: what is not understood could change the network.
-absl::Status CheckKeys(const ConfigValue& map, absl::Span<const absl::string_view> keys) {
-  absl::Status unknown;
-  const absl::Status status =
-      map.ForEachMember([&](const std::string& key, const ConfigValue& member) {
-        if (absl::c_linear_search(keys, key)) return absl::OkStatus();
-        return unknown = member.ErrorAtLine(
-                   absl::StrCat("not known; there are ", absl::StrJoin(keys, ", ")));
-      });
-  if (status.ok() || !unknown.ok()) return unknown;
-  return map.ErrorAtLine("expected keys and values, each key once");
 }
 
 absl::StatusOr<std::string> TextOf(const ConfigValue& map, absl::string_view key) {

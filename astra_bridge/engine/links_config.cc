@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -118,9 +118,7 @@ absl::Status ReadLinkList(const ConfigValue& links, const RateReader& rates,
   return links.ForEachElement([&](const ConfigValue& value) -> absl::Status {
     NetworkLink link;
     link.line = value.line();
-    const auto ignore = [](const ConfigValue&) { return absl::OkStatus(); };
-    RETURN_IF_ERROR(
-        value.ReadMembers({{"between", ignore}, {"bandwidth", ignore}, {"latency", ignore}}));
+    RETURN_IF_ERROR(CheckKeys(value, {"between", "bandwidth", "latency"}));
     RETURN_IF_ERROR(rates.Read(value, &link));
     const ConfigValue between = value.Find("between");
     std::vector<int32_t> ends;
@@ -148,7 +146,7 @@ class ShapeReader {
     ASSIGN_OR_RETURN(const std::string name, shape_.Find("shape").Text(kShapes));
     absl::Status status = absl::OkStatus();
     if (name == "star") {
-      status = CheckKeys({});
+      status = CheckKeys(shape_, {"shape", "bandwidth", "latency"});
       JoinAll(0, npus_, builder_.Switch("switch"));
     } else if (name == "leaf_spine") {
       status = LeafSpine();
@@ -193,17 +191,9 @@ class ShapeReader {
     for (int32_t npu = begin; npu < end; ++npu) Add(npu, to);
   }
 
-  // Refuses keys that the shape does not have.
-  absl::Status CheckKeys(std::initializer_list<absl::string_view> own) const {
-    std::map<std::string, ConfigValue::Reader> known;
-    const auto ignore = [](const ConfigValue&) { return absl::OkStatus(); };
-    for (const char* key : {"shape", "bandwidth", "latency"}) known[key] = ignore;
-    for (const absl::string_view key : own) known[std::string(key)] = ignore;
-    return shape_.ReadMembers(known);
-  }
-
   absl::Status LeafSpine() {
-    RETURN_IF_ERROR(CheckKeys({"leaf", "spines", "oversubscription"}));
+    RETURN_IF_ERROR(
+        CheckKeys(shape_, {"shape", "bandwidth", "latency", "leaf", "spines", "oversubscription"}));
     ASSIGN_OR_RETURN(const int32_t leaf, Count("leaf"));
     ASSIGN_OR_RETURN(const int32_t spines, Count("spines", 1));
     double oversubscription = 1;
@@ -226,7 +216,7 @@ class ShapeReader {
 
   // Three layers of switches with that many ports: half of them lead up, half down.
   absl::Status FatTree() {
-    RETURN_IF_ERROR(CheckKeys({"ports"}));
+    RETURN_IF_ERROR(CheckKeys(shape_, {"shape", "bandwidth", "latency", "ports"}));
     ASSIGN_OR_RETURN(const int32_t ports, Count("ports"));
     const int64_t half = ports / 2;
     if (ports % 2 != 0 || half * half * ports < npus_ || half * half >= npus_) {
@@ -250,7 +240,7 @@ class ShapeReader {
   }
 
   absl::Status Torus() {
-    RETURN_IF_ERROR(CheckKeys({"sizes"}));
+    RETURN_IF_ERROR(CheckKeys(shape_, {"shape", "bandwidth", "latency", "sizes"}));
     const ConfigValue sizes = shape_.Find("sizes");
     int64_t product = 1;
     std::vector<int32_t> ring;
@@ -281,7 +271,7 @@ class ShapeReader {
 
   // Routers of a group are all joined, and each two groups by one link.
   absl::Status Dragonfly() {
-    RETURN_IF_ERROR(CheckKeys({"routers", "hosts"}));
+    RETURN_IF_ERROR(CheckKeys(shape_, {"shape", "bandwidth", "latency", "routers", "hosts"}));
     ASSIGN_OR_RETURN(const int32_t routers, Count("routers"));
     ASSIGN_OR_RETURN(const int32_t hosts, Count("hosts"));
     const int64_t group_npus = static_cast<int64_t>(routers) * hosts;
@@ -337,6 +327,18 @@ std::vector<int32_t> JoinedWith(const NetworkConfig& network, int32_t devices) {
 }
 
 }  // namespace
+
+absl::Status CheckKeys(const ConfigValue& map, absl::Span<const absl::string_view> keys) {
+  absl::Status unknown;
+  const absl::Status status =
+      map.ForEachMember([&](const std::string& key, const ConfigValue& member) {
+        if (absl::c_linear_search(keys, key)) return absl::OkStatus();
+        return unknown = member.ErrorAtLine(
+                   absl::StrCat("not known; there are ", absl::StrJoin(keys, ", ")));
+      });
+  if (status.ok() || !unknown.ok()) return unknown;
+  return map.ErrorAtLine("expected keys and values, each key once");
+}
 
 absl::Status ReadLinks(const ConfigValue& links, bool gibibytes, NetworkConfig* network) {
   const RateReader rates(gibibytes);

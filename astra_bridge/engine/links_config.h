@@ -16,10 +16,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "astra_bridge/engine/network_config.h"
 #include "xla_profiler/base/config/config_value.h"
 
 namespace meridian {
+
+// Fails, with the line, at a key that is not one of these: what is not understood could change the
+// network.
+absl::Status CheckKeys(const ConfigValue& map, absl::Span<const absl::string_view> keys);
 
 // Reads `links` into a network that has its source and dimensions. `gibibytes` says whether
 // bandwidths are in GiB rather than GB per second. Errors name the source and the line.

@@ -305,7 +305,7 @@ TEST(LinksConfigTest, SaysWhereAFileIsWrong) {
               StatusIs(kBad, AllOf(HasSubstr("net.yml:4: "), HasSubstr("no link reaches NPU 2"))));
   EXPECT_THAT(ParseError(2, "- { between: [ 1, s ] }\n"), StatusIs(kBad, HasSubstr("net.yml:4: ")));
   EXPECT_THAT(ParseError(2, "- { between: [ 1, s ], bandwidth: 1, speed: 3 }\n"),
-              StatusIs(kBad, HasSubstr("speed")));
+              StatusIs(kBad, AllOf(HasSubstr("net.yml:4: "), HasSubstr("speed"))));
   EXPECT_THAT(ParseError(2, "  { shape: cube, bandwidth: 1 }\n"),
               StatusIs(kBad, HasSubstr("leaf_spine")));
   EXPECT_THAT(ParseError(2, "  { shape: torus, sizes: [ 3 ], bandwidth: 1 }\n"),
