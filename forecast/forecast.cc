@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -36,10 +38,18 @@ constexpr double kMaxMessages = 3e8;
 constexpr double kOf90Percent = 1.645;
 // A job's own collectives tell no less than this error: sweeps of the same links had it.
 constexpr double kLeastOwnError = 0.1;
+// However bad a model is, twice the bandwidth makes no transfer longer or a third as long.
+constexpr double kMostError = 0.5;
 // Logarithm of how far the job's transfers may be from the calibrated network: 20 %.
 constexpr double kLargeMismatch = 0.18;
 // The standard deviation of a normal distribution over its mean distance from 0.
 constexpr double kDeviationPerError = 1.2533;
+// A search whose last round changed the run by more than this did not settle.
+constexpr double kLargeLastChange = 0.01;
+// What the number of ranks may make of computation: beyond, the recordings are of different jobs.
+constexpr double kLeastCompute = 1e-3, kMostCompute = 1e3;
+// No transfer has more bytes.
+constexpr double kMaxBytes = 1e15;
 // Two recordings of one job differ by as much, and so do ways to say when a step begins.
 constexpr double kRecordingsDiffer = 0.02;
 
@@ -151,10 +161,12 @@ ForecastModel ModelOf(const Calibration& calibration, std::string source, bool i
   const double unknown = held_out.n() > 0 ? held_out.mape() : 1;
   const double times = is_of_sweep ? 1 : 2;
   const double least = is_of_sweep ? 0 : kLeastOwnError;
-  return {calibration.fabric, calibration.corrections.overhead_ns,
+  return {calibration.fabric,
+          calibration.corrections.overhead_ns,
           std::max(least, times * (held_out.has_mape_large() ? held_out.mape_large() : unknown)),
           std::max(least, times * (held_out.has_mape_small() ? held_out.mape_small() : unknown)),
-          std::move(source)};
+          std::move(source),
+          is_of_sweep};
 }
 
 absl::StatusOr<Forecaster> Forecaster::Create(const JobOnNetwork& job, const ForecastModel& model) {
@@ -179,7 +191,7 @@ absl::StatusOr<Forecaster> Forecaster::Create(const JobOnNetwork& job, const For
     errors_ns += job.measured_ns()[i] * (is_large ? model.large_error : model.small_error);
     sum_ns += job.measured_ns()[i];
   }
-  forecaster.error_ = errors_ns / sum_ns;
+  forecaster.error_ = std::min(errors_ns / sum_ns, kMostError);
   ASSIGN_OR_RETURN(const Fabric fabric, forecaster.NetworkOf({}, job.ranks()));
   const FabricSet measured_on = FabricSet::ForAllEdges(fabric);
   const SharedTransfers measured(job.transfers(), measured_on, Congestion::kFair,
@@ -193,8 +205,9 @@ absl::StatusOr<Forecaster> Forecaster::Create(const JobOnNetwork& job, const For
     log_scale += job.measured_ns()[i] / sum_ns * std::log(scale.bytes * scale.time);
   }
   forecaster.mismatch_ = std::exp(log_scale);
-  ASSIGN_OR_RETURN(const WhatIfGraph unchanged, forecaster.RunOn(fabric, job.ranks(), {}));
-  const StepLengths lengths = LengthsOf(job.graph().graph, unchanged.graph);
+  ASSIGN_OR_RETURN(const JobOnNetwork::RunAgain unchanged,
+                   forecaster.RunOn(fabric, job.ranks(), {}));
+  const StepLengths lengths = LengthsOf(job.graph().graph, unchanged.graph.graph);
   forecaster.steps_run_again_ = static_cast<int64_t>(lengths.before_ns.size());
   forecaster.unchanged_step_ns_ = forecaster.measured_step_ns_ * lengths.Ratio(/*of_sums=*/false);
   return forecaster;
@@ -238,81 +251,102 @@ absl::StatusOr<Fabric> Forecaster::NetworkOf(const ForecastQuestion& question,
   return fabric;
 }
 
-bool Forecaster::Grows(const CommEdge& transfer) const {
-  std::vector<int32_t> ranks = transfer.participants;
-  std::sort(ranks.begin(), ranks.end());
-  if (transfer.kind == CollectiveKind::kPointToPoint) return false;
-  const int32_t stride = ranks[1] - ranks[0];
-  for (size_t i = 1; i < ranks.size(); ++i) {
-    if (ranks[i] - ranks[i - 1] != stride) return false;
+absl::Status Forecaster::CheckRanks(int32_t ranks) const {
+  if (ranks % job_.ranks() != 0) {
+    return InvalidArgument("the job of ", job_.ranks(), " ranks cannot have ", ranks,
+                           ": its outermost groups grow, to ", 2 * job_.ranks(), ", ",
+                           3 * job_.ranks(), ", ", 4 * job_.ranks(), " ranks and so on");
   }
-  return stride * static_cast<int32_t>(ranks.size()) == job_.ranks();
-}
-
-int32_t Forecaster::inner_ranks() const {
-  int32_t inner = 1;
+  double messages = 0;
+  const double copies = static_cast<double>(ranks) / job_.ranks();
   for (const CommEdge& transfer : job_.transfers()) {
-    if (!Grows(transfer)) continue;
-    inner = std::max(inner, job_.ranks() / static_cast<int32_t>(transfer.participants.size()));
+    const double members = static_cast<double>(transfer.participants.size());
+    messages += 2 * members * members * (job_.Grows(transfer) ? copies * copies : copies);
   }
-  return inner;
+  if (messages > kMaxMessages) {
+    return InvalidArgument("a job of ", ranks, " ranks has some ", messages,
+                           " messages between ranks, which takes too long; ask for fewer ranks");
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<WhatIfGraph> Forecaster::RunOn(const Fabric& fabric, int32_t ranks,
-                                              const ForecastQuestion& question) const {
-  const WhatIfGraph& measured_graph = job_.graph();
-  WhatIfGraph edited{CopyGraph(measured_graph.graph), measured_graph.frozen_until_ps,
-                     measured_graph.start_instants, measured_graph.end_instants};
-  if (question.fix_rank.has_value()) {
-    RETURN_IF_ERROR(LevelRank(*question.fix_rank, &edited).status());
-  }
-  if (question.compute != 1) {
-    Selector compute;
-    compute.conditions.push_back({Condition::Field::kCategory, "compute", nullptr, 0});
-    ASSIGN_OR_RETURN(const Selection selection, Select(edited, compute));
-    RETURN_IF_ERROR(ScaleTimes(
-        selection, std::llround(question.compute * static_cast<double>(kFactorOne)), &edited));
-  }
-  // Ranks beyond the measured do what those do that are as many blocks of ranks before them.
+// Ranks beyond the measured do what those do that are as many blocks of ranks before them.
+Forecaster::GrownJob Forecaster::GrowTo(int32_t ranks) const {
   const int32_t copies = ranks / job_.ranks();
-  std::vector<CommEdge> transfers = job_.transfers();
-  std::vector<EdgeScale> scales = scales_;
-  std::vector<size_t> copy_of;
+  GrownJob grown{job_.transfers(), scales_, {}};
   for (size_t i = 0; i < job_.transfers().size(); ++i) {
-    const CommEdge& transfer = job_.transfers()[i];
-    const bool grows = Grows(transfer);
-    if (grows && transfer.kind == CollectiveKind::kAllGather) {
-      transfers[i].bytes = std::max<int64_t>(1, transfers[i].bytes / copies);
+    const bool grows = job_.Grows(job_.transfers()[i]);
+    if (copies > 1) {
+      int64_t& bytes = grown.transfers[i].bytes;
+      const double power = laws_.BytesPower(grown.transfers[i].kind, grows);
+      bytes = std::max<int64_t>(
+          1,
+          std::llround(std::min(static_cast<double>(bytes) * std::pow(copies, power), kMaxBytes)));
     }
+    const CommEdge transfer = grown.transfers[i];
     for (int32_t copy = 1; copy < copies; ++copy) {
       CommEdge moved = transfer;
       for (int32_t& rank : moved.participants) rank += copy * job_.ranks();
       if (grows) {
-        transfers[i].participants.insert(transfers[i].participants.end(),
-                                         moved.participants.begin(), moved.participants.end());
+        std::vector<int32_t>& members = grown.transfers[i].participants;
+        members.insert(members.end(), moved.participants.begin(), moved.participants.end());
       } else {
-        transfers.push_back(std::move(moved));
-        scales.push_back(scales_[i]);
-        copy_of.push_back(i);
+        grown.transfers.push_back(std::move(moved));
+        grown.scales.push_back(scales_[i]);
+        grown.copy_of.push_back(i);
       }
     }
   }
+  return grown;
+}
+
+bool Forecaster::HasRingOfMessages() const {
+  std::set<int32_t> sources;
+  for (const CommEdge& edge : job_.transfers()) {
+    if (edge.kind != CollectiveKind::kPointToPoint) continue;
+    const int32_t next = (edge.participants[0] + 1) % job_.ranks();
+    if (edge.participants[1] == next) sources.insert(edge.participants[0]);
+  }
+  return job_.ranks() > 2 && static_cast<int32_t>(sources.size()) == job_.ranks();
+}
+
+double Forecaster::ComputeOf(const ForecastQuestion& question, int32_t ranks) const {
+  if (question.compute.has_value()) return *question.compute;
+  const double grown = static_cast<double>(ranks) / job_.ranks();
+  return std::clamp(std::pow(grown, laws_.compute_power), kLeastCompute, kMostCompute);
+}
+
+absl::StatusOr<JobOnNetwork::RunAgain> Forecaster::RunOn(const Fabric& fabric, int32_t ranks,
+                                                         const ForecastQuestion& question) const {
+  WhatIfGraph edited = job_.graph();
+  if (question.fix_rank.has_value()) {
+    RETURN_IF_ERROR(LevelRank(*question.fix_rank, &edited).status());
+  }
+  const double compute = ComputeOf(question, ranks);
+  if (compute != 1) {
+    Selector selector;
+    selector.conditions.push_back({Condition::Field::kCategory, "compute", nullptr, 0});
+    ASSIGN_OR_RETURN(const Selection selection, Select(edited, selector));
+    RETURN_IF_ERROR(
+        ScaleTimes(selection, std::llround(compute * static_cast<double>(kFactorOne)), &edited));
+  }
+  const GrownJob grown = GrowTo(ranks);
   const FabricSet shared_by = FabricSet::ForAllEdges(fabric);
-  const SharedTransfers shared(transfers, shared_by, Congestion::kFair, model_.overhead_ns);
+  const SharedTransfers shared(grown.transfers, shared_by, Congestion::kFair, model_.overhead_ns);
   const auto network = [&](const EdgeSchedule& measured) -> absl::StatusOr<std::vector<double>> {
     EdgeSchedule schedule = measured;
     for (size_t i = 0; i < measured.ends_ns.size(); ++i) {
       const std::vector<int64_t>& of_ranks = measured.begins_ns[i];
       std::vector<int64_t>& of_all = schedule.begins_ns[i];
-      while (of_all.size() < transfers[i].participants.size()) {
+      while (of_all.size() < grown.transfers[i].participants.size()) {
         of_all.insert(of_all.end(), of_ranks.begin(), of_ranks.end());
       }
     }
-    for (const size_t original : copy_of) {
+    for (const size_t original : grown.copy_of) {
       schedule.begins_ns.push_back(measured.begins_ns[original]);
       schedule.ends_ns.push_back(measured.ends_ns[original]);
     }
-    ASSIGN_OR_RETURN(std::vector<double> lasts_ns, shared.LastsNs(schedule, scales));
+    ASSIGN_OR_RETURN(std::vector<double> lasts_ns, shared.LastsNs(schedule, grown.scales));
     lasts_ns.resize(measured.ends_ns.size());
     return lasts_ns;
   };
@@ -321,25 +355,9 @@ absl::StatusOr<WhatIfGraph> Forecaster::RunOn(const Fabric& fabric, int32_t rank
 
 absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question) const {
   const int32_t ranks = question.ranks == 0 ? job_.ranks() : question.ranks;
-  if (ranks % job_.ranks() != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the job of ", job_.ranks(), " ranks cannot have ", ranks,
-                     ": its outermost groups grow, to ", 2 * job_.ranks(), ", ", 3 * job_.ranks(),
-                     ", ", 4 * job_.ranks(), " ranks and so on"));
-  }
-  double messages = 0;
-  const double copies = static_cast<double>(ranks) / job_.ranks();
-  for (const CommEdge& transfer : job_.transfers()) {
-    const double members = static_cast<double>(transfer.participants.size());
-    messages += 2 * members * members * (Grows(transfer) ? copies * copies : copies);
-  }
-  if (messages > kMaxMessages) {
-    return absl::InvalidArgumentError(absl::StrCat("a job of ", ranks, " ranks has some ", messages,
-                                                   " messages between ranks, which takes too long; "
-                                                   "ask for fewer ranks"));
-  }
+  RETURN_IF_ERROR(CheckRanks(ranks));
   ASSIGN_OR_RETURN(const Fabric fabric, NetworkOf(question, ranks));
-  ASSIGN_OR_RETURN(const WhatIfGraph then, RunOn(fabric, ranks, question));
+  ASSIGN_OR_RETURN(const JobOnNetwork::RunAgain then, RunOn(fabric, ranks, question));
   ForecastReport report;
   report.set_question(question.text);
   report.set_ranks(ranks);
@@ -347,9 +365,9 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
                         !question.fix_rank.has_value() && ranks == job_.ranks();
   if (is_plain && question.bandwidth.value_or(Change()).is_multiple) {
     report.set_bandwidth(question.bandwidth.value_or(Change()).value);
-    report.set_compute(question.compute);
+    report.set_compute(question.compute.value_or(1));
   }
-  const StepLengths lengths = LengthsOf(job_.graph().graph, then.graph);
+  const StepLengths lengths = LengthsOf(job_.graph().graph, then.graph.graph);
   // A rank that is late in a few steps shows in the mean, not in the median.
   const bool of_mean = question.fix_rank.has_value();
   const double now_ns =
@@ -357,62 +375,93 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
   const double unchanged = unchanged_step_ns_ / measured_step_ns_;
   report.set_measured_step_ns(now_ns);
   report.set_unchanged_step_ns(now_ns * unchanged);
-  // What is off without any change is taken to be off as much with it.
-  report.set_step_ns(now_ns * lengths.Ratio(of_mean) / unchanged);
+  // What is off without any change is taken to be off as much with it, and what was off when the job
+  // grew before, to be off as much again.
+  report.set_step_ns(now_ns * lengths.Ratio(of_mean) / unchanged *
+                     std::exp(laws_.rest_per_doubling * DoublingsTo(ranks)));
+  Describe(then.graph, &report);
   SetInterval(then, question, &report);
-  Describe(then, &report);
-  report.add_rests_on(absl::StrCat(
+  AddSentences(then, question, &report);
+  return report;
+}
+
+void Forecaster::AddSentences(const JobOnNetwork::RunAgain& then, const ForecastQuestion& question,
+                              ForecastReport* report) const {
+  const int32_t ranks = report->ranks();
+  report->add_rests_on(absl::StrCat(
       steps_run_again_ == steps_ ? "" : absl::StrCat(steps_run_again_, " of "), steps_,
       " recorded steps, ", job_.transfers().size(), " transfers between ", job_.ranks(), " ranks"));
-  if (of_mean)
-    report.add_assumptions("steps are told by their mean, since a rank may be late in few");
-  if (std::abs(std::log(mismatch_)) > kLargeMismatch) {
-    report.add_notes(absl::StrCat("the job's transfers took ", absl::StrFormat("%.1f", mismatch_),
-                                  " times as long as the calibrated network says: was it recorded "
-                                  "on that network? Multiples of "
-                                  "what it has are answered all the same; other networks and "
-                                  "values are not to be relied on"));
+  report->add_rests_on(
+      absl::StrFormat("a network fitted to %s, %s by %.0f %% in the mean for sizes like the job's "
+                      "that it had not seen",
+                      model_.source, model_.is_of_sweep ? "off" : "taken to be off", 100 * error_));
+  if (question.fix_rank.has_value()) {
+    report->add_assumptions("steps are told by their mean, since a rank may be late in few");
   }
-  report.add_rests_on(absl::StrCat("a network fitted to ", model_.source, ", off by ",
-                                   std::lround(100 * error_),
-                                   " % in the mean for sizes like the job's that it had not seen"));
   if (question.network.has_value()) {
-    report.add_assumptions("ranks sit on the NPUs of their number; links are shared fairly");
+    report->add_assumptions("ranks sit on the NPUs of their number; links are shared fairly");
   }
+  const bool has_laws = ranks > job_.ranks() && !laws_.measured.empty();
   if (ranks > job_.ranks()) {
-    const bool any_grows = std::any_of(job_.transfers().begin(), job_.transfers().end(),
-                                       [&](const CommEdge& transfer) { return Grows(transfer); });
-    report.add_assumptions(
-        any_grows ? absl::StrCat("groups that span all ranks grow with them to ", ranks,
-                                 " ranks, and their all-gathers divide the shards")
+    const bool any_grows =
+        absl::c_any_of(job_.transfers(), [&](const CommEdge& edge) { return job_.Grows(edge); });
+    report->add_assumptions(
+        any_grows ? absl::StrCat("groups that span all ranks grow with them to ", ranks, " ranks",
+                                 has_laws ? "" : ", and their all-gathers divide the shards")
                   : absl::StrCat("no group spans all ranks, so that the job is there ",
                                  ranks / job_.ranks(), " times"));
   }
-  report.add_assumptions(
-      question.compute == 1 ? "computation takes as long as it did, on every rank"
-                            : absl::StrCat("computation takes ", question.compute, " of its time"));
+  if (ranks > job_.ranks() && HasRingOfMessages()) {
+    report->add_assumptions(
+        "messages around a ring of all ranks are as many as now, among as many ranks; what goes "
+        "around all ranks (ring attention) takes longer, which recordings of two numbers of ranks "
+        "tell");
+  }
+  if (has_laws) {
+    for (const std::string& sentence : laws_.measured) report->add_rests_on(sentence);
+    for (const std::string& sentence : laws_.notes) report->add_notes(sentence);
+  }
+  const double compute = ComputeOf(question, ranks);
+  report->add_assumptions(
+      compute == 1
+          ? "computation takes as long as it did, on every rank"
+          : absl::StrFormat("computation takes %.3g of its time%s", compute,
+                            question.compute.has_value() ? "" : ", as the recordings say"));
   if (job_.unknown_events() > 0) {
-    report.add_assumptions(
+    report->add_assumptions(
         absl::StrCat(job_.unknown_events(),
                      " kernels that communicate, of which the trace does not say what they "
                      "move, last what they lasted"));
   }
+  if (std::abs(std::log(mismatch_)) > kLargeMismatch) {
+    report->add_notes(absl::StrFormat(
+        "the job's transfers took %.1f times as long as the calibrated network says: was it "
+        "recorded on that network? Multiples of what it has are answered all the same; other "
+        "networks and values are not to be relied on",
+        mismatch_));
+  }
   if (std::abs(unchanged_step_ns_ / measured_step_ns_ - 1) > kNotUnderstood) {
-    report.add_notes(
+    report->add_notes(
         absl::StrCat("the recorded step, run again without any change, is off by ",
                      std::lround(100 * (unchanged_step_ns_ / measured_step_ns_ - 1)),
                      " %: the job is not understood well, and the interval is wider for it"));
   }
-  return report;
+  if (then.last_change > kLargeLastChange) {
+    report->add_notes(absl::StrFormat(
+        "which transfers meet did not settle: the last round still changed the run by %.1f %%, and "
+        "the interval is wider for it",
+        100 * then.last_change));
+  }
 }
 
-void Forecaster::SetInterval(const WhatIfGraph& then, const ForecastQuestion& question,
+void Forecaster::SetInterval(const JobOnNetwork::RunAgain& then, const ForecastQuestion& question,
                              ForecastReport* report) const {
   double before_ps = 0, after_ps = 0;
-  for (GraphEventId event = 0; event < then.graph.events.size(); ++event) {
+  const std::vector<GraphEvent>& events = then.graph.graph.events;
+  for (GraphEventId event = 0; event < events.size(); ++event) {
     if (job_.TransferOf(event) == job_.transfers().size()) continue;
     before_ps += static_cast<double>(job_.graph().graph.events[event].duration_ps);
-    after_ps += static_cast<double>(then.graph.events[event].duration_ps);
+    after_ps += static_cast<double>(events[event].duration_ps);
   }
   // Medians of two recordings of so many steps differ by what single steps differ by: the standard
   // deviation is 1.4826 times the median distance, and that of a median pi / 2 / n of its square.
@@ -422,8 +471,7 @@ void Forecaster::SetInterval(const WhatIfGraph& then, const ForecastQuestion& qu
   // not more than twice.
   const double doublings =
       before_ps > 0 && after_ps > 0 ? std::min(2.0, std::abs(std::log2(after_ps / before_ps))) : 0;
-  const double of_ranks =
-      std::log2(static_cast<double>(report->ranks()) / static_cast<double>(job_.ranks()));
+  const double of_ranks = DoublingsTo(report->ranks());
   const double of_network = question.network.has_value() ? 1 : 0;
   const double of_model =
       kOf90Percent * kDeviationPerError * error_ * std::max({doublings, of_ranks, of_network});
@@ -433,9 +481,22 @@ void Forecaster::SetInterval(const WhatIfGraph& then, const ForecastQuestion& qu
                            (question.bandwidth.has_value() && !question.bandwidth->is_multiple) ||
                            (question.latency.has_value() && !question.latency->is_multiple);
   const double of_mismatch = is_absolute ? std::log(mismatch_) : 0;
-  const double factor =
-      std::exp(std::sqrt(of_steps * of_steps + of_model * of_model + of_replay * of_replay +
-                         of_mismatch * of_mismatch + kRecordingsDiffer * kRecordingsDiffer));
+  double compute_share = 0;
+  for (const ForecastPart& part : report->breakdown()) {
+    if (part.what() == PartName(BoundBy::kGpuCompute))
+      compute_share = part.ns() / report->step_ns();
+  }
+  const double of_compute =
+      question.compute.has_value()
+          ? 0
+          : kOf90Percent * laws_.compute_deviation * compute_share * of_ranks * std::log(2.0);
+  const double of_growth = laws_.rest_per_doubling * of_ranks;
+  double sum = 0;
+  for (const double part : {of_steps, of_model, of_replay, of_mismatch, of_compute, of_growth,
+                            then.last_change, kRecordingsDiffer}) {
+    sum += part * part;
+  }
+  const double factor = std::exp(std::sqrt(sum));
   report->set_low_ns(report->step_ns() / factor);
   report->set_high_ns(report->step_ns() * factor);
 }
@@ -461,13 +522,60 @@ void Forecaster::Describe(const WhatIfGraph& then, ForecastReport* report) const
   });
   if (sum_ps == 0) return;
   std::vector<std::pair<int64_t, std::string>> ordered;
-  for (auto& [what, time_ps] : parts_ps) ordered.push_back({time_ps, what});
+  for (auto& [what, time_ps] : parts_ps) {
+    if (time_ps > 0) ordered.push_back({time_ps, what});
+  }
   std::sort(ordered.rbegin(), ordered.rend());
   for (const auto& [time_ps, what] : ordered) {
     ForecastPart& part = *report->add_breakdown();
     part.set_what(what);
     part.set_ns(report->step_ns() * static_cast<double>(time_ps) / static_cast<double>(sum_ps));
   }
+}
+
+absl::StatusOr<RunsForecaster> RunsForecaster::Create(std::vector<const JobOnNetwork*> jobs,
+                                                      const ForecastModel& model) {
+  absl::c_sort(
+      jobs, [](const JobOnNetwork* a, const JobOnNetwork* b) { return a->ranks() < b->ranks(); });
+  RunsForecaster runs;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (i > 0 && jobs[i - 1]->ranks() == jobs[i]->ranks()) {
+      return InvalidArgument("two of the runs have ", jobs[i]->ranks(),
+                             " ranks: several runs tell what more ranks change");
+    }
+    ASSIGN_OR_RETURN(Forecaster forecaster, Forecaster::Create(*jobs[i], model));
+    runs.forecasters_.push_back(std::move(forecaster));
+  }
+  GrowthLaws laws = MeasureGrowth(jobs);
+  for (Forecaster& forecaster : runs.forecasters_) forecaster.set_laws(laws);
+  // What was measured on more ranks is held against what the recording before would have said.
+  for (size_t i = 1; i < jobs.size(); ++i) {
+    const Forecaster& few = runs.forecasters_[i - 1];
+    const Forecaster& more = runs.forecasters_[i];
+    if (more.job().ranks() % few.job().ranks() != 0) continue;
+    ForecastQuestion question;
+    question.ranks = more.job().ranks();
+    ASSIGN_OR_RETURN(const ForecastReport said, few.Ask(question));
+    const double error = said.step_ns() / more.measured_step_ns();
+    // The last recordings count: what is asked lies beyond them.
+    laws.rest_per_doubling = -std::log(error) / few.DoublingsTo(more.job().ranks());
+    laws.measured.push_back(absl::StrFormat(
+        "from %d ranks, %d would have been forecast to take %.1f ms; measured were %.1f ms (%+.1f "
+        "%%), and what was off is taken to go on",
+        few.job().ranks(), more.job().ranks(), said.step_ns() / 1e6, more.measured_step_ns() / 1e6,
+        100 * (error - 1)));
+  }
+  for (Forecaster& forecaster : runs.forecasters_) forecaster.set_laws(laws);
+  return runs;
+}
+
+absl::StatusOr<ForecastReport> RunsForecaster::Ask(const ForecastQuestion& question) const {
+  const Forecaster* best = &forecasters_.back();
+  for (const Forecaster& forecaster : forecasters_) {
+    const int32_t ranks = forecaster.job().ranks();
+    if (question.ranks >= ranks && question.ranks % ranks == 0) best = &forecaster;
+  }
+  return best->Ask(question);
 }
 
 }  // namespace meridian

@@ -7,17 +7,21 @@
 #ifndef FORECAST_FORECAST_H_
 #define FORECAST_FORECAST_H_
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/fabric.h"
 #include "forecast/forecast_report.pb.h"
+#include "forecast/growth_laws.h"
 #include "forecast/job_on_network.h"
 
 namespace meridian {
@@ -46,8 +50,9 @@ struct ForecastQuestion {
   int32_t ranks = 0;
   // The rank that is to be no slower than the others.
   std::optional<int64_t> fix_rank;
-  // Device work that does not communicate takes this much of its time.
-  double compute = 1;
+  // Device work that does not communicate takes this much of its time; absent: what the number of
+  // ranks makes of it.
+  std::optional<double> compute;
   // In words.
   std::string text;
 };
@@ -62,6 +67,7 @@ struct ForecastModel {
   double small_error = 0;
   // What the network was fitted to, e.g. "2 sweeps" or "the job's own collectives".
   std::string source;
+  bool is_of_sweep = true;
 };
 
 // A network that was fitted to a sweep, or only to the job's own collectives: these have few sizes, so
@@ -78,24 +84,47 @@ class Forecaster {
   // a rank that is not there.
   absl::StatusOr<ForecastReport> Ask(const ForecastQuestion& question) const;
 
-  // Returns how many neighbouring ranks are in no group that grows: the inner part of the mesh.
-  int32_t inner_ranks() const;
+  const JobOnNetwork& job() const { return job_; }
+  // Returns how often the number of ranks must be doubled to get so many.
+  double DoublingsTo(int32_t ranks) const {
+    return std::log2(static_cast<double>(ranks) / job_.ranks());
+  }
+  double measured_step_ns() const { return measured_step_ns_; }
+  // What more ranks change; assumed by default.
+  void set_laws(GrowthLaws laws) { laws_ = std::move(laws); }
 
  private:
+  // The transfers of a job with more ranks. Those of the recording come first, in their order.
+  struct GrownJob {
+    std::vector<CommEdge> transfers;
+    std::vector<EdgeScale> scales;
+    // Which of the recording each further transfer is a copy of.
+    std::vector<size_t> copy_of;
+  };
+
   Forecaster(const JobOnNetwork& job, const ForecastModel& model) : job_(job), model_(model) {}
+
+  absl::Status CheckRanks(int32_t ranks) const;
 
   // Returns the network that the question is about, for so many ranks.
   absl::StatusOr<Fabric> NetworkOf(const ForecastQuestion& question, int32_t ranks) const;
-  // Returns whether the ranks of a transfer become more when the job grows.
-  bool Grows(const CommEdge& transfer) const;
-  absl::StatusOr<WhatIfGraph> RunOn(const Fabric& fabric, int32_t ranks,
-                                    const ForecastQuestion& question) const;
+  GrownJob GrowTo(int32_t ranks) const;
+  // Returns whether every rank sends to the next, and the last to the first.
+  bool HasRingOfMessages() const;
+  // Returns what computation takes of its time.
+  double ComputeOf(const ForecastQuestion& question, int32_t ranks) const;
+  absl::StatusOr<JobOnNetwork::RunAgain> RunOn(const Fabric& fabric, int32_t ranks,
+                                               const ForecastQuestion& question) const;
+  // Fills the breakdown, then the interval, which needs it, then the sentences.
   void Describe(const WhatIfGraph& then, ForecastReport* report) const;
-  void SetInterval(const WhatIfGraph& then, const ForecastQuestion& question,
+  void SetInterval(const JobOnNetwork::RunAgain& then, const ForecastQuestion& question,
                    ForecastReport* report) const;
+  void AddSentences(const JobOnNetwork::RunAgain& then, const ForecastQuestion& question,
+                    ForecastReport* report) const;
 
   const JobOnNetwork& job_;
   const ForecastModel& model_;
+  GrowthLaws laws_;
   std::vector<EdgeScale> scales_;
   double measured_step_ns_ = 0;
   double unchanged_step_ns_ = 0;
@@ -107,6 +136,25 @@ class Forecaster {
   double step_spread_ = 0;
   int64_t steps_ = 0;
   int64_t steps_run_again_ = 0;
+};
+
+// Recordings of one job on several numbers of ranks, which tell what more ranks change.
+class RunsForecaster {
+ public:
+  // There is at least one job. All must outlive this object. InvalidArgument when two have as many
+  // ranks.
+  static absl::StatusOr<RunsForecaster> Create(std::vector<const JobOnNetwork*> jobs,
+                                               const ForecastModel& model);
+
+  // Answers from the recording with the most ranks that can become as many as are asked for.
+  absl::StatusOr<ForecastReport> Ask(const ForecastQuestion& question) const;
+
+  // Of the recording with the most ranks.
+  const JobOnNetwork& job() const { return forecasters_.back().job(); }
+
+ private:
+  // In ascending order of ranks.
+  std::vector<Forecaster> forecasters_;
 };
 
 }  // namespace meridian

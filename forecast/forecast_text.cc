@@ -16,6 +16,8 @@ namespace meridian {
 namespace {
 
 constexpr size_t kMostNotes = 4;
+// A smaller share of the step would be shown as nothing.
+constexpr double kLeastShown = 5e-4;
 
 std::string Ms(double ns) { return absl::StrFormat("%.1f ms", ns / 1e6); }
 
@@ -66,6 +68,7 @@ std::string ForecastText(const ForecastReport& report) {
                    {"per step", TextTable::Align::kRight},
                    {"share", TextTable::Align::kRight}});
   for (const ForecastPart& part : report.breakdown()) {
+    if (part.ns() < kLeastShown * report.step_ns()) continue;
     table.AddRow({part.what(), Ms(part.ns()),
                   absl::StrFormat("%.0f %%", 100 * part.ns() / report.step_ns())});
   }

@@ -23,6 +23,8 @@ constexpr int64_t kLongestPs = int64_t{1} << 60;
 
 constexpr size_t kNoTransfer = ~size_t{0};
 
+constexpr int kUndampedRounds = 1;
+
 // Returns the transfer as an edge; nullopt when no network can time it.
 std::optional<CommEdge> EdgeOf(const GraphMeeting& meeting, size_t number) {
   if (!meeting.transfer.has_value()) return std::nullopt;
@@ -154,13 +156,39 @@ EdgeSchedule JobOnNetwork::ScheduleAt(const std::vector<int64_t>& times_ps,
   return schedule;
 }
 
-absl::StatusOr<WhatIfGraph> JobOnNetwork::Run(WhatIfGraph edited, const Network& network) const {
+bool JobOnNetwork::Grows(const CommEdge& transfer) const {
+  if (transfer.kind == CollectiveKind::kPointToPoint) return false;
+  std::vector<int32_t> ranks = transfer.participants;
+  std::sort(ranks.begin(), ranks.end());
+  const int32_t stride = ranks[1] - ranks[0];
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    if (ranks[i] - ranks[i - 1] != stride) return false;
+  }
+  return stride * static_cast<int32_t>(ranks.size()) == ranks_;
+}
+
+int32_t JobOnNetwork::inner_ranks() const {
+  int32_t inner = 1;
+  for (const CommEdge& transfer : transfers_) {
+    if (!Grows(transfer)) continue;
+    inner = std::max(inner, ranks_ / static_cast<int32_t>(transfer.participants.size()));
+  }
+  return inner;
+}
+
+absl::StatusOr<JobOnNetwork::RunAgain> JobOnNetwork::Run(WhatIfGraph edited,
+                                                         const Network& network) const {
+  double change = 0;
   std::vector<GraphEdge>& edges = edited.graph.edges;
   ASSIGN_OR_RETURN(std::vector<int64_t> times_ps, EarliestTimes(edited.graph));
   std::vector<double> lasts_ns = measured_ns_;
   for (int runs = 0; runs < kMaxNetworkReplays; ++runs) {
     const int64_t before_ps = *std::max_element(times_ps.begin(), times_ps.end());
-    ASSIGN_OR_RETURN(lasts_ns, network(ScheduleAt(times_ps, lasts_ns)));
+    ASSIGN_OR_RETURN(const std::vector<double> network_ns, network(ScheduleAt(times_ps, lasts_ns)));
+    // Which transfers meet goes to and fro between two schedules; halfway they settle.
+    for (size_t i = 0; i < lasts_ns.size(); ++i) {
+      lasts_ns[i] = runs < kUndampedRounds ? network_ns[i] : (lasts_ns[i] + network_ns[i]) / 2;
+    }
     for (const TimedEdge& timed : timed_edges_) {
       const double factor = lasts_ns[timed.transfer] / measured_ns_[timed.transfer];
       const double weight_ps = static_cast<double>(graph_.graph.edges[timed.edge].weight_ps);
@@ -172,11 +200,11 @@ absl::StatusOr<WhatIfGraph> JobOnNetwork::Run(WhatIfGraph edited, const Network&
     if (now_ps >= kLongestPs) {
       return absl::OutOfRangeError("the run would last longer than 13 days");
     }
-    const double change_ps = std::abs(static_cast<double>(now_ps - before_ps));
-    if (change_ps <= kSettledChange * static_cast<double>(now_ps)) break;
+    change = std::abs(static_cast<double>(now_ps - before_ps)) / static_cast<double>(now_ps);
+    if (change <= kSettledChange) break;
   }
   PutTimes(times_ps, &edited);
-  return edited;
+  return RunAgain{std::move(edited), change};
 }
 
 }  // namespace meridian

@@ -45,9 +45,20 @@ class JobOnNetwork {
   // Returns the graph, ready for edits.
   const WhatIfGraph& graph() const { return graph_; }
 
+  // Returns whether the ranks of a transfer become more when the job gets more ranks: they are all
+  // ranks, or every n-th of all.
+  bool Grows(const CommEdge& transfer) const;
+  // Returns how many neighbouring ranks are in no group that grows: the inner part of the mesh.
+  int32_t inner_ranks() const;
+
+  struct RunAgain {
+    WhatIfGraph graph;
+    // How much the run's length still changed in the last round, as a fraction.
+    double last_change = 0;
+  };
   // Runs an edited graph, which has the measured times of transfers, on the network. Errors are the
   // network's, and OutOfRange for a run of over 13 days.
-  absl::StatusOr<WhatIfGraph> Run(WhatIfGraph edited, const Network& network) const;
+  absl::StatusOr<RunAgain> Run(WhatIfGraph edited, const Network& network) const;
 
  private:
   // An edge of the graph that stands for time of a transfer.

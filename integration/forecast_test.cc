@@ -62,6 +62,17 @@ TEST(ForecastCommandTest, ListsGiveACurve) {
   EXPECT_THAT(directory.Read("curve.csv"), HasSubstr("\"4 ranks, bandwidth 2x\",4,"));
 }
 
+TEST(ForecastCommandTest, SeveralRunsAreOneJobOnSeveralNumbersOfRanks) {
+  const std::string run = "examples/networks/experts4_1g";
+  const CommandResult twice =
+      Ask({"--run_dir=" + run + ",examples/networks/experts4_slow3", "--ranks=8"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.standard_error, HasSubstr("two of the runs have 4 ranks"));
+  const CommandResult missing = Ask({"--run_dir=" + run + ",nowhere", "--ranks=8"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.standard_error, HasSubstr("nowhere"));
+}
+
 TEST(ForecastCommandTest, AnotherNetworkIsSharedByItsRanks) {
   const TemporaryDirectory directory;
   const std::string tree =
@@ -95,6 +106,7 @@ TEST(ForecastCommandTest, WrongQuestionsAreRefused) {
   expect_refused({"--ranks=4194304"}, "messages");
   expect_refused({"--bandwidth=2x,"}, "--bandwidth: one of the list has no value");
   expect_refused({"--bandwidth=0x10x"}, "expected e.g. 2x");
+  expect_refused({"--network=a.yml,b.yml"}, "--network: one network at a time");
   expect_refused({"--calibration=a", "--sweep=b"}, "give either --calibration or --sweep");
   expect_refused({"--compute=1e300x"}, "expected a multiple from 0.001x to 1000x");
   const TemporaryDirectory directory;

@@ -88,11 +88,13 @@ TEST(WhatIfCommandTest, WrongEditsExitWithTwoAndAReason) {
   const TemporaryDirectory directory;
   const std::string trace = "--trace=" + directory.Write("t.json", Trace());
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{trace, "--what_if=shrink all 2"}, "--what_if: 1:1: 'shrink' is no edit; there are: scale"},
-      {{trace, "--what_if=scale all 1\nscale all -1\n"}, "--what_if: 2:11: the factor -1 is not"},
+      {{trace, "--what_if=shrink all 2"},
+       "--what_if: shrink all 2: 'shrink' is no edit; there are: scale"},
+      {{trace, "--what_if=scale all 1\nscale all -1\n"},
+       "--what_if: scale all -1: the factor -1 is not"},
       {{trace, "--what_if=set all -5us"}, "the duration -5us is negative"},
       {{trace, "--what_if=scale name=~\"qq+\" 2"},
-       "--what_if: 1:1: scale name=~\"qq+\" 2: nothing matches name=~\"qq+\"; the most frequent "
+       "--what_if: scale name=~\"qq+\" 2: nothing matches name=~\"qq+\"; the most frequent "
        "names "
        "are 'cudaLaunchKernel' (3x)"},
       {{trace, "--what_if=scale category=network 2"}, "'network' is no category; there are: "},

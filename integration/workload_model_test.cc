@@ -202,9 +202,8 @@ TEST(WorkloadModelTest, ASearchThatWasTracedIsRunLarger) {
   const CommandResult generated = WorkloadModelCommand(
       {"generate", "--model=" + model, "--nodes=256", "--size=20", "--output=" + prefix});
   ASSERT_EQ(generated.exit_code, 0) << generated.standard_error;
-  EXPECT_THAT(generated.standard_output,
-              AllOf(HasSubstr("256 ranks of up to"), HasSubstr("with calls as they were measured"),
-                    HasSubstr("16 nodes, size 18, ranks 'all': calls")));
+  EXPECT_THAT(generated.standard_output, AllOf(HasSubstr("256 ranks of up to"),
+                                               HasSubstr("with calls as they were measured")));
   const CommandResult checked =
       RunCommandLine("tools/chakra_inspect", {"--et=" + prefix, "--check"});
   EXPECT_EQ(checked.exit_code, 0) << checked.standard_output;

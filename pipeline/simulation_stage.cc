@@ -2,16 +2,13 @@
 
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <set>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/holdout.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/transfers.h"
@@ -34,33 +31,13 @@ std::string NetworkText(const Fabric& fabric) {
 }
 
 // Cells of the run itself: those of a sweep are the calibration's own matter.
-void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& calibration,
-                   bool has_sweep, SimulationPart* part) {
-  // What the network was fitted to, and what models that had not seen a cell say about it.
-  std::map<std::tuple<std::string, int64_t, std::string>, const CalibratedCell*> fitted;
-  for (const CalibratedCell& cell : calibration.cells()) {
-    fitted[{cell.kind(), cell.bytes(), cell.group()}] = &cell;
-  }
+void DescribeCells(const SimulationCheckReport& check, bool has_sweep, SimulationPart* part) {
   std::vector<double> errors;
   for (const CheckedCell& cell : check.cells()) {
     SimulatedCell& described = *part->add_cells();
-    CheckedCell& row = *described.mutable_cell();
-    row = cell;
+    *described.mutable_cell() = cell;
     described.set_held_out(has_sweep);
-    const auto known = fitted.find({cell.kind(), cell.bytes(), cell.group()});
-    if (!has_sweep && known != fitted.end() && known->second->has_held_out_ns()) {
-      described.set_held_out(true);
-      // The interval is about as wide around the one as around the other.
-      const double scale =
-          cell.simulated_ns() > 0 ? known->second->held_out_ns() / cell.simulated_ns() : 1;
-      row.set_simulated_ns(row.simulated_ns() * scale);
-      if (row.has_simulated_low_ns()) row.set_simulated_low_ns(row.simulated_low_ns() * scale);
-      if (row.has_simulated_high_ns()) row.set_simulated_high_ns(row.simulated_high_ns() * scale);
-    }
-    if (row.measured_ns() > 0) {
-      row.set_signed_error(row.simulated_ns() / row.measured_ns() - 1);
-      errors.push_back(std::abs(row.signed_error()));
-    }
+    errors.push_back(std::abs(cell.signed_error()));
   }
   if (!errors.empty()) part->set_mean_error(Mean(errors));
 }
@@ -82,19 +59,6 @@ absl::Status AddMissing(const absl::Status& why, bool has_sweep, RunReport* repo
                                "--sweep=DIR."),
       report);
   return absl::OkStatus();
-}
-
-// Calibrates with a sweep, or with the run itself: holding out steps, or sizes where it has none.
-absl::StatusOr<Calibration> CalibrateWith(const std::vector<CalibrationRun>& runs, bool is_sweep,
-                                          const FitProgress& progress) {
-  CalibrationOptions options;
-  options.holdout = is_sweep ? Holdout::kSize : Holdout::kStep;
-  options.progress = progress;
-  absl::StatusOr<Calibration> calibration = Calibrate(runs, options);
-  if (calibration.ok() || is_sweep) return calibration;
-  // A run without steps may still have several sizes.
-  options.holdout = Holdout::kSize;
-  return Calibrate(runs, options);
 }
 
 std::string CalibratedFrom(const std::vector<CalibrationRun>& sweep) {
@@ -119,16 +83,13 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   if (!runs.ok()) return AddMissing(runs.status(), has_sweep, report);
   const absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
   if (!sweep.ok()) return AddMissing(sweep.status(), has_sweep, report);
-  const absl::StatusOr<Calibration> calibration =
-      CalibrateWith(*sweep, has_sweep, request.progress);
+  CalibrationOptions options;
+  options.progress = request.progress;
+  const absl::StatusOr<Calibration> calibration = Calibrate(*sweep, options);
   if (!calibration.ok()) return AddMissing(calibration.status(), has_sweep, report);
   RETURN_IF_ERROR(
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
-  if (request.graph != nullptr) {
-    // Steps that were left out say nothing of other sizes.
-    absl::StatusOr<Calibration> by_size = has_sweep ? *calibration : Calibrate(*sweep, {});
-    if (by_size.ok()) DescribeForecasts(*request.graph, *by_size, has_sweep, report);
-  }
+  if (request.graph != nullptr) DescribeForecasts(*request.graph, *calibration, has_sweep, report);
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
                    PredictionIntervals::FromReport(calibration->report));
   StepSimulationOptions step_options;
@@ -150,7 +111,7 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   part.set_network(NetworkText(calibration->fabric));
   part.set_calibrated_from(has_sweep ? CalibratedFrom(*sweep) : "the run's own collectives");
   *part.mutable_parameters() = calibration->report.parameters();
-  DescribeCells(*check, calibration->report, has_sweep, &part);
+  DescribeCells(*check, has_sweep, &part);
   *part.mutable_steps() = check->steps();
   if (check->step_summary().n() > 0) part.set_step_error(check->step_summary().mape());
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);

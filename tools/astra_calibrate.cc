@@ -37,8 +37,7 @@ Flag<std::string> FLAGS_topology(
     "measured.");
 Flag<std::string> FLAGS_holdout(
     "holdout", "",
-    "What is left out to see how well it is predicted: each size (default), op or group in turn, "
-    "or step: every second step of a job, then the others.");
+    "What is left out to see how well it is predicted: each size (default), op or group in turn.");
 Flag<std::string> FLAGS_sizes("sizes", "",
                               "Fit only to transfers of these bytes, a comma list, and predict all "
                               "others; in place of --holdout.");
@@ -77,7 +76,7 @@ absl::StatusOr<CalibrationOptions> ReadOptions() {
   const std::string holdout = FLAGS_holdout.value();
   if (!holdout.empty()) {
     const std::optional<Holdout> named = HoldoutFromName(holdout);
-    if (!named.has_value()) return NoneOf("holdout", holdout, "size, op, group, step");
+    if (!named.has_value()) return NoneOf("holdout", holdout, "size, op, group");
     if (!options.sizes.empty()) {
       return InvalidArgument("--sizes and --holdout both say what is held out; give one of them");
     }

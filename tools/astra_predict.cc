@@ -39,13 +39,10 @@ Flag<std::string> FLAGS_config(
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
     "The folder of a calibration (astra_calibrate --calibration): network, system, corrections, "
-    "and how far predictions may be off. Single flags replace its files. With --et, a comma list "
-    "compares several.");
+    "and how far predictions may be off. Single flags replace its files.");
 Flag<std::string> FLAGS_network(
     "network", "",
-    "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies. With "
-    "--et, a comma list compares several; each of the other files is then one for all, or one for "
-    "each.");
+    "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies.");
 Flag<std::string> FLAGS_system(
     "system", "",
     "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
@@ -83,18 +80,18 @@ Flag<std::string> FLAGS_cache("cache", "",
 
 constexpr int32_t kMostThreads = 1024;
 
-absl::StatusOr<std::vector<PredictionNetwork>> NamedNetworks() {
+absl::StatusOr<PredictionNetwork> FlaggedNetwork() {
   NetworkFlags flags;
   flags.config = UserPath(FLAGS_config);
-  flags.calibrations = FLAGS_calibration.value();
-  flags.files = {FLAGS_network.value(), FLAGS_system.value(), FLAGS_corrections.value(), ""};
+  flags.calibration = UserPath(FLAGS_calibration);
+  flags.files = {UserPath(FLAGS_network), UserPath(FLAGS_system), UserPath(FLAGS_corrections), ""};
   flags.timing.engine = FLAGS_engine.value();
   flags.timing.mode = FLAGS_mode.value();
   flags.timing.congestion = FLAGS_congestion.value();
   flags.timing.astra_binary = UserPath(FLAGS_astra_binary);
   flags.timing.astra_timeout_s = FLAGS_astra_timeout_s.value();
   flags.timing.cache_folder = UserPath(FLAGS_cache);
-  return ReadNetworks(FileSystem::Posix(), flags);
+  return ReadPredictionNetwork(FileSystem::Posix(), flags);
 }
 
 absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
@@ -145,14 +142,14 @@ absl::StatusOr<int> PredictList(const PredictionNetwork& network) {
   return PrintReport(report, FormatPrediction);
 }
 
-absl::StatusOr<int> PredictOnNetworks(const std::vector<PredictionNetwork>& networks) {
+absl::StatusOr<int> PredictTraces(const PredictionNetwork& network) {
   WorkloadOptions options;
   options.prefix = UserPath(FLAGS_et);
   options.input = UserInputOptions();
   options.bytes_read = ShowBytesRead();
   options.environment = MachineEnvironment(FLAGS_engine.value() == "sidecar");
   options.manifest = UserPath(FLAGS_manifest);
-  ASSIGN_OR_RETURN(options.iteration, ReadIterationOptions(networks[0].config.mode));
+  ASSIGN_OR_RETURN(options.iteration, ReadIterationOptions(network.config.mode));
   options.comm_groups = UserPath(FLAGS_comm_groups);
   if (options.comm_groups.empty()) {
     options.comm_groups = CommGroupsBeside(FileSystem::Posix(), options.prefix);
@@ -162,19 +159,15 @@ absl::StatusOr<int> PredictOnNetworks(const std::vector<PredictionNetwork>& netw
     }
   }
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
-                   SimulationInputs(FileSystem::Posix(), options.prefix, {}));
+                   SimulationInputs(FileSystem::Posix(), options.prefix, network.files));
   inputs.push_back(options.comm_groups);
-  for (const PredictionNetwork& network : networks) {
-    inputs.insert(inputs.end(), network.files.begin(), network.files.end());
-  }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {options.manifest}));
   OutputFiles outputs(FileSystem::Posix());
-  ASSIGN_OR_RETURN(const PredictionComparison comparison,
-                   PredictWorkload(FileSystem::Posix(), std::move(options), networks, &outputs));
-  for (const PredictionReport& report : comparison.networks()) Warn(report);
+  ASSIGN_OR_RETURN(const PredictionReport report,
+                   PredictWorkload(FileSystem::Posix(), std::move(options), network, &outputs));
+  Warn(report);
   RETURN_IF_ERROR(outputs.Commit());
-  if (networks.size() > 1) return PrintReport(comparison, FormatPredictionComparison);
-  return PrintReport(comparison.networks(0), FormatPrediction);
+  return PrintReport(report, FormatPrediction);
 }
 
 absl::StatusOr<int> Predict() {
@@ -184,12 +177,8 @@ absl::StatusOr<int> Predict() {
         "give either a workload or a list of edges, e.g. --et=run/llama --network=network.yml or "
         "--edges=edges.jsonl --network=network.yml");
   }
-  ASSIGN_OR_RETURN(const std::vector<PredictionNetwork> networks, NamedNetworks());
-  if (networks.size() > 1 && (has_edges || !FLAGS_manifest.value().empty())) {
-    return InvalidArgument(networks.size(), " networks are named; ",
-                           has_edges ? "lists of edges are timed on one" : "--manifest is of one");
-  }
-  return has_edges ? PredictList(networks[0]) : PredictOnNetworks(networks);
+  ASSIGN_OR_RETURN(const PredictionNetwork network, FlaggedNetwork());
+  return has_edges ? PredictList(network) : PredictTraces(network);
 }
 
 }  // namespace
@@ -200,7 +189,6 @@ Command AstraPredictCommand() {
           "together, by simulation in process or by the user's AstraSim; or how long the edges of "
           "a list take.",
           {"astra_predict --et=run/llama --calibration=machine/",
-           "astra_predict --et=run/llama --network=ring.yml,switch.yml",
            "astra_predict --et=run/llama --network=network.yml --system=system.json "
            "--mode=snapshot --manifest=report.json",
            "astra_predict --edges=edges.jsonl --network=network.yml",

@@ -4,17 +4,14 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_files.h"
-#include "astra_bridge/calibration/prediction_interval.h"
-#include "astra_bridge/corrections/corrected_simulation.h"
+#include "astra_bridge/corrections/corrected_workload.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
-#include "astra_bridge/engine/link_paths.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
@@ -32,7 +29,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -45,11 +41,8 @@ Flag<std::string> FLAGS_workload(
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
     "The folder of a calibration (astra_calibrate --calibration): network, system, corrections, "
-    "and how far predictions may be off. Single flags replace its files. A comma list compares "
-    "several.");
-Flag<std::string> FLAGS_network("network", "",
-                                "The network: AstraSim's YAML. A comma list compares several; each "
-                                "of the other files is then one for all, or one for each.");
+    "and how far predictions may be off. Single flags replace its files.");
+Flag<std::string> FLAGS_network("network", "", "The network: AstraSim's YAML.");
 Flag<std::string> FLAGS_system(
     "system", "",
     "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
@@ -69,59 +62,12 @@ Flag<int32_t> FLAGS_comm_streams(
     "comm_streams", 1, "How many collectives and sends a rank may run at once. AstraSim: 1.");
 Flag<std::string> FLAGS_corrections(
     "corrections", "",
-    "Corrections of a calibration: JSON. Applied to collectives and messages; what these wait for "
-    "others lasts as much longer as the others do.");
+    "Corrections of a calibration: JSON. With them each collective and message, alone on the "
+    "network, lasts what was measured.");
 Flag<bool> FLAGS_node_times("node_times", false, "Also give the issue and finish of every node.");
 Flag<std::string> FLAGS_trace_json("trace_json", "",
                                    "Where a timeline of the run goes, for chrome://tracing or "
                                    "Perfetto; gzip when it ends in .gz.");
-
-struct Inputs {
-  std::string name;
-  NetworkConfig network;
-  SystemConfig system;
-  // With --corrections.
-  std::optional<Corrections> corrections;
-  // Of a calibration; empty: not known.
-  PredictionIntervals intervals;
-  // On how the calibration is used; may be empty.
-  std::string note;
-};
-
-absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
-  return NamedCalibrations(
-      FileSystem::Posix(), FLAGS_calibration.value(),
-      {FLAGS_network.value(), FLAGS_system.value(), FLAGS_corrections.value(), ""});
-}
-
-absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
-  if (files.network.empty()) {
-    return InvalidArgument(
-        "--network names no file; expected e.g. --network=network.yml, or --calibration=DIR as "
-        "astra_calibrate writes it");
-  }
-  Inputs inputs;
-  inputs.name = files.name;
-  ASSIGN_OR_RETURN(const InputFile network,
-                   InputFile::Open(FileSystem::Posix(), files.network, UserInputOptions()));
-  ASSIGN_OR_RETURN(inputs.network, ParseNetworkConfig(network.bytes(), files.network));
-  if (files.system.empty()) {
-    inputs.system = DefaultSystemConfig(inputs.network);
-  } else {
-    ASSIGN_OR_RETURN(const InputFile system,
-                     InputFile::Open(FileSystem::Posix(), files.system, UserInputOptions()));
-    ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system.bytes(), files.system));
-  }
-  if (!files.corrections.empty()) {
-    ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), files.corrections));
-  }
-  Corrections none;
-  ASSIGN_OR_RETURN(inputs.note,
-                   ApplyToLinks(FileSystem::Posix(), files, &inputs.network,
-                                inputs.corrections.has_value() ? &*inputs.corrections : &none));
-  ASSIGN_OR_RETURN(inputs.intervals, ReadIntervals(FileSystem::Posix(), files));
-  return inputs;
-}
 
 // Returns the file with the process groups; empty for none.
 std::string FindGroups(const std::string& prefix) {
@@ -136,95 +82,87 @@ std::string FindGroups(const std::string& prefix) {
 }
 
 absl::StatusOr<Workload> ReadWorkload(const std::string& prefix, const std::string& groups,
-                                      const Inputs& inputs) {
+                                      const Fabric& fabric) {
   EtWorkloadOptions options;
   options.input = UserInputOptions();
   options.names = !FLAGS_trace_json.value().empty();
   ASSIGN_OR_RETURN(Workload workload,
-                   ReadEtWorkload(FileSystem::Posix(), prefix, inputs.network, inputs.system,
-                                  WithProgress(options, "reading ranks", inputs.network.npus())));
+                   ReadEtWorkload(FileSystem::Posix(), prefix, fabric.network, fabric.system,
+                                  WithProgress(options, "reading ranks", fabric.network.npus())));
   if (!groups.empty()) RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), groups, &workload));
   return workload;
 }
 
 struct Outcome {
   SimulationResult result;
-  // With --corrections.
-  std::optional<CorrectionReport> corrections;
   // A hash of the program that the sidecar ran.
   std::string astra_version;
   // All but what is simulated.
   SimulatedTimes times;
+  std::vector<std::string> notes;
 };
 
-// Returns how long the workload takes with communication as long as it was measured from the last
-// member's start on.
-absl::StatusOr<SimulationResult> ReplayMeasured(const Inputs& inputs, const Workload& workload,
-                                                SimulationOptions options) {
-  FixedDurations measured(workload);
-  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
-    const absl::Span<const WorkloadNode> nodes = workload.ranks[rank].nodes();
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const bool is_transfer = nodes[i].type == WorkloadNodeType::kSend ||
-                               (nodes[i].type == WorkloadNodeType::kCollective &&
-                                nodes[i].op != CollectiveKind::kCollectiveBroadcast);
-      if (!is_transfer) continue;
-      measured.Set(static_cast<int32_t>(rank), static_cast<uint32_t>(i), nodes[i].duration_ns);
-    }
+// Returns the workload with communication as long as it was measured from the last member's start
+// on.
+Workload AsMeasured(Workload workload) {
+  for (RankWorkload& rank : workload.ranks) {
+    for (WorkloadNode& node : rank.mutable_nodes()) node.fixed_ns = node.duration_ns;
   }
-  options.fixed_durations = &measured;
-  options.node_times = false;
-  return Simulate(workload, inputs.network, inputs.system, options);
+  return workload;
 }
 
-absl::Status SimulateCorrected(const Inputs& inputs, const Workload& workload,
-                               const SimulationOptions& options, Outcome* outcome) {
-  ASSIGN_OR_RETURN(CorrectedSimulator simulator,
-                   CorrectedSimulator::Create(workload, inputs.network, inputs.system, options));
-  Corrections corrections = *inputs.corrections;
-  ASSIGN_OR_RETURN(CorrectedSimulation corrected, simulator.Run(corrections));
-  outcome->result = std::move(corrected.result);
-  outcome->corrections.emplace();
-  outcome->corrections->set_corrected(corrected.corrected);
-  outcome->corrections->set_uncorrected(corrected.uncorrected);
-  if (inputs.intervals.empty()) return absl::OkStatus();
-  const auto makespan_ns = [&](double intervals) -> absl::StatusOr<int64_t> {
-    corrections.factor = [&inputs, intervals](const TransferTraits& transfer) {
-      return std::exp(intervals * inputs.intervals.LogFactor(transfer));
-    };
-    ASSIGN_OR_RETURN(const CorrectedSimulation bound, simulator.Run(corrections));
-    return bound.result.makespan_ns();
-  };
-  ASSIGN_OR_RETURN(const int64_t low_ns, makespan_ns(-1));
-  ASSIGN_OR_RETURN(const int64_t high_ns, makespan_ns(1));
-  outcome->times.set_low_ns(low_ns);
-  outcome->times.set_high_ns(high_ns);
+absl::Status AddMeasured(const NamedNetwork& named, const Workload& workload,
+                         const SimulationOptions& options, Outcome* outcome) {
+  const Fabric& fabric = named.calibration.fabric;
+  const std::optional<int64_t> measured_ns = MeasuredSpanNs(workload);
+  if (!measured_ns.has_value() || fabric.system.replay_only) return absl::OkStatus();
+  if (!named.is_measured) {
+    outcome->notes.push_back(kNotMeasuredHere);
+    return absl::OkStatus();
+  }
+  outcome->times.set_measured_ns(*measured_ns);
+  ASSIGN_OR_RETURN(const SimulationResult replayed,
+                   Simulate(AsMeasured(workload), fabric.network, fabric.system, options));
+  *outcome->times.mutable_replayed() = ReportActivity(replayed.activity);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& workload,
+absl::StatusOr<Outcome> SimulateEmbedded(const NamedNetwork& named, const Workload& workload,
                                          SimulationOptions options) {
+  const auto& [fabric, corrections, report] = named.calibration;
   uint64_t nodes = 0;
   for (const RankWorkload& rank : workload.ranks) nodes += rank.nodes().size();
   options.progress = ShowProgress("simulating nodes", nodes);
+  // Transfers are that many intervals longer than what is predicted.
+  const auto simulate = [&](double intervals) -> absl::StatusOr<SimulationResult> {
+    if (!named.is_corrected) return Simulate(workload, fabric.network, fabric.system, options);
+    TransferFactor factor;
+    if (intervals != 0) {
+      factor = [&](const TransferTraits& transfer) {
+        return std::exp(intervals * named.intervals.LogFactor(transfer));
+      };
+    }
+    ASSIGN_OR_RETURN(const Workload corrected,
+                     CorrectWorkload(workload, fabric.network, fabric.system, options.congestion,
+                                     corrections, factor));
+    return Simulate(corrected, fabric.network, fabric.system, options);
+  };
   Outcome outcome;
-  if (inputs.corrections.has_value()) {
-    RETURN_IF_ERROR(SimulateCorrected(inputs, workload, options, &outcome));
-  } else {
-    ASSIGN_OR_RETURN(outcome.result, Simulate(workload, inputs.network, inputs.system, options));
+  ASSIGN_OR_RETURN(outcome.result, simulate(0));
+  options.node_times = false;
+  if (!named.intervals.empty()) {
+    ASSIGN_OR_RETURN(const SimulationResult low, simulate(-1));
+    ASSIGN_OR_RETURN(const SimulationResult high, simulate(1));
+    outcome.times.set_low_ns(low.makespan_ns());
+    outcome.times.set_high_ns(high.makespan_ns());
   }
-  const std::optional<int64_t> measured_ns = MeasuredSpanNs(workload);
-  if (!measured_ns.has_value() || inputs.system.replay_only) return outcome;
-  outcome.times.set_measured_ns(*measured_ns);
-  ASSIGN_OR_RETURN(const SimulationResult replayed, ReplayMeasured(inputs, workload, options));
-  *outcome.times.mutable_replayed() = ReportActivity(replayed.activity);
+  RETURN_IF_ERROR(AddMeasured(named, workload, options, &outcome));
   return outcome;
 }
 
 // What only the embedded engine can do.
-absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks) {
+absl::Status RefuseWithSidecar(const SimulationOptions& options) {
   absl::string_view flag;
-  if (networks > 1) flag = "network with several networks";
   if (!FLAGS_calibration.value().empty()) {
     return InvalidArgument(
         "--calibration: AstraSim cannot apply corrections; give its --network and --system, or use "
@@ -237,7 +175,7 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
   return InvalidArgument("--", flag, ": AstraSim has no such thing; use --engine=embedded");
 }
 
-absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload& workload,
+absl::StatusOr<Outcome> SimulateWithSidecar(const Fabric& fabric, const Workload& workload,
                                             const SimulationOptions& options) {
   const double timeout_s = FLAGS_astra_timeout_s.value();
   if (!(timeout_s > 0)) {
@@ -255,7 +193,7 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload
   outcome.astra_version = binary.version;
   simulator.node_times = options.node_times;
   ASSIGN_OR_RETURN(outcome.result, SimulateWithAstraSim(FileSystem::Posix(), workload,
-                                                        inputs.network, inputs.system, simulator));
+                                                        fabric.network, fabric.system, simulator));
   return outcome;
 }
 
@@ -270,30 +208,17 @@ absl::StatusOr<SimulationOptions> ReadOptions() {
   return options;
 }
 
-SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
+SimulationReport MakeReport(const NamedNetwork& named, const Outcome& outcome) {
   SimulationReport report = MakeSimulationReport(outcome.result);
-  report.set_network(inputs.name);
   if (report.has_times()) report.mutable_times()->MergeFrom(outcome.times);
   report.set_engine(FLAGS_engine.value());
   report.set_congestion(FLAGS_congestion.value());
   report.set_astra_version(outcome.astra_version);
-  const std::string ways =
-      inputs.network.has_links() ? LinkPaths(inputs.network).DescribeChoice() : "";
-  for (const std::string& note : {UnknownKeysWarning(inputs.network), inputs.note, ways}) {
-    if (!note.empty()) report.add_notes(note);
+  for (const std::vector<std::string>& notes : {named.notes, outcome.notes}) {
+    for (const std::string& note : notes) report.add_notes(note);
   }
-  if (outcome.corrections.has_value()) *report.mutable_corrections() = *outcome.corrections;
   if (!FLAGS_node_times.value()) report.clear_nodes();
   return report;
-}
-
-// Outputs must not take the place of what is simulated.
-absl::Status CheckOutputs(const std::string& prefix, const std::string& groups,
-                          const std::vector<CalibrationFiles>& networks) {
-  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
-                   SimulationInputs(FileSystem::Posix(), prefix, networks));
-  inputs.push_back(groups);
-  return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json)});
 }
 
 absl::StatusOr<int> SimulateWorkload() {
@@ -302,36 +227,34 @@ absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
   ASSIGN_OR_RETURN(const std::string prefix,
                    RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
-  ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> networks, NamedFiles());
-  if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options, networks.size()));
-  const std::string timeline = UserPath(FLAGS_trace_json);
-  if (networks.size() > 1 && options.node_times) {
-    return InvalidArgument("--trace_json and --node_times show one run; name one network");
-  }
+  if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options));
   // Before the traces, which may take minutes.
-  std::vector<Inputs> all;
-  for (const CalibrationFiles& files : networks) {
-    ASSIGN_OR_RETURN(all.emplace_back(), ReadInputs(files));
-  }
+  ASSIGN_OR_RETURN(const CalibrationFiles files,
+                   NamedCalibration(FileSystem::Posix(), UserPath(FLAGS_calibration),
+                                    {UserPath(FLAGS_network), UserPath(FLAGS_system),
+                                     UserPath(FLAGS_corrections), ""}));
+  ASSIGN_OR_RETURN(const NamedNetwork named,
+                   ReadNetwork(FileSystem::Posix(), files, /*with_computation=*/true));
+  const Fabric& fabric = named.calibration.fabric;
   const std::string groups = FindGroups(prefix);
-  RETURN_IF_ERROR(CheckOutputs(prefix, groups, networks));
+  const std::string timeline = UserPath(FLAGS_trace_json);
+  // Outputs must not take the place of what is simulated.
+  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                   SimulationInputs(FileSystem::Posix(), prefix, files.All()));
+  inputs.push_back(groups);
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {timeline}));
+  ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, fabric));
+  ASSIGN_OR_RETURN(const Outcome outcome, is_embedded
+                                              ? SimulateEmbedded(named, workload, options)
+                                              : SimulateWithSidecar(fabric, workload, options));
   OutputFiles outputs(FileSystem::Posix());
-  SimulationComparison comparison;
-  for (const Inputs& inputs : all) {
-    ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, inputs));
-    ASSIGN_OR_RETURN(const Outcome outcome, is_embedded
-                                                ? SimulateEmbedded(inputs, workload, options)
-                                                : SimulateWithSidecar(inputs, workload, options));
-    if (!timeline.empty()) {
-      RETURN_IF_ERROR(outputs.Write("timeline", timeline, [&](ByteSink& sink) {
-        return WriteTimeline(workload, outcome.result, &sink);
-      }));
-    }
-    *comparison.add_networks() = MakeReport(inputs, outcome);
+  if (!timeline.empty()) {
+    RETURN_IF_ERROR(outputs.Write("timeline", timeline, [&](ByteSink& sink) {
+      return WriteTimeline(workload, outcome.result, &sink);
+    }));
   }
   RETURN_IF_ERROR(outputs.Commit());
-  if (networks.size() > 1) return PrintReport(comparison, FormatSimulationComparison);
-  return PrintReport(comparison.networks(0), FormatSimulationReport);
+  return PrintReport(MakeReport(named, outcome), FormatSimulationReport);
 }
 
 }  // namespace
@@ -342,7 +265,6 @@ Command AstraSimulateCommand() {
           "is done, with AstraSim's inputs and, to the nanosecond, its times.",
           {"astra_simulate --workload=run/llama --calibration=machine/",
            "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
-           "astra_simulate --workload=run/llama --network=ring.yml,switch.yml",
            "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
            "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
           {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,

@@ -250,7 +250,7 @@ TEST(ProgramTest, MistakesNameTheCommand) {
   EXPECT_THAT(RunProgram({"measure", "--sise=3"}),
               Printed(2, "", "measure: unknown flag --sise; did you mean --size?\n"));
   EXPECT_THAT(RunProgram({"model", "fit", "--size=3"}),
-              Printed(2, "", "model fit: unknown flag --size; --help lists all flags\n"));
+              Printed(2, "", "model fit: unknown flag --size; --help lists all\n"));
   EXPECT_EQ(RunProgram({}).exit_code, 2);
 }
 

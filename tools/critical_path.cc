@@ -80,7 +80,7 @@ Flag<std::string> FLAGS_what_if(
     "what_if", "",
     "Runs the schedule again with these edits (docs/what_if.md), and compares: scale|set "
     "CONDITIONS FACTOR|DURATION; level rank=N. Conditions: name=\"TEXT\", name=~\"RE2\", within=, "
-    "category=, rank=, with=N, process=, thread=, stream=, event=, or all.");
+    "category=, rank=, with=N, event=N, or all.");
 
 absl::StatusOr<InputFile> Open(const std::string& path) {
   return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
@@ -139,11 +139,7 @@ absl::StatusOr<TraceAnalysis> Analyze() {
 
 absl::StatusOr<TraceAnalysis> Restore() {
   ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_restore)));
-  ASSIGN_OR_RETURN(SavedGraph saved, Annotate(ParseGraph(file.bytes()), file.path()));
-  TraceAnalysis analysis;
-  analysis.source = std::move(saved.source);
-  analysis.graph = std::move(saved.graph);
-  return analysis;
+  return Annotate(ParseGraph(file.bytes()), file.path());
 }
 
 constexpr char kEditsSource[] = "--what_if";

@@ -1,6 +1,6 @@
 // forecast: what another network, more ranks or other compute would give.
 #include <cstdint>
-#include <cstdio>
+#include <list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +26,7 @@
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "tools/profiles.h"
+#include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -64,8 +65,10 @@ Flag<std::string> FLAGS_layout(
     "layout", "",
     "More ranks by the job's mesh: OUTERxINNER, e.g. 8x2; only the outer part grows.");
 Flag<std::string> FLAGS_fix_rank("fix_rank", "", "This rank is no slower than the others.");
-Flag<std::string> FLAGS_compute("compute", "1x",
-                                "Computation takes this much of its time, e.g. 0.5x; or a list.");
+Flag<std::string> FLAGS_compute(
+    "compute", "1x",
+    "Computation takes this much of its time, e.g. 0.5x; or a list. Several runs tell it by "
+    "themselves.");
 Flag<bool> FLAGS_allow_violations("allow_violations", false,
                                   "Go on when the clocks of the ranks disagree.");
 Flag<std::string> FLAGS_csv("csv", "", "Writes one row per answer to this file.");
@@ -189,8 +192,8 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
             return absl::InvalidArgumentError(absl::StrCat(
                 "--compute=", compute, ": expected a multiple from 0.001x to 1000x, e.g. 0.5x"));
           }
-          question.compute = scale->value;
-          if (question.compute != 1) words.push_back(absl::StrCat("compute ", compute));
+          if (FLAGS_compute.given()) question.compute = scale->value;
+          if (scale->value != 1) words.push_back(absl::StrCat("compute ", compute));
           question.text = words.empty() ? "as it is" : absl::StrJoin(words, ", ");
           questions.push_back(std::move(question));
         }
@@ -204,7 +207,8 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
 absl::Status CheckFlags() {
   for (const Flag<std::string>* flag :
        {&FLAGS_bandwidth, &FLAGS_latency, &FLAGS_ranks, &FLAGS_compute, &FLAGS_layout,
-        &FLAGS_fix_rank, &FLAGS_calibration, &FLAGS_sweep, &FLAGS_network, &FLAGS_csv}) {
+        &FLAGS_fix_rank, &FLAGS_calibration, &FLAGS_sweep, &FLAGS_network, &FLAGS_csv,
+        &FLAGS_run_dir}) {
     if (!flag->given()) continue;
     for (const std::string& value : ValuesOf(*flag)) {
       if (!value.empty()) continue;
@@ -216,60 +220,105 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         "give either --calibration or --sweep: both name the network");
   }
+  if (absl::StrContains(FLAGS_network.value(), ',')) {
+    return absl::InvalidArgumentError("--network: one network at a time; ask once for each");
+  }
   if (FLAGS_et.given() && (FLAGS_traces.given() || FLAGS_run_dir.given())) {
     return absl::InvalidArgumentError("give either --et or profiles: both name the job");
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> RunForecast() {
-  JobInput input;
-  input.files = UserInputOptions();
-  if (FLAGS_et.value().empty()) {
-    ASSIGN_OR_RETURN(input.traces, UserProfiles(FLAGS_traces, "run/"));
-  } else {
-    input.et_prefix = UserPath(FLAGS_et);
-  }
-  const std::string csv = UserPath(FLAGS_csv);
-  RETURN_IF_ERROR(CheckFlags());
-  std::vector<std::string> inputs = input.traces;
-  inputs.push_back(UserPath(FLAGS_network));
-  if (!FLAGS_calibration.value().empty()) {
-    for (const std::string& path : FilesOfCalibration(UserPath(FLAGS_calibration)).All()) {
-      inputs.push_back(path);
+// The recordings of the job: one, or of several numbers of ranks a folder each.
+absl::StatusOr<std::vector<JobInput>> Recordings() {
+  std::vector<JobInput> recordings;
+  const auto add = [&](std::vector<std::string> traces) {
+    recordings.emplace_back();
+    recordings.back().files = UserInputOptions();
+    recordings.back().traces = std::move(traces);
+  };
+  if (!FLAGS_et.value().empty()) {
+    add({});
+    recordings.back().et_prefix = UserPath(FLAGS_et);
+  } else if (absl::StrContains(FLAGS_run_dir.value(), ',') && !FLAGS_traces.given()) {
+    for (const std::string& folder : ValuesOf(FLAGS_run_dir)) {
+      ASSIGN_OR_RETURN(std::vector<std::string> traces,
+                       FindRunTraces(FileSystem::Posix(), UserPath(folder)));
+      add(std::move(traces));
     }
+  } else {
+    ASSIGN_OR_RETURN(std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+    add(std::move(traces));
+  }
+  return recordings;
+}
+
+// The csv must be none of what is read.
+absl::Status CheckOutputs(const std::vector<JobInput>& recordings, const std::string& csv) {
+  std::vector<std::string> inputs = {UserPath(FLAGS_network)};
+  const auto add = [&](const std::vector<std::string>& paths) {
+    inputs.insert(inputs.end(), paths.begin(), paths.end());
+  };
+  for (const JobInput& recording : recordings) {
+    add(recording.traces);
+    if (recording.et_prefix.empty()) continue;
+    ASSIGN_OR_RETURN(const std::vector<std::string> ets,
+                     SimulationInputs(FileSystem::Posix(), recording.et_prefix, {}));
+    add(ets);
+  }
+  if (!FLAGS_calibration.value().empty()) {
+    add(FilesOfCalibration(UserPath(FLAGS_calibration)).All());
   }
   if (!FLAGS_sweep.value().empty()) {
     ASSIGN_OR_RETURN(const std::vector<std::string> sweep, ListedProfiles(FLAGS_sweep, "sweep/"));
-    inputs.insert(inputs.end(), sweep.begin(), sweep.end());
+    add(sweep);
   }
-  if (!input.et_prefix.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> ets,
-                     SimulationInputs(FileSystem::Posix(), input.et_prefix, {}));
-    inputs.insert(inputs.end(), ets.begin(), ets.end());
-  }
-  RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
-  ASSIGN_OR_RETURN(const std::vector<ForecastQuestion> questions, Questions());
-  JobOptions options;
-  options.allow_violations = FLAGS_allow_violations.value();
-  options.progress = ShowProgress("reading ranks", input.traces.size());
-  ASSIGN_OR_RETURN(const ForecastModel model, ReadModel(input.traces));
-  ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(FileSystem::Posix(), input, options));
-  ASSIGN_OR_RETURN(const JobOnNetwork job, JobOnNetwork::Create(analysis.graph));
-  ASSIGN_OR_RETURN(const Forecaster forecaster, Forecaster::Create(job, model));
+  return CheckOutputPaths(inputs, {csv});
+}
+
+absl::Status CheckLayout(const JobOnNetwork& job) {
   const std::string layout = FLAGS_layout.value();
-  if (!layout.empty() && !absl::EndsWith(layout, absl::StrCat("x", forecaster.inner_ranks()))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--layout=", layout, ": the inner part of the job's mesh has ", forecaster.inner_ranks(),
-        " ranks, and stays: expected e.g. --layout=", 2 * job.ranks() / forecaster.inner_ranks(),
-        "x", forecaster.inner_ranks()));
+  const int32_t inner = job.inner_ranks();
+  if (layout.empty() || absl::EndsWith(layout, absl::StrCat("x", inner))) return absl::OkStatus();
+  return InvalidArgument("--layout=", layout, ": the inner part of the job's mesh has ", inner,
+                         " ranks, and stays: expected e.g. --layout=", 2 * job.ranks() / inner, "x",
+                         inner);
+}
+
+absl::StatusOr<int> RunForecast() {
+  RETURN_IF_ERROR(CheckFlags());
+  ASSIGN_OR_RETURN(const std::vector<JobInput> recordings, Recordings());
+  const std::string csv = UserPath(FLAGS_csv);
+  RETURN_IF_ERROR(CheckOutputs(recordings, csv));
+  ASSIGN_OR_RETURN(const std::vector<ForecastQuestion> questions, Questions());
+  std::vector<std::string> traces;
+  for (const JobInput& recording : recordings) {
+    traces.insert(traces.end(), recording.traces.begin(), recording.traces.end());
   }
+  ASSIGN_OR_RETURN(const ForecastModel model, ReadModel(traces));
+  std::vector<std::string> notes;
+  std::list<TraceAnalysis> analyses;
+  std::list<JobOnNetwork> jobs;
+  std::vector<const JobOnNetwork*> all;
+  for (const JobInput& recording : recordings) {
+    JobOptions options;
+    options.allow_violations = FLAGS_allow_violations.value();
+    options.progress = ShowProgress("reading ranks", recording.traces.size());
+    ASSIGN_OR_RETURN(TraceAnalysis analysis, AnalyzeJob(FileSystem::Posix(), recording, options));
+    notes.insert(notes.end(), analysis.source.notes.begin(), analysis.source.notes.end());
+    analyses.push_back(std::move(analysis));
+    ASSIGN_OR_RETURN(JobOnNetwork job, JobOnNetwork::Create(analyses.back().graph));
+    jobs.push_back(std::move(job));
+    all.push_back(&jobs.back());
+  }
+  ASSIGN_OR_RETURN(const RunsForecaster forecaster, RunsForecaster::Create(all, model));
+  RETURN_IF_ERROR(CheckLayout(forecaster.job()));
   ForecastCurve curve;
   for (const ForecastQuestion& question : questions) {
     ASSIGN_OR_RETURN(*curve.add_forecasts(), forecaster.Ask(question));
   }
-  for (const std::string& note : analysis.source.notes) {
-    for (ForecastReport& report : *curve.mutable_forecasts()) report.add_notes(note);
+  for (ForecastReport& report : *curve.mutable_forecasts()) {
+    for (const std::string& note : notes) report.add_notes(note);
   }
   RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, ForecastCsv(curve)));
   return curve.forecasts_size() > 1 ? PrintReport(curve, ForecastTable)
@@ -284,6 +333,7 @@ Command ForecastCommand() {
           "other compute, with a 90 % interval.",
           {"forecast --run_dir=logs/ --calibration=machine/ --bandwidth=2x",
            "forecast --run_dir=logs/ --sweep=sweep/ --ranks=8,16,32",
+           "forecast --run_dir=run4/,run8/ --calibration=machine/ --ranks=16",
            "forecast --run_dir=logs/ --calibration=machine/ --network=tree.yml --json"},
           {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_calibration, &FLAGS_sweep,
            &FLAGS_bandwidth, &FLAGS_latency, &FLAGS_network, &FLAGS_ranks, &FLAGS_layout,

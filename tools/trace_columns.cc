@@ -257,7 +257,7 @@ absl::StatusOr<int> WriteColumns() {
   if (FLAGS_graph.given()) {
     ASSIGN_OR_RETURN(const InputFile file,
                      InputFile::Open(FileSystem::Posix(), input, UserInputOptions()));
-    ASSIGN_OR_RETURN(const SavedGraph saved, Annotate(ParseGraph(file.bytes()), file.path()));
+    ASSIGN_OR_RETURN(const TraceAnalysis saved, Annotate(ParseGraph(file.bytes()), file.path()));
     RETURN_IF_ERROR(WriteGraph(saved.graph, &columns));
     what = "edges";
     rows = saved.graph.edges.size();

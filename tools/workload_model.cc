@@ -48,9 +48,6 @@ Flag<std::string> FLAGS_name_pattern(
     "A regular expression (RE2) with groups called nodes, size and, if names tell them, threads: "
     "'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
     "..._16-16-1-20-0.txt for 16 nodes, 1 thread, size 20.");
-Flag<std::string> FLAGS_cells(
-    "cells", "",
-    "A table of nodes, size and threads where names do not tell: lines file,nodes,size,threads.");
 Flag<std::string> FLAGS_models(
     "models", "auto",
     "Of times: auto, the simplest normal form that predicts runs it was not fitted to; or "
@@ -89,7 +86,6 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRuns(const std::vector<std::str
   options.et = FLAGS_et.value();
   options.working_directory = UserDirectory();
   options.name_pattern = FLAGS_name_pattern.value();
-  options.cells = UserPath(FLAGS_cells);
   options.callsites = UserPath(FLAGS_callsites);
   if (FLAGS_size.given()) options.size = FLAGS_size.value();
   options.input = UserInputOptions();
@@ -110,7 +106,7 @@ absl::StatusOr<int> Fit() {
   const std::string output = UserPath(FLAGS_output);
   ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadRuns({output}));
   ASSIGN_OR_RETURN(const WorkloadModel model,
-                   FitRuns(std::move(runs), {FLAGS_models.value(), FLAGS_order.value()}));
+                   FitRuns(std::move(runs), FLAGS_models.value(), FLAGS_order.value()));
   ASSIGN_OR_RETURN(const std::string text, WorkloadModelText(model, output));
   OutputFiles outputs(Files());
   RETURN_IF_ERROR(outputs.WriteText("model", output, text));
@@ -238,7 +234,7 @@ Command WorkloadModelCommand() {
          "fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
          "fit --traces='runs/n*_s*.trace_*' --name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' "
          "--callsites=run.mpiP --output=M.json"},
-        {&FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells, &FLAGS_callsites,
+        {&FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_callsites,
          &FLAGS_models, &FLAGS_order, &FLAGS_output},
         Fit},
        {"evaluate",
@@ -266,7 +262,7 @@ Command WorkloadModelCommand() {
        {"report",
         "Compares what a model predicts with measured runs, in total and for each transition.",
         {"report --model=M.json --traces='runs/bfs_exectrace_*'"},
-        {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells},
+        {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern},
         Compare}}};
 }
 

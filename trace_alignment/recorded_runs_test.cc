@@ -13,10 +13,10 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "trace_alignment/testing/order_check.h"
 #include "trace_alignment/testing/profile_events.h"
+#include "trace_alignment/testing/trace_verdict.h"
 #include "trace_alignment/testing/true_clock.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -111,7 +111,10 @@ TEST(RecordedRunsTest, TrueClocksAreLeftAlone) {
                          ReadCollectiveRun(FileSystem::Posix(), recorded.paths));
     ASSERT_OK_AND_ASSIGN(const RunAlignment alignment, AlignFiles(recorded.paths));
     EXPECT_EQ(alignment.method, AlignmentMethod::kNone);
-    for (const AlignedNode& node : alignment.nodes) EXPECT_EQ(node.offset_ns, 0);
+    for (const AlignedNode& node : alignment.nodes) {
+      EXPECT_TRUE(node.stated.has_offset_ns());
+      EXPECT_EQ(node.stated.offset_ns(), 0);
+    }
     ASSERT_EQ(alignment.table.members().size(), run.table.members().size());
     for (size_t i = 0; i < run.table.members().size(); ++i) {
       ASSERT_EQ(alignment.table.members()[i].start_ps, run.table.members()[i].start_ps);
@@ -148,14 +151,14 @@ class SkewedRun {
       aligned_paths.push_back(
           directory_.Write(absl::StrCat("aligned", n, ".xplane.pb"), aligned.bytes));
     }
-    return CheckTraces(FileSystem::Posix(), aligned_paths);
+    return CheckTraces(aligned_paths);
   }
 
   // How far the stated offset of a node is from the truth.
-  int64_t ErrorNs(const AlignedNode& node, size_t n) const {
-    const int64_t true_ps = (*node.offset_at_ns - start_ns_) * kPsPerNs;
+  int64_t ErrorNs(const CombinedNode& node, size_t n) const {
+    const int64_t true_ps = (node.offset_at_ns() - start_ns_) * kPsPerNs;
     const int64_t offset_ps = clocks_[n].ShowsPs(true_ps) - true_ps;
-    return std::abs(*node.offset_ns - offset_ps / kPsPerNs);
+    return std::abs(node.offset_ns() - offset_ps / kPsPerNs);
   }
 
  private:
@@ -184,17 +187,17 @@ TEST(RecordedRunsTest, ClocksPutOffAreFoundWithinTheStatedIntervals) {
     EXPECT_EQ(alignment.method, AlignmentMethod::kCollectives);
     EXPECT_GT(alignment.before.violations.size(), 0u);
     EXPECT_THAT(alignment.after.violations, IsEmpty());
-    EXPECT_EQ(alignment.nodes[0].certified_uncertainty_ns, 0);
+    EXPECT_EQ(alignment.nodes[0].stated.certified_uncertainty_ns(), 0);
     for (size_t n = 0; n < recorded.paths.size(); ++n) {
-      const AlignedNode& node = alignment.nodes[n];
-      ASSERT_TRUE(node.offset_ns.has_value());
+      const CombinedNode& node = alignment.nodes[n].stated;
+      ASSERT_TRUE(node.has_offset_ns());
       // Stated to the nanosecond, rounded down, as is the time that it is stated for.
-      EXPECT_LE(run.ErrorNs(node, n), *node.certified_uncertainty_ns + 2);
-      EXPECT_LE(run.ErrorNs(node, n), *node.uncertainty_ns + 2);
+      EXPECT_LE(run.ErrorNs(node, n), node.certified_uncertainty_ns() + 2);
+      EXPECT_LE(run.ErrorNs(node, n), node.uncertainty_ns() + 2);
       const std::string name = absl::StrCat(recorded.name, "_node", n);
       RecordProperty(name + "_error_ns", run.ErrorNs(node, n));
-      RecordProperty(name + "_uncertainty_ns", *node.uncertainty_ns);
-      RecordProperty(name + "_certified_ns", *node.certified_uncertainty_ns);
+      RecordProperty(name + "_uncertainty_ns", node.uncertainty_ns());
+      RecordProperty(name + "_certified_ns", node.certified_uncertainty_ns());
     }
     ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict, run.WriteAligned(alignment));
     EXPECT_TRUE(verdict.holds) << verdict.report;

@@ -115,7 +115,6 @@ class Calibrator {
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
     DescribeParameters();
-    ListCorrections(model_.corrections, &report_);
     ASSIGN_OR_RETURN(const std::vector<double> fitted_ns, PhysicalTimesNs(model_.physics, fitted_));
     DescribePredictionErrors(fitted_, fitted_ns, errors, &report_);
     DescribeRuns();
@@ -195,7 +194,6 @@ class Calibrator {
     }
     const std::string rule(HoldoutName(options_.holdout));
     report_.set_holdout_rule(rule);
-    if (options_.holdout == Holdout::kStep) return PredictSteps();
     const Folds folds = MakeFolds(cells_, options_.holdout);
     if (folds.empty()) {
       report_.add_notes(
@@ -213,38 +211,10 @@ class Calibrator {
     return absl::OkStatus();
   }
 
-  // Fits to every second step, and predicts the others; then the other way round.
-  absl::Status PredictSteps() {
-    std::map<CellKey, size_t> positions;
-    for (size_t i = 0; i < cells_.size(); ++i) positions[KeyOf(cells_[i])] = i;
-    for (const bool from_second : {false, true}) {
-      const std::vector<TransferCell> seen = MakeTransferCells(EverySecondStep(runs_, from_second));
-      CellOptions all;
-      all.dropped_repeats = 0;
-      const std::vector<TransferCell> held =
-          MakeTransferCells(EverySecondStep(runs_, !from_second), all);
-      if (seen.empty() || held.empty()) {
-        return InvalidArgument(
-            "--holdout=step leaves steps out, but the programs mark no steps, or a single one; use "
-            "jax.profiler.StepTraceAnnotation around each step, or hold out sizes");
-      }
-      ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start_, seen));
-      ASSIGN_OR_RETURN(const std::vector<double> held_ns,
-                       PredictCellsNs(model.physics.fabric, model.corrections, held));
-      for (size_t i = 0; i < held.size(); ++i) {
-        step_predictions_.push_back({held[i].bytes, held[i].median_ns, held_ns[i]});
-        const auto found = positions.find(KeyOf(held[i]));
-        if (found != positions.end()) held_out_ns_[found->second] = held_ns[i];
-      }
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status Summarise() {
     ASSIGN_OR_RETURN(const std::vector<double> uncalibrated_ns,
                      EngineTimesNs(WithAssumedParameters(start_), cells_));
-    std::vector<Prediction> fit, without_corrections, uncalibrated;
-    std::vector<Prediction> held_out = step_predictions_;
+    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated;
     for (size_t i = 0; i < cells_.size(); ++i) {
       const auto prediction = [&](double predicted_ns) {
         return Prediction{cells_[i].bytes, cells_[i].median_ns, predicted_ns};
@@ -256,7 +226,7 @@ class Calibrator {
       }
       const auto found = held_out_ns_.find(i);
       if (found != held_out_ns_.end()) {
-        if (step_predictions_.empty()) held_out.push_back(prediction(found->second));
+        held_out.push_back(prediction(found->second));
         cell->set_held_out_ns(found->second);
       }
       if (held_out_ns_.empty() || found != held_out_ns_.end()) {
@@ -404,8 +374,6 @@ class Calibrator {
   // Times in nanoseconds by models that had not seen the cell, by its position; cells that no such
   // model was made for are not there.
   std::map<size_t, double> held_out_ns_;
-  // Predictions of the steps left out; empty unless steps were.
-  std::vector<Prediction> step_predictions_;
   CalibrationReport report_;
 };
 

@@ -10,15 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/prediction_interval.h"
-#include "astra_bridge/corrections/corrections.h"
-#include "astra_bridge/engine/network_config.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
-
-struct Calibration;
 
 // Paths; empty for what is not given.
 struct CalibrationFiles {
@@ -31,8 +28,6 @@ struct CalibrationFiles {
   // The network of the folder, where another is named in its place: how far predictions may be off
   // on that, nobody measured. Links may be multiples of it.
   std::string calibrated_network = {};
-  // What sets it apart from the others of a list, as the user named it.
-  std::string name = {};
 
   std::vector<std::string> All() const {
     return {network, system, corrections, report, calibrated_network};
@@ -49,18 +44,11 @@ absl::StatusOr<CalibrationFiles> NamedCalibration(FileSystem& file_system,
                                                   const std::string& calibration,
                                                   CalibrationFiles given);
 
-// The same for comma lists of folders and files, to compare several networks: each names one for
-// all of them, or one for each. At least one is returned. InvalidArgument when lists have different
-// lengths, or nothing between two commas, and for a calibration that is a file.
-absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file_system,
-                                                                const std::string& calibrations,
-                                                                const CalibrationFiles& given);
-
-// Returns the files that a simulation of PREFIX.<rank>.et on these networks reads, none of which may
-// be an output.
-absl::StatusOr<std::vector<std::string>> SimulationInputs(
-    FileSystem& file_system, const std::string& prefix,
-    const std::vector<CalibrationFiles>& networks);
+// Returns the files that a simulation of PREFIX.<rank>.et reads, and those of its network, none of
+// which may be an output.
+absl::StatusOr<std::vector<std::string>> SimulationInputs(FileSystem& file_system,
+                                                          const std::string& prefix,
+                                                          std::vector<std::string> network);
 
 // Writes what a path is given for; no file is replaced before all are on the disk.
 absl::Status WriteCalibration(FileSystem& file_system, const Calibration& calibration,
@@ -74,17 +62,29 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
 absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
                                                         const std::string& path);
 
-// Brings a network that is named in place of the calibration's together with the calibration: links
-// that are multiples get their values. On links the ratios of corrections have no meaning, because
-// there messages share what AstraSim's shapes give to each; the overhead stays. Returns a note that
-// says so, or "".
-absl::StatusOr<std::string> ApplyToLinks(FileSystem& file_system, const CalibrationFiles& files,
-                                         NetworkConfig* network, Corrections* corrections);
+// A network as flags name it, and what a calibration knows of it.
+struct NamedNetwork {
+  // Without corrections, or with an empty report, where these are not named.
+  Calibration calibration;
+  bool is_corrected = false;
+  // The network is that of the calibration: what was measured there may be compared with it.
+  bool is_measured = false;
+  // How far predictions may be off: not known without corrections, without a report, and on another
+  // network.
+  PredictionIntervals intervals;
+  // For the user to read.
+  std::vector<std::string> notes;
+};
 
-// Returns how far predictions with these files may be off: not known without corrections, without
-// a report, and on another network.
-absl::StatusOr<PredictionIntervals> ReadIntervals(FileSystem& file_system,
-                                                  const CalibrationFiles& files);
+// What is said where the network is not that of a calibration, and the traces have measured times.
+inline constexpr char kNotMeasuredHere[] =
+    "measured times are left out: the traces may come from another network; give --calibration of "
+    "the one they were recorded on to compare, or ask forecast what another network changes";
+
+// Reads the network and all else that is named. Links that are multiples of the calibrated network
+// get their values, and corrections lose their ratios there. `with_computation` as in ReadFabric.
+absl::StatusOr<NamedNetwork> ReadNetwork(FileSystem& file_system, const CalibrationFiles& files,
+                                         bool with_computation = false);
 
 }  // namespace meridian
 

@@ -109,22 +109,6 @@ absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
   return times_ns;
 }
 
-void ListCorrections(const Corrections& corrections, CalibrationReport* report) {
-  const auto list = [&](absl::string_view kind, const std::vector<CorrectionPoint>& points) {
-    for (const CorrectionPoint& point : points) {
-      CalibratedCorrection* listed = report->add_corrections();
-      listed->set_kind(std::string(kind));
-      listed->set_bytes(point.bytes);
-      listed->set_ratio(point.ratio);
-      listed->set_ranks(point.ranks);
-    }
-  };
-  for (size_t kind = 0; kind < kTimedKinds; ++kind) {
-    list(CollectiveKindName(static_cast<CollectiveKind>(kind)), corrections.points[kind]);
-  }
-  list(kOneWayName, corrections.one_way);
-}
-
 ErrorSummary SummariseErrors(absl::Span<const Prediction> predictions) {
   ErrorSummary summary;
   summary.set_n(static_cast<int64_t>(predictions.size()));

@@ -17,7 +17,6 @@
 
 namespace meridian {
 
-class CalibrationReport;
 class ErrorSummary;
 
 // A local memory that makes reductions cost nothing, in 1e9 bytes per second. The engine also takes
@@ -56,9 +55,6 @@ TransferTraits TraitsOf(const TransferCell& cell);
 absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
                                                    const Corrections& corrections,
                                                    absl::Span<const TransferCell> cells);
-
-// Adds the points to the report, by kind in the order of CollectiveKind.
-void ListCorrections(const Corrections& corrections, CalibrationReport* report);
 
 struct Prediction {
   int64_t bytes = 0;

@@ -14,7 +14,7 @@ namespace meridian {
 namespace {
 
 // Names in the order of Holdout.
-constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group", "step"};
+constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group"};
 
 // Returns the folds of all sizes but the smallest and the largest, from the cells of each size.
 Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
@@ -84,7 +84,7 @@ Folds MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout) {
   }
   if (holdout == Holdout::kSize) return MakeSizeFolds(by_key);
   Folds folds;
-  if (by_key.size() < 2 || holdout == Holdout::kStep) return folds;
+  if (by_key.size() < 2) return folds;
   for (auto& [key, held] : by_key) folds.push_back(std::move(held));
   return folds;
 }

@@ -28,22 +28,18 @@ enum class Holdout {
   // Each number of ranks in turn: of the run where there are several, else of the group, which
   // point-to-point transfers have none of.
   kGroup,
-  // Every second step of jobs, then the others: what is predicted is the median of the steps left
-  // out. Steps are those that the program marks.
-  kStep,
 };
 inline constexpr size_t kMaxSizes = 48;
 inline constexpr size_t kMaxSizeFolds = 24;
 
-// Return "size", "op", "group" and "step", and the other way round.
+// Return "size", "op" and "group", and the other way round.
 absl::string_view HoldoutName(Holdout holdout);
 std::optional<Holdout> HoldoutFromName(absl::string_view name);
 
 // What is held out at a time: positions of cells, ascending.
 using Folds = std::vector<std::vector<size_t>>;
 
-// Returns no folds where there are no cells to hold out with others left, and for steps, which cells
-// do not tell.
+// Returns no folds where there are no cells to hold out with others left.
 Folds MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout);
 
 // Told how many models of how many are fitted; may be null.

@@ -1,10 +1,7 @@
 #include "astra_bridge/calibration/report_text.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/simulation_check.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -33,37 +29,6 @@ std::string FormatParameters(const CalibrationReport& report) {
   for (const CalibratedParameter& parameter : report.parameters()) {
     table.AddRow(
         {parameter.name(), absl::StrFormat("%.6g", parameter.value()), FormatInterval(parameter)});
-  }
-  return table.ToString();
-}
-
-// A row for each size and number of ranks that was measured, a column for each kind; where a kind
-// has no such point, nothing.
-std::string FormatCorrections(const CalibrationReport& report) {
-  int64_t most_ranks = 0;
-  for (const CalibratedKind& fitted : report.calibrated_kinds()) {
-    most_ranks = std::max(most_ranks, fitted.most_ranks());
-  }
-  std::vector<TextTable::Column> columns = {
-      {"measured / (engine + overhead) of ranks", TextTable::Align::kRight},
-      {"at bytes", TextTable::Align::kRight}};
-  std::map<std::string, size_t> column_of_kind;
-  std::map<std::pair<double, int64_t>, std::vector<std::string>> rows;
-  for (const CalibratedCorrection& correction : report.corrections()) {
-    if (correction.ranks() > static_cast<double>(most_ranks)) continue;
-    if (column_of_kind.insert({correction.kind(), columns.size()}).second) {
-      columns.push_back({correction.kind(), TextTable::Align::kRight});
-    }
-    std::vector<std::string>& row = rows[{correction.ranks(), correction.bytes()}];
-    row.resize(column_of_kind[correction.kind()] + 1);
-    row.back() = absl::StrFormat("%.3f", correction.ratio());
-  }
-  TextTable table(columns);
-  for (auto& [key, row] : rows) {
-    row[0] = absl::StrFormat("%.3g", key.first);
-    row[1] = WithThousands(key.second);
-    row.resize(columns.size());
-    table.AddRow(row);
   }
   return table.ToString();
 }
@@ -116,25 +81,13 @@ std::string FormatCheckedCells(const SimulationCheckReport& report) {
   return table.ToString();
 }
 
-std::string StepName(const CheckedStep& step) {
-  return step.has_step() ? absl::StrCat(step.step()) : "all";
-}
-
 std::string FormatSteps(const SimulationCheckReport& report) {
   TextTable table({"run", "step", ">measured us", ">simulated us", ">nine of ten us", ">error",
                    ">replayed us"});
   for (const CheckedStep& step : report.steps()) {
-    table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
-                  Micros(step.simulated_ns()), IntervalText(step),
+    table.AddRow({step.run(), step.has_step() ? absl::StrCat(step.step()) : "all",
+                  Micros(step.measured_ns()), Micros(step.simulated_ns()), IntervalText(step),
                   SignedPercent(step.signed_error()), Micros(step.replayed_ns())});
-  }
-  return table.ToString();
-}
-
-std::string FormatReasons(const SimulationCheckReport& report) {
-  TextTable table({"cells that differ by", ">cells", ">mean error"});
-  for (const CheckedReason& reason : report.reasons()) {
-    table.AddRow({reason.reason(), WithThousands(reason.cells()), Percent(reason.mape())});
   }
   return table.ToString();
 }
@@ -163,8 +116,8 @@ std::string SignedPercent(double share) {
 }
 
 std::string FormatCalibration(const CalibrationReport& report) {
-  std::string text = absl::StrCat(FormatCells(report), "\n", FormatCorrections(report), "\n",
-                                  FormatParameters(report), "\n", FormatErrors(report), "\n");
+  std::string text = absl::StrCat(FormatCells(report), "\n", FormatParameters(report), "\n",
+                                  FormatErrors(report), "\n");
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
                   report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n\n");
   TextTable table({"nine of ten predictions of", ">are within", ">per doubling of ranks"});
@@ -181,7 +134,7 @@ std::string FormatCalibration(const CalibrationReport& report) {
 std::string FormatSimulationCheck(const SimulationCheckReport& report) {
   std::string text = absl::StrCat(FormatCheckedCells(report), "\n");
   if (report.steps_size() > 0) absl::StrAppend(&text, FormatSteps(report), "\n");
-  absl::StrAppend(&text, FormatReasons(report), "\n", FormatCheckErrors(report));
+  absl::StrAppend(&text, FormatCheckErrors(report));
   const auto add = [&](absl::string_view what, const IntervalCoverage& coverage) {
     if (coverage.n() == 0) return;
     absl::StrAppendFormat(&text, "measured time inside the %.0f %% interval: %d of %d %s\n",
@@ -193,35 +146,6 @@ std::string FormatSimulationCheck(const SimulationCheckReport& report) {
     absl::StrAppend(&text, "note: ", Printable(note), "\n");
   }
   return text;
-}
-
-std::string SimulationCheckCsv(const SimulationCheckReport& report) {
-  std::string csv =
-      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons,simulated_"
-      "low_ns,simulated_high_ns\n";
-  const auto add = [&](absl::string_view what, absl::string_view run, absl::string_view name,
-                       int64_t bytes, absl::string_view group, int64_t start_ns, const auto& row,
-                       absl::string_view reasons, absl::string_view interval = ",") {
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s,%s\n", what, CsvField(run),
-                          CsvField(name), bytes, CsvField(group), start_ns, row.measured_ns(),
-                          row.simulated_ns(), row.signed_error(), CsvField(reasons), interval);
-  };
-  const auto interval = [](const auto& row) -> std::string {
-    if (!row.has_simulated_low_ns()) return ",";
-    return absl::StrFormat("%.3f,%.3f", row.simulated_low_ns(), row.simulated_high_ns());
-  };
-  for (const CheckedCell& cell : report.cells()) {
-    add("cell", "", cell.kind(), cell.bytes(), cell.group(), 0, cell,
-        absl::StrJoin(cell.reasons(), "; "), interval(cell));
-  }
-  for (const CheckedCollective& collective : report.collectives()) {
-    add("collective", collective.run(), collective.kind(), collective.bytes(), collective.group(),
-        collective.start_ns(), collective, collective.overlapped() ? kMetOthers : "");
-  }
-  for (const CheckedStep& step : report.steps()) {
-    add("step", step.run(), StepName(step), 0, "", 0, step, "", interval(step));
-  }
-  return csv;
 }
 
 }  // namespace meridian

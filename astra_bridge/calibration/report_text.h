@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reports of astra_calibrate and astra_validate as text for people, and as rows for plots.
+// The reports of astra_calibrate and astra_validate as text for people.
 #ifndef ASTRA_BRIDGE_CALIBRATION_REPORT_TEXT_H_
 #define ASTRA_BRIDGE_CALIBRATION_REPORT_TEXT_H_
 
@@ -17,10 +17,6 @@ std::string SignedPercent(double share);
 std::string FormatCalibration(const CalibrationReport& report);
 
 std::string FormatSimulationCheck(const SimulationCheckReport& report);
-
-// Returns what there is to plot as comma-separated values with a title line: cells, collectives
-// and steps, told apart by the first column.
-std::string SimulationCheckCsv(const SimulationCheckReport& report);
 
 }  // namespace meridian
 

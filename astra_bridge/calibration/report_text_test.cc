@@ -32,16 +32,6 @@ CalibrationReport SmallReport() {
   cell->set_predicted_ns(110000);
   cell->set_signed_error(0.1);
   cell->set_held_out_ns(80000);
-  const auto add_correction = [&](const char* kind, int64_t bytes, double ratio) {
-    CalibratedCorrection* correction = report.add_corrections();
-    correction->set_kind(kind);
-    correction->set_bytes(bytes);
-    correction->set_ratio(ratio);
-    correction->set_ranks(4);
-  };
-  add_correction("all-reduce", 1024, 2);
-  add_correction("all-reduce", 65536, 0.9876);
-  add_correction("p2p", 65536, 1.25);
   CalibratedParameter* parameter = report.add_parameters();
   parameter->set_name("latency_ns[0]");
   parameter->set_value(30000);
@@ -58,10 +48,6 @@ CalibrationReport SmallReport() {
   CalibratedKind* fitted = report.add_calibrated_kinds();
   fitted->set_kind("all-reduce");
   fitted->set_most_ranks(4);
-  // What was extrapolated is not shown.
-  CalibratedCorrection* extrapolated = report.add_corrections();
-  extrapolated->set_kind("all-reduce");
-  extrapolated->set_ranks(8);
   PredictionError* error = report.add_prediction_errors();
   error->set_from_bytes(65536);
   error->set_factor(1.25);
@@ -76,11 +62,6 @@ TEST(CalibrationTextTest, TablesAreOfCellsCorrectionsParametersAndErrors) {
       R"(kind         bytes  group           repeats  measured us  predicted us    error  held out
 ----------  ------  --------------  -------  -----------  ------------  -------  --------
 all-reduce  65,536  {0,1,2,3} of 4       11        100.0         110.0  +10.0 %   -20.0 %
-
-measured / (engine + overhead) of ranks  at bytes  all-reduce    p2p
----------------------------------------  --------  ----------  -----
-                                      4     1,024       2.000
-                                      4    65,536       0.988  1.250
 
 parameter      value   95 % interval
 -------------  -----  --------------
@@ -125,10 +106,6 @@ SimulationCheckReport ReportOfOneCell() {
   report.mutable_cells_inside()->set_promised(0.9);
   cell->add_reasons("group size not in the calibration");
   cell->add_reasons("computing beside");
-  CheckedReason* reason = report.add_reasons();
-  reason->set_reason("computing beside");
-  reason->set_cells(1);
-  reason->set_mape(0.25);
   report.mutable_summary()->set_n(1);
   report.mutable_summary()->set_mape(0.25);
   report.mutable_summary()->set_p95(0.25);
@@ -143,10 +120,6 @@ TEST(SimulationCheckTextTest, TablesAreOfWhatThereIs) {
       R"(kind            bytes  group       repeats  measured us  simulated us  nine of ten us    error  differs from the calibration by
 ----------  ---------  ----------  -------  -----------  ------------  --------------  -------  ---------------------------------------------------
 all-reduce  1,048,576  {0,1} of 4        8        200.0         150.0  100.0 to 225.0  -25.0 %  group size not in the calibration; computing beside
-
-cells that differ by  cells  mean error
---------------------  -----  ----------
-computing beside          1      25.0 %
 
 errors           n    mean     p95   signed
 ---------------  -  ------  ------  -------
@@ -184,44 +157,6 @@ TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
               HasSubstr("b    7          2000.0        1000.0  900.0 to 1200.0  -50.0 %       "
                         "1900.0\n"));
   EXPECT_THAT(FormatSimulationCheck(report), HasSubstr("a    all "));
-}
-
-template <typename Row>
-Row* SetTimes(Row* row) {
-  row->set_measured_ns(1000);
-  row->set_simulated_ns(1250);
-  row->set_signed_error(0.25);
-  return row;
-}
-
-TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
-  SimulationCheckReport report;
-  CheckedCell* cell = SetTimes(report.add_cells());
-  cell->set_kind("all-reduce");
-  cell->set_bytes(64);
-  cell->set_group("{0,1} of 4");
-  cell->set_simulated_low_ns(1000);
-  cell->set_simulated_high_ns(1500);
-  cell->add_reasons("computing beside");
-  cell->add_reasons("met other collectives");
-  CheckedCollective* collective = SetTimes(report.add_collectives());
-  collective->set_run("run \"a\"");
-  collective->set_kind("p2p");
-  collective->set_bytes(64);
-  collective->set_group("2 pairs from {0,1} of 4");
-  collective->set_start_ns(7);
-  collective->set_overlapped(true);
-  SetTimes(report.add_steps())->set_run("b");
-  SetTimes(report.add_steps())->set_step(3);
-  EXPECT_EQ(SimulationCheckCsv(report),
-            "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons,"
-            "simulated_low_ns,simulated_high_ns\n"
-            "cell,\"\",\"all-reduce\",64,\"{0,1} of 4\",0,1000.000,1250.000,0.250000,"
-            "\"computing beside; met other collectives\",1000.000,1500.000\n"
-            "collective,\"run \"\"a\"\"\",\"p2p\",64,\"2 pairs from {0,1} of 4\",7,1000.000,"
-            "1250.000,0.250000,\"met other collectives\",,\n"
-            "step,\"b\",\"all\",0,\"\",0,1000.000,1250.000,0.250000,\"\",,\n"
-            "step,\"\",\"3\",0,\"\",0,1000.000,1250.000,0.250000,\"\",,\n");
 }
 
 }  // namespace

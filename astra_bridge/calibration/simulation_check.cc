@@ -19,8 +19,6 @@
 namespace meridian {
 namespace {
 
-constexpr char kNoReason[] = "no reason known";
-
 class Checker {
  public:
   Checker(absl::Span<const CalibrationRun> runs, const Fabric& fabric,
@@ -80,7 +78,6 @@ class Checker {
 
   void CheckCells() {
     std::vector<Prediction> all;
-    std::map<std::string, std::vector<Prediction>> by_reason;
     std::vector<int64_t> overlapped(cells_.size());
     for (const CalibrationRun& run : runs_) {
       for (const TransferSample& sample : run.transfers.samples) {
@@ -101,21 +98,14 @@ class Checker {
         CountInside(cell->measured_ns(), cell->simulated_low_ns(), cell->simulated_high_ns(),
                     report_.mutable_cells_inside());
       }
-      std::vector<std::string> reasons = intervals_.Beyond(TraitsOf(cells_[i]));
-      if (2 * overlapped[i] > static_cast<int64_t>(cells_[i].transfers_ns.size())) {
-        reasons.push_back(kMetOthers);
+      for (const std::string& reason : intervals_.Beyond(TraitsOf(cells_[i]))) {
+        cell->add_reasons(reason);
       }
-      for (const std::string& reason : reasons) cell->add_reasons(reason);
-      if (reasons.empty()) reasons.push_back(kNoReason);
-      for (const std::string& reason : reasons) by_reason[reason].push_back(prediction);
+      if (2 * overlapped[i] > static_cast<int64_t>(cells_[i].transfers_ns.size())) {
+        cell->add_reasons("met other collectives");
+      }
     }
     *report_.mutable_summary() = SummariseErrors(all);
-    for (const auto& [reason, predictions] : by_reason) {
-      CheckedReason* checked = report_.add_reasons();
-      checked->set_reason(reason);
-      checked->set_cells(static_cast<int64_t>(predictions.size()));
-      checked->set_mape(SummariseErrors(predictions).mape());
-    }
   }
 
   void CheckCollectives() {

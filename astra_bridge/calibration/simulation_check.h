@@ -21,8 +21,6 @@ class SimulationCheckReport;
 // Reports list at most this many collectives.
 inline constexpr int kMaxCheckedDetails = 10000;
 
-inline constexpr char kMetOthers[] = "met other collectives";
-
 // Returns a report without steps. A network of one dimension is as large as each run.
 // InvalidArgument when no run has a collective that can be timed, or the network cannot carry one.
 // Without intervals, how far predictions may be off is not known.

@@ -113,15 +113,6 @@ std::string DeviceKind(absl::string_view device_name) {
   return std::string(device_name.substr(0, device_name.find(':')));
 }
 
-std::vector<std::optional<int64_t>> StepsOfInstances(const CollectiveRun& run) {
-  std::vector<std::optional<int64_t>> steps;
-  for (const CollectiveInstance& instance : run.table.instances()) {
-    const CollectiveMember& member = run.table.MembersOf(instance)[0];
-    steps.push_back(run.profiles[run.table.NodeOf(member)].events[member.event].step);
-  }
-  return steps;
-}
-
 using ProfileFolder = std::pair<std::string, std::vector<std::string>>;
 
 std::string FolderOf(const std::string& path) {
@@ -175,13 +166,11 @@ int32_t RanksPerNode(absl::Span<const uint32_t> node_of_rank) {
   return static_cast<int32_t>(per_node);
 }
 
-TransferSamples TakeTransfers(const CollectiveTable& table,
-                              absl::Span<const std::optional<int64_t>> steps) {
+TransferSamples TakeTransfers(const CollectiveTable& table) {
   const std::vector<bool> overlapped = FindOverlapped(table);
   std::map<std::vector<int32_t>, uint32_t> positions;
   TransferSamples result;
   result.ranks = static_cast<int32_t>(table.node_of_rank().size());
-  result.protocols = table.protocols();
   for (size_t i = 0; i < table.instances().size(); ++i) {
     const CollectiveInstance& instance = table.instances()[i];
     const MatchedOp& op = table.OpOf(instance);
@@ -197,9 +186,7 @@ TransferSamples TakeTransfers(const CollectiveTable& table,
     TransferSample sample;
     sample.kind = *kind;
     sample.bytes = op.operand_bytes;
-    sample.protocol = instance.protocol;
     sample.overlapped = overlapped[i];
-    if (!steps.empty()) sample.step = steps[i];
     for (const CollectiveMember& member : table.MembersOf(instance)) {
       sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
     }
@@ -249,7 +236,7 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
   if (!options.allow_violations) RETURN_IF_ERROR(RefuseViolations(run, check));
   CalibrationRun result;
   result.folder = folder;
-  result.transfers = TakeTransfers(run.table, StepsOfInstances(run));
+  result.transfers = TakeTransfers(run.table);
   result.ranks_per_node = RanksPerNode(run.table.node_of_rank());
   result.steps = WholeSteps(run);
   for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
@@ -318,7 +305,6 @@ void SummariseCell(TransferCell* cell) {
 std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> runs,
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
-  std::map<CellKey, std::map<std::string, int64_t>> protocols;
   for (const CalibrationRun& run : runs) {
     const TransferSamples& transfers = run.transfers;
     std::map<CellKey, std::vector<const TransferSample*>> repeats_by_cell;
@@ -333,42 +319,15 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
       const size_t first = std::min<size_t>(options.dropped_repeats, repeats.size() - 1);
       for (size_t i = first; i < repeats.size(); ++i) {
         cell.transfers_ns.push_back(repeats[i]->transfer_ns);
-        ++protocols[key][transfers.protocols[repeats[i]->protocol]];
       }
     }
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
-    // The first of several that occur equally often.
-    cell.protocol =
-        std::max_element(protocols[key].begin(), protocols[key].end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; })
-            ->first;
     result.push_back(std::move(cell));
   }
   return result;
-}
-
-std::vector<CalibrationRun> EverySecondStep(absl::Span<const CalibrationRun> runs,
-                                            bool from_second) {
-  std::vector<CalibrationRun> halves(runs.begin(), runs.end());
-  for (CalibrationRun& run : halves) {
-    std::vector<TransferSample>& samples = run.transfers.samples;
-    std::set<int64_t> steps;
-    for (const TransferSample& sample : samples) {
-      if (sample.step.has_value()) steps.insert(*sample.step);
-    }
-    samples.erase(std::remove_if(samples.begin(), samples.end(),
-                                 [&](const TransferSample& sample) {
-                                   if (!sample.step.has_value()) return true;
-                                   const auto place =
-                                       std::distance(steps.begin(), steps.find(*sample.step));
-                                   return (place % 2 == 1) != from_second;
-                                 }),
-                  samples.end());
-  }
-  return halves;
 }
 
 std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells) {

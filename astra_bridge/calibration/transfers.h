@@ -42,12 +42,8 @@ struct TransferSample {
   // When the last member had started, in nanoseconds from the table's base.
   int64_t start_ns = 0;
   double transfer_ns = 0;
-  // Position in TransferSamples::protocols.
-  uint32_t protocol = 0;
   // A member took part in another collective meanwhile.
   bool overlapped = false;
-  // The user's step that it belongs to, where the program marks steps.
-  std::optional<int64_t> step;
 };
 
 struct TransferSamples {
@@ -56,8 +52,6 @@ struct TransferSamples {
   // As CommEdge::participants: the members in the order of the program; of a permute, whose pairs
   // are all alike, the source and the target of the first pair.
   std::vector<std::vector<int32_t>> groups;
-  // What the kernels were named after, as in CollectiveTable::protocols.
-  std::vector<std::string> protocols = {std::string()};
   // Transfers in the order of the table.
   std::vector<TransferSample> samples;
 
@@ -68,10 +62,8 @@ struct TransferSamples {
   int64_t without_transfer = 0;
 };
 
-// The table's clocks are to be right: see CheckHappensBefore. Steps are by instance of the table;
-// empty when they are not known.
-TransferSamples TakeTransfers(const CollectiveTable& table,
-                              absl::Span<const std::optional<int64_t>> steps = {});
+// The table's clocks are to be right: see CheckHappensBefore.
+TransferSamples TakeTransfers(const CollectiveTable& table);
 
 struct CalibrationRun {
   // The folder of the profiles, for messages, and the paths of the profiles.
@@ -133,9 +125,6 @@ struct TransferCell {
   int32_t pairs = 0;
   bool is_both_ways = false;
 
-  // What the kernels of most transfers were named after, e.g. "RING_LL"; empty: nothing. Kernels do
-  // more than they are named after, so only a change of name says something.
-  std::string protocol;
   // Measured transfers in nanoseconds, in the order in which they happened.
   std::vector<double> transfers_ns;
   // The value of the cell.
@@ -171,11 +160,6 @@ struct CellOptions {
   bool keep_overlapped = false;
 };
 
-// Returns the runs with the transfers of every second step alone, from the first step on or from
-// the second; transfers of no step are left out.
-std::vector<CalibrationRun> EverySecondStep(absl::Span<const CalibrationRun> runs,
-                                            bool from_second);
-
 // Returns the cells sorted by their keys. Runs of the same number of ranks share cells.
 std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> runs,
                                             const CellOptions& options = {});
@@ -198,7 +182,6 @@ void DescribeCell(const TransferCell& cell, Reported* reported) {
   reported->set_kind(std::string(CollectiveKindName(cell.kind)));
   reported->set_bytes(cell.bytes);
   reported->set_group(GroupText(cell));
-  reported->set_protocol(cell.protocol);
   reported->set_repeats(static_cast<int64_t>(cell.transfers_ns.size()));
   reported->set_measured_ns(cell.median_ns);
 }

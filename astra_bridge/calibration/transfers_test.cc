@@ -73,21 +73,6 @@ TEST(TransferSamplesTest, APermuteIsTheMedianOfItsPairs) {
   EXPECT_EQ(taken.samples[0].pairs, 3);
 }
 
-TEST(TransferSamplesTest, KernelsNameTheProtocol) {
-  RunBuilder run(2);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
-  SetBytes(&run, kBytes);
-  run.Add({op, 7, 0, 1'000'000, 4'000'000});
-  run.Add({op, 7, 1, 2'000'000, 7'000'000});
-  for (ProfileCollectives& profile : run.profiles()) {
-    profile.protocols.push_back("RING_LL");
-    profile.events[0].protocol = 1;
-  }
-  const TransferSamples taken = TakeTransfers(run.Build());
-  ASSERT_THAT(taken.samples, SizeIs(1));
-  EXPECT_EQ(taken.protocols[taken.samples[0].protocol], "RING_LL");
-}
-
 TEST(TransferSamplesTest, WhatARankSendsToItselfIsNoPair) {
   RunBuilder run(2);
   const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, {{0, 0}, {0, 1}});
@@ -192,23 +177,6 @@ TEST(TransferCellsTest, EachRunWarmsUpAnew) {
   ASSERT_THAT(cells, SizeIs(1));
   EXPECT_THAT(cells[0].transfers_ns, ElementsAre(10, 12, 10, 12));
   EXPECT_EQ(cells[0].median_ns, 11);
-}
-
-TEST(TransferCellsTest, MostTransfersSayTheProtocol) {
-  CalibrationRun run = RunOf({});
-  run.transfers.protocols = {"", "RING_LL", "TREE_LL"};
-  // The first is dropped with its time.
-  for (uint32_t protocol : {2, 2, 1, 1}) {
-    run.transfers.samples.push_back(Sample(CollectiveKind::kAllReduce, 64, 0, 9));
-    run.transfers.samples.back().protocol = protocol;
-  }
-  // Runs number the names on their own.
-  CalibrationRun other = RunOf({Sample(CollectiveKind::kAllGather, 64, 0, 9)});
-  other.transfers.protocols = {"", "TREE_LL"};
-  const std::vector<TransferCell> cells = MakeTransferCells({run, other});
-  ASSERT_THAT(cells, SizeIs(2));
-  EXPECT_EQ(cells[0].protocol, "RING_LL");
-  EXPECT_EQ(cells[1].protocol, "");
 }
 
 TEST(TransferCellsTest, RunsOfOtherSizesHaveCellsOfTheirOwn) {
@@ -404,28 +372,6 @@ TEST(MovingRanksTest, AreThoseThatSendOrReceive) {
   EXPECT_EQ(MovingRanksOf(cell), 8);
   cell.is_both_ways = true;
   EXPECT_EQ(MovingRanksOf(cell), 4);
-}
-
-TEST(EverySecondStepTest, TakesStepsInTurn) {
-  CalibrationRun run;
-  run.transfers.ranks = 2;
-  run.transfers.groups = {{0, 1}};
-  for (const std::optional<int64_t> step :
-       {std::optional<int64_t>(), std::optional<int64_t>(4), std::optional<int64_t>(7),
-        std::optional<int64_t>(7), std::optional<int64_t>(9)}) {
-    TransferSample& sample = run.transfers.samples.emplace_back();
-    sample.step = step;
-  }
-  const auto steps = [&](bool from_second) {
-    const std::vector<CalibrationRun> taken = EverySecondStep({run}, from_second);
-    std::vector<int64_t> found;
-    for (const TransferSample& sample : taken[0].transfers.samples) {
-      found.push_back(sample.step.value_or(-1));
-    }
-    return found;
-  };
-  EXPECT_THAT(steps(false), ElementsAre(4, 9));
-  EXPECT_THAT(steps(true), ElementsAre(7, 7));
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std
 absl::Status ApplyTimingFlags(const TimingFlags& flags, TimingConfig* config) {
   if (!flags.fabric.network.empty()) {
     config->topologies.clear();
-    config->topologies[""].network = flags.fabric.network;
+    config->topologies[""] = {flags.fabric.network, "", flags.fabric.calibrated_network};
   }
   for (auto& [key, files] : config->topologies) {
     if (!flags.fabric.system.empty()) files.system = flags.fabric.system;

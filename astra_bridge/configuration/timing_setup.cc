@@ -87,6 +87,11 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
   ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));
   if (!config.corrections.empty()) {
     ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(file_system, config.corrections));
+    for (const auto& [key, files] : config.topologies) {
+      ASSIGN_OR_RETURN(const Fabric* fabric, setup.fabrics->Find(key));
+      if (files.calibrated_network.empty() || !fabric->network.has_links()) continue;
+      corrections = corrections.OnlyOverhead();
+    }
     setup.overhead_ns = corrections.overhead_ns;
     setup.timing =
         std::make_unique<CorrectedTiming>(std::move(setup.timing), std::move(corrections));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/json_cutter.h"
@@ -139,27 +140,6 @@ double RatioOn(absl::Span<const CorrectionPoint> curve, int64_t bytes) {
                            static_cast<double>(bytes));
 }
 
-int64_t WholeNs(double ns) { return std::llround(std::min(ns, kMaxCorrectedNs)); }
-
-class PrefixSums {
- public:
-  // Adds the next transfer of the order, with the time that the order is by.
-  void Add(int64_t time_ns, const TransferSpan& transfer) {
-    times_ns_.push_back(time_ns);
-    sums_.push_back(sums_.back());
-    sums_.back() += transfer.alone;
-  }
-
-  const AloneTimes& Below(int64_t time_ns) const {
-    return sums_[absl::c_lower_bound(times_ns_, time_ns) - times_ns_.begin()];
-  }
-
- private:
-  std::vector<int64_t> times_ns_;
-  // Sums over the first transfers, beginning with none: one more than there are times.
-  std::vector<AloneTimes> sums_ = {AloneTimes()};
-};
-
 }  // namespace
 
 bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b) {
@@ -191,12 +171,11 @@ double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double
 }
 
 double Corrections::CorrectedNs(const TransferTraits& transfer, double engine_ns) const {
-  if (!Changes(transfer.kind)) return engine_ns;
+  if (!Has(transfer.kind)) return engine_ns;
   const bool takes_one_way = transfer.is_one_way && !one_way.empty();
   const std::vector<CorrectionPoint>& of_kind =
       takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)];
-  double ratio = of_kind.empty() ? 1 : RatioAt(of_kind, transfer.bytes, transfer.ranks);
-  if (factor) ratio *= factor(transfer);
+  const double ratio = of_kind.empty() ? 1 : RatioAt(of_kind, transfer.bytes, transfer.ranks);
   return std::min(std::round(ratio * (std::max(engine_ns, kLeastEngineNs) + overhead_ns)),
                   kMaxCorrectedNs);
 }
@@ -256,45 +235,6 @@ std::string CorrectionsToJson(const Corrections& corrections) {
 absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
   return ParseCorrections(file.bytes(), path);
-}
-
-AloneTimes AloneTimesOf(const Corrections& corrections, const TransferTraits& transfer,
-                        double engine_ns) {
-  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(transfer, engine_ns))};
-}
-
-std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
-  std::vector<size_t> by_end(transfers.size());
-  absl::c_iota(by_end, size_t{0});
-  absl::c_sort(by_end,
-               [&](size_t a, size_t b) { return transfers[a].end_ns < transfers[b].end_ns; });
-  PrefixSums begun, ended;
-  for (size_t i = 0; i < transfers.size(); ++i) {
-    begun.Add(transfers[i].begin_ns, transfers[i]);
-    ended.Add(transfers[by_end[i]].end_ns, transfers[by_end[i]]);
-  }
-  std::vector<double> stretches;
-  stretches.reserve(transfers.size());
-  for (const TransferSpan& transfer : transfers) {
-    // What takes no time meets nobody.
-    AloneTimes others;
-    if (transfer.begin_ns < transfer.end_ns) {
-      others = begun.Below(transfer.end_ns);
-      others -= ended.Below(transfer.begin_ns + 1);
-      others -= transfer.alone;
-    }
-    stretches.push_back(others.Stretch());
-  }
-  return stretches;
-}
-
-double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {
-  const double own_ns = corrections.Has(transfer.traits.kind)
-                            ? corrections.CorrectedNs(transfer.traits, transfer.alone_ns)
-                            : corrections.CorrectedNs(
-                                  transfer.traits, std::min(transfer.shared_ns, transfer.alone_ns));
-  const double waiting_ns = std::max(0.0, transfer.shared_ns - transfer.alone_ns);
-  return std::min(own_ns + waiting_ns * transfer.stretch, kMaxCorrectedNs);
 }
 
 }  // namespace meridian

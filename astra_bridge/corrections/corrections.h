@@ -22,33 +22,17 @@
 // Between the curves of two numbers of ranks it lies in the same way on a line, logarithm of ranks
 // against logarithm of ratio; below the fewest and above the most it stays. A curve has no say
 // about sizes that it does not come near to while another does.
-//
-// Beside others a transfer lasts
-//
-//   ratio x alone  +  max(0, shared - alone) x stretch
-//   stretch = sum of ratio_o x alone_o / sum of alone_o  over the others under way meanwhile
-//
-// where alone is the engine's time with the network to itself and shared that beside the others:
-// its own work is corrected as its own, and what it waits for the others takes as much longer as
-// those really do. So transfers on links of their own last as long as alone; two alike, one behind
-// the other, last once and twice as long as alone; a small one behind a huge one takes its own time
-// and that of the huge one. Where the engine lets data move before the last member has come, shared
-// is less than alone; what was measured does not depend on how early others came, so that is no
-// gain, but for kinds without corrections, which take what the engine says.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "xla_profiler/base/files/file_system.h"
 
@@ -102,17 +86,20 @@ struct Corrections {
   // Of messages whose source does not receive, and whose target does not send, meanwhile; those of
   // other messages where there are none.
   std::vector<CorrectionPoint> one_way;
-  // Besides, all times are multiplied by this, also of kinds without points; null: by 1. No part of
-  // files.
-  std::function<double(const TransferTraits&)> factor;
 
   // Returns whether the kind has points, or all have an overhead.
   bool Has(CollectiveKind kind) const {
     return overhead_ns > 0 || !points[static_cast<size_t>(kind)].empty() ||
            (kind == CollectiveKind::kPointToPoint && !one_way.empty());
   }
-  // Returns whether times of the kind are other than the engine's.
-  bool Changes(CollectiveKind kind) const { return Has(kind) || factor != nullptr; }
+
+  // Returns these without ratios. On links they have no meaning: there messages share what AstraSim's
+  // shapes give to each.
+  Corrections OnlyOverhead() const {
+    Corrections overhead;
+    overhead.overhead_ns = overhead_ns;
+    return overhead;
+  }
 
   // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
   // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without corrections.
@@ -127,64 +114,6 @@ std::string CorrectionsToJson(const Corrections& corrections);
 
 // Reads a file of them, plain or gzip.
 absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path);
-
-// Times alone of a transfer, or sums over several: the engine's, and corrected. Sums of very
-// different times are subtracted from each other, so they are exact.
-struct AloneTimes {
-  absl::int128 engine_ns = 0;
-  absl::int128 corrected_ns = 0;
-
-  AloneTimes& operator+=(const AloneTimes& other) {
-    engine_ns += other.engine_ns;
-    corrected_ns += other.corrected_ns;
-    return *this;
-  }
-  AloneTimes& operator-=(const AloneTimes& other) {
-    engine_ns -= other.engine_ns;
-    corrected_ns -= other.corrected_ns;
-    return *this;
-  }
-
-  // Returns how much longer transfers take than the engine says, if these are their sums; 1 if
-  // there are none.
-  double Stretch() const {
-    return engine_ns == 0 ? 1 : static_cast<double>(corrected_ns) / static_cast<double>(engine_ns);
-  }
-};
-
-// Returns the times of a transfer in whole nanoseconds, at most kMaxCorrectedNs. engine_ns is at
-// least 0.
-AloneTimes AloneTimesOf(const Corrections& corrections, const TransferTraits& transfer,
-                        double engine_ns);
-
-// A transfer that was under way in [begin_ns, end_ns).
-struct TransferSpan {
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;
-  AloneTimes alone;
-};
-
-// Returns for each transfer the stretch of those others that were under way at the same time:
-//
-//   a  |=========|
-//   b        |=======|          stretch of b: that of a and c together
-//   c              |======|     stretch of c: that of b alone
-//
-// Transfers are in the order of their begins. Takes n log n steps.
-std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers);
-
-struct SharedTransfer {
-  TransferTraits traits;
-  // The engine's times with the network to itself and beside the others.
-  double alone_ns = 0;
-  double shared_ns = 0;
-  // How much longer than the engine says the others take that are under way meanwhile.
-  double stretch = 1;
-};
-
-// Returns how long the transfer lasts, at most kMaxCorrectedNs. Whole nanoseconds for a kind with
-// corrections that the others do not slow down.
-double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer);
 
 }  // namespace meridian
 

@@ -20,9 +20,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 constexpr char kTwoPoints[] = R"({
@@ -191,135 +189,6 @@ TEST(CorrectionsTest, DamagedTextIsReadOrRefused) {
     EXPECT_TRUE(corrections.ok() || absl::IsInvalidArgument(corrections.status())) << damaged;
     if (corrections.ok()) {
       EXPECT_GE(corrections->CorrectedNs({CollectiveKind::kAllReduce, 9000}, 1000), 0) << damaged;
-    }
-  }
-}
-
-// Small all-reduces take seven times as long as the engine says, large ones 1.25 times.
-Corrections SmallAndLarge() {
-  Corrections corrections;
-  corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{1024, 7},
-                                                                         {1 << 20, 1.25}};
-  return corrections;
-}
-
-SharedTransfer AllReduce(int64_t bytes, double alone_ns, double shared_ns, double stretch) {
-  return {{CollectiveKind::kAllReduce, bytes}, alone_ns, shared_ns, stretch};
-}
-
-TEST(SharedCorrectionTest, AloneItIsTheCorrection) {
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 1000, 1)), 7000);
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8000, 8000, 1)), 10000);
-}
-
-TEST(SharedCorrectionTest, OthersOnLinksOfTheirOwnChangeNothing) {
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 1000, 9)), 7000);
-}
-
-TEST(SharedCorrectionTest, TwoAlikeOneBehindTheOther) {
-  // Alone 8000 -> 10000, so the other stretches by 1.25: 10000 + 8000 * 1.25.
-  const double stretch = AloneTimes{8000, 10000}.Stretch();
-  EXPECT_EQ(stretch, 1.25);
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8000, 16000, stretch)), 20000);
-}
-
-TEST(SharedCorrectionTest, ASmallOneBehindAHugeOneWaitsAsLongAsThatTakes) {
-  // The huge one: 8 ms -> 10 ms. The small one: 7 us + 10 ms, not 7 x 8.001 ms.
-  EXPECT_EQ(
-      CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 8'001'000,
-                                                   AloneTimes{8'000'000, 10'000'000}.Stretch())),
-      10'007'000);
-}
-
-TEST(SharedCorrectionTest, AHugeOneBehindASmallOneWaitsAsLongAsThatTakes) {
-  // 10 ms + the small one's 7 us.
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8'000'000, 8'001'000,
-                                                         AloneTimes{1000, 7000}.Stretch())),
-            10'007'000);
-}
-
-TEST(SharedCorrectionTest, AHeadStartIsNoWaiting) {
-  // Members that came early had sent before the last one did, which measured ones do not show.
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 900, 5)), 7000);
-}
-
-TEST(SharedCorrectionTest, AKindWithoutCorrectionsWaitsForCorrectedOnes) {
-  SharedTransfer message{{CollectiveKind::kPointToPoint, 1024}, 1000.5, 9000.5, 1.25};
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 11000.5);
-  message.stretch = AloneTimes().Stretch();
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 9000.5);
-}
-
-TEST(SharedCorrectionTest, TimesAloneAreWholeNanosecondsWithinBounds) {
-  // 7 x 1000.6 = 7004.2.
-  const AloneTimes small =
-      AloneTimesOf(SmallAndLarge(), {CollectiveKind::kAllReduce, 1024}, 1000.6);
-  EXPECT_EQ(small.engine_ns, 1001);
-  EXPECT_EQ(small.corrected_ns, 7004);
-  const AloneTimes message =
-      AloneTimesOf(SmallAndLarge(), {CollectiveKind::kPointToPoint, 1024}, 1e30);
-  EXPECT_EQ(message.engine_ns, int64_t{1} << 62);
-  EXPECT_EQ(message.corrected_ns, int64_t{1} << 62);
-}
-
-TEST(SharedCorrectionTest, SumsLoseNothingBesideHugeTimes) {
-  const AloneTimes huge = {int64_t{1} << 62, int64_t{1} << 62};
-  AloneTimes sum = huge;
-  sum += {3, 7};
-  sum += huge;
-  sum -= huge;
-  sum -= huge;
-  EXPECT_EQ(sum.Stretch(), 7.0 / 3);
-}
-
-TEST(SharedCorrectionTest, StaysWithinBounds) {
-  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 1e18, 4e18, 1e6)),
-            kMaxCorrectedNs);
-}
-
-TEST(OverlapStretchTest, OfThoseUnderWayAtTheSameTime) {
-  EXPECT_THAT(OverlapStretches({}), IsEmpty());
-  // The sketch of the header: a and c never meet, so c waits for b only. Of a: 30 / 10, of b:
-  // (20 + 60) / (10 + 20), of c: 30 / 10.
-  EXPECT_THAT(OverlapStretches({{0, 10, {10, 20}}, {8, 16, {10, 30}}, {14, 21, {20, 60}}}),
-              ElementsAre(3, 80.0 / 30, 3));
-}
-
-TEST(OverlapStretchTest, IntervalsAreHalfOpen) {
-  EXPECT_THAT(OverlapStretches({{0, 10, {10, 20}}, {10, 20, {10, 30}}}), ElementsAre(1, 1));
-}
-
-TEST(OverlapStretchTest, NothingIsLostBesideHugeTimes) {
-  const int64_t huge_ns = int64_t{1} << 60;
-  EXPECT_THAT(OverlapStretches({{0, huge_ns, {huge_ns, huge_ns}}, {1, 4, {3, 7}}}),
-              ElementsAre(7.0 / 3, 1));
-}
-
-TEST(OverlapStretchTest, IsWhatPairsOfIntervalsSay) {
-  std::mt19937 random(7);
-  const auto pick = [&](int64_t below) { return static_cast<int64_t>(random() % below); };
-  for (int round = 0; round < 50; ++round) {
-    std::vector<TransferSpan> transfers;
-    for (int i = 0; i < 40; ++i) {
-      const int64_t begin_ns = pick(60);
-      transfers.push_back({begin_ns, begin_ns + pick(12), {pick(9), pick(30)}});
-    }
-    std::sort(transfers.begin(), transfers.end(),
-              [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
-    const std::vector<double> stretches = OverlapStretches(transfers);
-    for (size_t i = 0; i < transfers.size(); ++i) {
-      const TransferSpan& one = transfers[i];
-      if (one.begin_ns == one.end_ns) {
-        EXPECT_EQ(stretches[i], 1);
-        continue;
-      }
-      AloneTimes others;
-      for (size_t j = 0; j < transfers.size(); ++j) {
-        const TransferSpan& other = transfers[j];
-        if (j == i || other.begin_ns >= one.end_ns || other.end_ns <= one.begin_ns) continue;
-        others += other.alone;
-      }
-      EXPECT_EQ(stretches[i], others.Stretch());
     }
   }
 }

@@ -75,15 +75,14 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
 
 CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& groups,
                                    const Topology& topology, const SystemConfig& system,
-                                   const SimulationOptions& options, TransferLog* log,
-                                   OrderWatch* order, LinkNetwork& network, EventQueue& events,
+                                   const SimulationOptions& options, OrderWatch* order,
+                                   LinkNetwork& network, EventQueue& events,
                                    std::function<void(int32_t rank, uint32_t node)> on_done)
     : workload_(workload),
       groups_(groups),
       topology_(topology),
       system_(system),
       options_(options),
-      log_(log),
       order_(order),
       network_(network),
       events_(events),
@@ -94,9 +93,6 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
   queues_.resize(comm_streams * topology.dimension_count());
   current_.resize(comm_streams);
-  for (size_t i = 0; i < trees_taken_.size(); ++i) {
-    trees_taken_[i] = static_cast<int32_t>(options.odd_trees >> i % topology.dimension_count() & 1);
-  }
 }
 
 CollectiveRunner::~CollectiveRunner() = default;
@@ -120,7 +116,7 @@ absl::Status CollectiveRunner::Join(int32_t rank, uint32_t node, int32_t comm_st
   member.joined_ns = events_.now_ns();
   collective.join_order.push_back(index);
   CurrentOf(rank, comm_stream) = {number, index};
-  if (!collective.fixed_duration_ns.has_value()) {
+  if (collective.fixed_ns == kSimulated) {
     StartWaiting(rank, comm_stream, collective.planned->plan.phases[0].dimension);
   }
   if (collective.join_order.size() == collective.members.size()) OnComplete(number);
@@ -186,11 +182,8 @@ uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node
   collective.lockstep_tried = options_.events_only;
   collective.in_lockstep = false;
   collective.streams.assign(size * plan.chunks, kNone);
-  collective.transfer.reset();
-  collective.fixed_duration_ns.reset();
-  if (options_.fixed_durations != nullptr) {
-    collective.fixed_duration_ns = options_.fixed_durations->Find(first_rank, first_node);
-  }
+  collective.fixed_ns =
+      plan.ties_all_members ? workload_.ranks[first_rank].nodes()[first_node].fixed_ns : kSimulated;
   int32_t* const trees =
       &trees_taken_[static_cast<size_t>(planned->shape.op) * topology_.dimension_count()];
   collective.first_tree.assign(trees, trees + topology_.dimension_count());
@@ -245,34 +238,15 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   open.collectives.pop_front();
   ++open.closed;
   collective.complete_ns = events_.now_ns();
-  if (log_ != nullptr) {
-    if (collective.planned->plan.ties_all_members) {
-      collective.transfer =
-          log_->Begin(events_.now_ns(), collective.members.size(), OddTreesOf(collective));
-    } else {
-      log_->CountUntied();
-    }
-  }
-  if (!collective.fixed_duration_ns.has_value()) return;
+  if (collective.fixed_ns == kSimulated) return;
   for (size_t i = 0; i < collective.members.size(); ++i) {
     const int32_t rank = RankOf(collective, static_cast<int32_t>(i));
     // Ranks that issue their nodes in another order than where the durations come from may bring
     // together a node that has one and a node that has none.
-    const int64_t duration_ns = options_.fixed_durations->Find(rank, collective.members[i].node)
-                                    .value_or(*collective.fixed_duration_ns);
-    events_.Schedule(events_.now_ns() + duration_ns, EventKind::kMemberDone, number,
-                     static_cast<uint32_t>(i));
+    const int64_t own_ns = workload_.ranks[rank].nodes()[collective.members[i].node].fixed_ns;
+    events_.Schedule(events_.now_ns() + (own_ns == kSimulated ? collective.fixed_ns : own_ns),
+                     EventKind::kMemberDone, number, static_cast<uint32_t>(i));
   }
-}
-
-uint64_t CollectiveRunner::OddTreesOf(const Collective& collective) {
-  uint64_t odd_trees = 0;
-  for (const CollectivePhase& phase : collective.planned->plan.phases) {
-    const bool is_odd =
-        phase.trees_per_chunk > 0 && collective.first_tree[phase.dimension] % 2 != 0;
-    if (is_odd) odd_trees |= uint64_t{1} << phase.dimension;
-  }
-  return odd_trees;
 }
 
 void CollectiveRunner::StartWaiting(int32_t rank, int32_t comm_stream, int32_t dimension) {
@@ -297,7 +271,7 @@ uint32_t CollectiveRunner::NextChunk(uint32_t number, int32_t index, int32_t dim
   Collective& collective = *collectives_[number];
   const CollectivePlan& plan = collective.planned->plan;
   Member& member = collective.members[index];
-  if (collective.fixed_duration_ns.has_value() || plan.phases[0].dimension != dimension ||
+  if (collective.fixed_ns != kSimulated || plan.phases[0].dimension != dimension ||
       member.next_chunk == plan.chunks) {
     return kNone;
   }
@@ -443,9 +417,6 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   const Member member = collective.members[index];
   const int32_t rank = RankOf(collective, index);
   CurrentOf(rank, member.comm_stream) = Current();
-  if (collective.transfer.has_value()) {
-    log_->EndPart(*collective.transfer, index, {rank, member.node, events_.now_ns()});
-  }
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
     free_collectives_.push_back(number);
   }
@@ -476,7 +447,8 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
   if (network_.shares_fairly()) {
     if (options_.comm_streams > 1) return;
     if (own_links_.empty()) {
-      own_links_ = GroupsWithOwnLinks(workload_, groups_, topology_.network(), system_);
+      own_links_ =
+          GroupsWithOwnLinks(workload_, groups_, topology_.network(), *options_.paths, system_);
     }
     if (!own_links_[collective.group]) return;
     if (!planned.order_free_ns.has_value()) {

@@ -76,14 +76,14 @@ struct OrderWatch {
 
 class CollectiveRunner {
  public:
-  // All must outlive this object. Without a log (null) nothing is written down. Without `order`
+  // All must outlive this object. Without `order`
   // (null) events of one instant happen in AstraSim's order; with it short cuts that do not keep
   // that order are taken, and it is told when order mattered. `on_done` is told
   // when a rank's part of a collective is over, and by which node, given by its position among
   // those of the rank; it may let the rank join the next one at once.
   CollectiveRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
-                   const SystemConfig& system, const SimulationOptions& options, TransferLog* log,
-                   OrderWatch* order, LinkNetwork& network, EventQueue& events,
+                   const SystemConfig& system, const SimulationOptions& options, OrderWatch* order,
+                   LinkNetwork& network, EventQueue& events,
                    std::function<void(int32_t rank, uint32_t node)> on_done);
   ~CollectiveRunner();
 
@@ -148,11 +148,8 @@ class CollectiveRunner {
     int32_t members_done = 0;
     bool lockstep_tried = false;
     bool in_lockstep = false;
-    // Fixed duration of the node of the member that came first. Absent: the collective is
-    // simulated.
-    std::optional<int64_t> fixed_duration_ns;
-    // Number of the collective in the transfer log; absent while it is not there.
-    std::optional<size_t> transfer;
+    // WorkloadNode::fixed_ns of the member that came first.
+    int64_t fixed_ns = kSimulated;
     // Number of the collective's first double binary tree in each dimension.
     std::vector<int32_t> first_tree;
     // Number of the stream of chunk c of member m at m * chunks + c; kNone when it is not under
@@ -262,8 +259,6 @@ class CollectiveRunner {
   }
   // Called when all members have joined.
   void OnComplete(uint32_t collective);
-  // Returns the bits of Transfer::odd_trees.
-  static uint64_t OddTreesOf(const Collective& collective);
 
   // Starts chunks of a queue while there is room: first those of the collective in the comm stream
   // that have not begun, then those that wait.
@@ -290,7 +285,6 @@ class CollectiveRunner {
   const Topology& topology_;
   const SystemConfig& system_;
   const SimulationOptions& options_;
-  TransferLog* const log_;
   OrderWatch* const order_;
   LinkNetwork& network_;
   EventQueue& events_;

@@ -41,6 +41,8 @@ enum class EventKind : uint32_t {
   kMemberDone,
   // `subject` is a rank and `detail` the position of a send whose message, not simulated, is there.
   kSendDone,
+  // `subject` is a rank and `detail` the position of a transfer that begins after its overhead.
+  kStarted,
   // `subject` is a rank and `detail` the position of a node that is ready after its delay.
   kReady,
   // The queue's own: `subject` is a rank whose events of this instant are due.

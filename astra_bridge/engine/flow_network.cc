@@ -16,8 +16,8 @@ int64_t WholeNs(double lasts_ns) { return static_cast<int64_t>(std::min(lasts_ns
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(const NetworkConfig& network, EventQueue& events)
-    : events_(events), paths_(network), links_(2 * network.links.size()), next_event_ns_(kNever) {
+FlowNetwork::FlowNetwork(const NetworkConfig& network, LinkPaths& paths, EventQueue& events)
+    : events_(events), paths_(paths), links_(2 * network.links.size()), next_event_ns_(kNever) {
   for (size_t i = 0; i < links_.size(); ++i) {
     links_[i].bytes_per_ns = network.links[i / 2].bytes_per_ns;
   }
@@ -54,31 +54,16 @@ void FlowNetwork::Send(uint32_t message, int32_t source, int32_t destination, in
     Start(message, bytes, *connection.path, known->second);
     return;
   }
-  uint32_t place = free_waiting_;
-  if (place == kNone) {
-    place = static_cast<uint32_t>(waiting_.size());
-    waiting_.emplace_back();
-  } else {
-    free_waiting_ = waiting_[place].next;
-  }
-  waiting_[place] = {message, kNone, bytes};
-  if (connection.first_waiting == kNone) {
-    connection.first_waiting = place;
-  } else {
-    waiting_[connection.last_waiting].next = place;
-  }
-  connection.last_waiting = place;
+  connection.waiting.push_back({message, bytes});
 }
 
 void FlowNetwork::StartNext(uint32_t number) {
   Connection& connection = connections_[number];
-  const uint32_t place = connection.first_waiting;
-  connection.is_busy = place != kNone;
+  connection.is_busy = !connection.waiting.empty();
   if (!connection.is_busy) return;
-  connection.first_waiting = waiting_[place].next;
-  waiting_[place].next = free_waiting_;
-  free_waiting_ = place;
-  Start(waiting_[place].message, waiting_[place].bytes, *connection.path, number);
+  const auto [message, bytes] = connection.waiting.front();
+  connection.waiting.erase(connection.waiting.begin());
+  Start(message, bytes, *connection.path, number);
 }
 
 void FlowNetwork::Start(uint32_t message, int64_t bytes, const LinkPath& path,
@@ -156,7 +141,6 @@ void FlowNetwork::EndFlow(uint32_t number) {
 void FlowNetwork::CollectChanged() {
   ++sharing_;
   shared_links_.clear();
-  shared_flows_.clear();
   const auto add_link = [this](uint32_t number) {
     Link& link = links_[number];
     if (link.sharing == sharing_ || link.flows.empty()) return;

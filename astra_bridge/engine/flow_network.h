@@ -30,8 +30,8 @@ namespace meridian {
 
 class FlowNetwork {
  public:
-  // Both must outlive this object.
-  FlowNetwork(const NetworkConfig& network, EventQueue& events);
+  // All must outlive this object; the paths are those of the network.
+  FlowNetwork(const NetworkConfig& network, LinkPaths& paths, EventQueue& events);
 
   static constexpr uint32_t kNoCollective = ~uint32_t{0};
 
@@ -59,16 +59,8 @@ class FlowNetwork {
   struct Connection {
     const LinkPath* path = nullptr;
     bool is_busy = false;
-    // Positions in waiting_.
-    uint32_t first_waiting = kNone;
-    uint32_t last_waiting = kNone;
-  };
-
-  // A message that waits for its connection, and the next one, also in the list of free places.
-  struct Waiting {
-    uint32_t message = 0;
-    uint32_t next = kNone;
-    int64_t bytes = 0;
+    // Messages and their bytes, in the order in which they came.
+    std::vector<std::pair<uint32_t, int64_t>> waiting;
   };
 
   struct Flow {
@@ -119,12 +111,10 @@ class FlowNetwork {
   int64_t SetRate(uint32_t flow, double bytes_per_ns);
 
   EventQueue& events_;
-  LinkPaths paths_;
+  LinkPaths& paths_;
   // Connections, and their positions by collective, source and destination.
   std::vector<Connection> connections_;
   absl::flat_hash_map<std::tuple<uint32_t, int32_t, int32_t>, uint32_t> connection_of_;
-  std::vector<Waiting> waiting_;
-  uint32_t free_waiting_ = kNone;
   std::vector<Flow> flows_;
   std::vector<uint32_t> free_flows_;
   // Indexed as in LinkPath::links.
@@ -135,10 +125,9 @@ class FlowNetwork {
 
   // Links whose flows changed since they were shared out.
   std::vector<uint32_t> changed_;
-  // The sharing under way: its number, links and flows.
+  // The sharing under way: its number and links.
   uint32_t sharing_ = 0;
   std::vector<uint32_t> shared_links_;
-  std::vector<uint32_t> shared_flows_;
   std::vector<std::pair<double, uint32_t>> by_share_;
 };
 

@@ -7,12 +7,12 @@ LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes) {
   return {static_cast<int64_t>(dimension.latency_ns + sending), static_cast<int64_t>(sending)};
 }
 
-LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events)
+LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events,
+                         LinkPaths* paths)
     : topology_(topology),
       aware_(congestion != Congestion::kUnaware),
-      flows_(topology.network().has_links()
-                 ? std::make_unique<FlowNetwork>(topology.network(), events)
-                 : nullptr),
+      flows_(paths == nullptr ? nullptr
+                              : std::make_unique<FlowNetwork>(topology.network(), *paths, events)),
       events_(events),
       known_times_(topology.dimension_count()) {
   if (!aware_ || flows_ != nullptr) return;

@@ -25,6 +25,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/flow_network.h"
+#include "astra_bridge/engine/link_paths.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/topology.h"
 
@@ -42,8 +43,9 @@ LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes);
 
 class LinkNetwork {
  public:
-  // All must outlive this object.
-  LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events);
+  // All must outlive this object. `paths` are those of a network of links; null for others.
+  LinkNetwork(const Topology& topology, Congestion congestion, EventQueue& events,
+              LinkPaths* paths = nullptr);
 
   // Puts a message between two different ranks on the network and returns its number. Each time
   // it has crossed a link, and in any case at its destination, there is an event kCrossed. `collective`

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
-
 namespace meridian {
 
 LinkPaths::LinkPaths(const NetworkConfig& network)
@@ -75,34 +72,6 @@ const LinkPath& LinkPaths::Find(int32_t source, int32_t destination) {
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   return known_.emplace(key, Walk(source, destination)).first->second;
-}
-
-std::string LinkPaths::DescribeChoice() {
-  // From the first NPU on: whether there is a choice on the ways to each device.
-  const std::vector<int32_t> distances = DistancesTo(0);
-  std::vector<int32_t> by_distance(devices_);
-  absl::c_iota(by_distance, 0);
-  absl::c_stable_sort(by_distance, [&](int a, int b) { return distances[a] < distances[b]; });
-  std::vector<bool> has_choice(devices_, false);
-  std::vector<uint32_t> next;
-  for (const int32_t device : by_distance) {
-    NextLinks(device, distances, &next);
-    has_choice[device] = next.size() > 1 || absl::c_any_of(next, [&](uint32_t one_way) {
-                           return has_choice[EndOf(one_way)];
-                         });
-    if (!has_choice[device] || device >= network_.npus()) continue;
-    const std::vector<int32_t>& to_device = DistancesTo(device);
-    for (const uint32_t one_way : Find(0, device).links) {
-      const int32_t at = network_.links[one_way / 2].ends[one_way % 2];
-      NextLinks(at, to_device, &next);
-      if (next.size() < 2) continue;
-      return absl::StrCat("several ways from 0 to ", device, " are as short: of ", next.size(),
-                          " links at ", network_.DeviceName(at), " the one to ",
-                          network_.DeviceName(EndOf(one_way)),
-                          " is taken; the destination decides, so that messages spread over them");
-    }
-  }
-  return "";
 }
 
 }  // namespace meridian

@@ -7,7 +7,6 @@
 #define ASTRA_BRIDGE_ENGINE_LINK_PATHS_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -32,10 +31,6 @@ class LinkPaths {
 
   // Returns the way between two different NPUs; it lives as long as this object.
   const LinkPath& Find(int32_t source, int32_t destination);
-
-  // Returns a sentence on the nearest NPU to which more than one shortest way leads from NPU 0, and which
-  // of them is taken; empty when there is none.
-  std::string DescribeChoice();
 
  private:
   // Returns how many links each device is away from the destination.

@@ -19,54 +19,40 @@
 namespace meridian {
 namespace {
 
-class RateReader {
- public:
-  explicit RateReader(bool gibibytes) : gibibytes_(gibibytes) {}
-
-  absl::Status Read(const ConfigValue& value, NetworkLink* link) const {
-    const ConfigValue bandwidth = value.Find("bandwidth");
-    if (!bandwidth.exists()) {
-      return value.ErrorAtLine("has no bandwidth; e.g. bandwidth: 12.5 (GiB/s), or 1x");
-    }
-    double per_second = 0;
-    RETURN_IF_ERROR(ReadValue(bandwidth, &per_second, &link->bandwidth_factor));
-    link->bytes_per_ns = gibibytes_ ? GibibytesPerSecondToBytesPerNs(per_second) : per_second;
-    if (link->bandwidth_factor == 0 &&
-        !(link->bytes_per_ns >= kMinBytesPerNs && link->bytes_per_ns <= kMaxBytesPerNs)) {
-      return bandwidth.ErrorAtLine(absl::StrCat("must be positive and from ", kMinBytesPerNs,
-                                                " to ", kMaxBytesPerNs, " bytes per ns"));
-    }
-    const ConfigValue latency = value.Find("latency");
-    link->latency_factor = 1;
-    if (!latency.exists()) return absl::OkStatus();
-    RETURN_IF_ERROR(ReadValue(latency, &link->latency_ns, &link->latency_factor));
-    if (link->latency_factor == 0 &&
-        !(link->latency_ns >= 0 && link->latency_ns <= kMaxLatencyNs)) {
-      return latency.ErrorAtLine(absl::StrCat("must be from 0 to ", kMaxLatencyNs, " ns"));
-    }
-    return absl::OkStatus();
+// Reads a number, or a multiple: "2x". CheckLinks knows the bounds of the former.
+absl::Status ReadRate(const ConfigValue& value, double* number, double* factor) {
+  *number = *factor = 0;
+  const absl::StatusOr<std::string> text = value.Text();
+  if (!text.ok()) return value.ErrorAtLine("expected a number, or a multiple as 2x");
+  const bool is_multiple = absl::EndsWith(*text, "x");
+  double* const target = is_multiple ? factor : number;
+  if (!absl::SimpleAtod(absl::StripSuffix(*text, "x"), target)) {
+    return value.ErrorAtLine(
+        absl::StrCat("\"", Printable(*text), "\" is no number, and no multiple as 2x"));
   }
-
- private:
-  // Reads a number, or a multiple: "2x".
-  static absl::Status ReadValue(const ConfigValue& value, double* number, double* factor) {
-    *number = *factor = 0;
-    const absl::StatusOr<std::string> text = value.Text();
-    if (!text.ok()) return value.ErrorAtLine("expected a number, or a multiple as 2x");
-    const bool is_multiple = absl::EndsWith(*text, "x");
-    double* const target = is_multiple ? factor : number;
-    if (!absl::SimpleAtod(absl::StripSuffix(*text, "x"), target)) {
-      return value.ErrorAtLine(
-          absl::StrCat("\"", Printable(*text), "\" is no number, and no multiple as 2x"));
-    }
-    if (is_multiple && !(*factor >= 1e-6 && *factor <= 1e6)) {
-      return value.ErrorAtLine("a multiple must be from 0.000001x to 1000000x");
-    }
-    return absl::OkStatus();
+  if (is_multiple && !(*factor >= 1e-6 && *factor <= 1e6)) {
+    return value.ErrorAtLine("a multiple must be from 0.000001x to 1000000x");
   }
+  return absl::OkStatus();
+}
 
-  const bool gibibytes_;
-};
+// Reads line, bandwidth and latency of a link.
+absl::StatusOr<NetworkLink> ReadRates(const ConfigValue& value, bool gibibytes) {
+  NetworkLink link;
+  link.line = value.line();
+  const ConfigValue bandwidth = value.Find("bandwidth");
+  if (!bandwidth.exists()) {
+    return value.ErrorAtLine("has no bandwidth; e.g. bandwidth: 12.5 (GiB/s), or 1x");
+  }
+  double per_second = 0;
+  RETURN_IF_ERROR(ReadRate(bandwidth, &per_second, &link.bandwidth_factor));
+  link.bytes_per_ns = gibibytes ? GibibytesPerSecondToBytesPerNs(per_second) : per_second;
+  const ConfigValue latency = value.Find("latency");
+  link.latency_factor = 1;
+  if (!latency.exists()) return link;
+  RETURN_IF_ERROR(ReadRate(latency, &link.latency_ns, &link.latency_factor));
+  return link;
+}
 
 // Adds links to a network, and switches as they are first named.
 class LinkBuilder {
@@ -112,14 +98,42 @@ absl::StatusOr<int32_t> ReadEnd(const ConfigValue& end, LinkBuilder* builder) {
                                       builder->npus() - 1, "; switches have names"));
 }
 
-absl::Status ReadLinkList(const ConfigValue& links, const RateReader& rates,
-                          NetworkConfig* network) {
+// Joins the NPUs of each block: those that differ only in the coordinate which grows with `stride`.
+// A switch is called by the name and the first NPU of its block. False when there are too many links.
+bool AddBlocks(const NetworkDimension& block, int32_t stride, const NetworkLink& link,
+               absl::string_view switch_name, LinkBuilder* builder) {
+  bool fits = true;
+  for (int32_t npu = 0; npu < builder->npus() && fits; ++npu) {
+    const int32_t place = npu / stride % block.npus;
+    const int32_t first = npu - place * stride;
+    switch (block.shape) {
+      case BlockShape::kRing:
+        // Two NPUs are joined once, not around as well.
+        if (place == block.npus - 1 && block.npus > 2) fits = builder->Add(link, npu, first);
+        ABSL_FALLTHROUGH_INTENDED;
+      case BlockShape::kMesh:
+        if (place < block.npus - 1) fits = builder->Add(link, npu, npu + stride);
+        break;
+      case BlockShape::kFullyConnected:
+        for (int32_t other = place + 1; other < block.npus && fits; ++other) {
+          fits = builder->Add(link, npu, first + other * stride);
+        }
+        break;
+      case BlockShape::kSwitch:
+        fits = builder->Add(link, npu, builder->Switch(absl::StrCat(switch_name, first)));
+        break;
+      case BlockShape::kLinks:
+        break;
+    }
+  }
+  return fits;
+}
+
+absl::Status ReadLinkList(const ConfigValue& links, bool gibibytes, NetworkConfig* network) {
   LinkBuilder builder(network);
   return links.ForEachElement([&](const ConfigValue& value) -> absl::Status {
-    NetworkLink link;
-    link.line = value.line();
     RETURN_IF_ERROR(CheckKeys(value, {"between", "bandwidth", "latency"}));
-    RETURN_IF_ERROR(rates.Read(value, &link));
+    ASSIGN_OR_RETURN(const NetworkLink link, ReadRates(value, gibibytes));
     const ConfigValue between = value.Find("between");
     std::vector<int32_t> ends;
     if (between.IsList()) {
@@ -147,7 +161,7 @@ class ShapeReader {
     absl::Status status = absl::OkStatus();
     if (name == "star") {
       status = CheckKeys(shape_, {"shape", "bandwidth", "latency"});
-      JoinAll(0, npus_, builder_.Switch("switch"));
+      fits_ = AddBlocks({BlockShape::kSwitch, npus_}, 1, link_, "switch", &builder_);
     } else if (name == "leaf_spine") {
       status = LeafSpine();
     } else if (name == "fat_tree") {
@@ -185,10 +199,6 @@ class ShapeReader {
 
   int32_t Switch(absl::string_view name, int32_t number) {
     return builder_.Switch(absl::StrCat(name, number));
-  }
-
-  void JoinAll(int32_t begin, int32_t end, int32_t to) {
-    for (int32_t npu = begin; npu < end; ++npu) Add(npu, to);
   }
 
   absl::Status LeafSpine() {
@@ -258,12 +268,7 @@ class ShapeReader {
     }
     int32_t stride = 1;
     for (const int32_t size : ring) {
-      for (int32_t npu = 0; npu < npus_; ++npu) {
-        const bool is_last = npu / stride % size == size - 1;
-        // Two NPUs are joined once, not around as well.
-        if (is_last && size > 2) Add(npu, npu - (size - 1) * stride);
-        if (!is_last) Add(npu, npu + stride);
-      }
+      fits_ = fits_ && AddBlocks({BlockShape::kRing, size}, stride, link_, "", &builder_);
       stride *= size;
     }
     return absl::OkStatus();
@@ -341,13 +346,10 @@ absl::Status CheckKeys(const ConfigValue& map, absl::Span<const absl::string_vie
 }
 
 absl::Status ReadLinks(const ConfigValue& links, bool gibibytes, NetworkConfig* network) {
-  const RateReader rates(gibibytes);
   if (links.IsList()) {
-    RETURN_IF_ERROR(ReadLinkList(links, rates, network));
+    RETURN_IF_ERROR(ReadLinkList(links, gibibytes, network));
   } else if (links.IsMap()) {
-    NetworkLink link;
-    link.line = links.line();
-    RETURN_IF_ERROR(rates.Read(links, &link));
+    ASSIGN_OR_RETURN(const NetworkLink link, ReadRates(links, gibibytes));
     RETURN_IF_ERROR(ShapeReader(links, link, network).Read());
   }
   if (network->links.empty()) {
@@ -369,17 +371,9 @@ absl::Status CheckLinks(const NetworkConfig& network) {
       ++link_count[end];
     }
     if (link.ends[0] == link.ends[1]) return LinkError(network, l, "joins a device with itself");
-    // Written so that NaN fails too.
-    if (link.bandwidth_factor == 0 &&
-        !(link.bytes_per_ns >= kMinBytesPerNs && link.bytes_per_ns <= kMaxBytesPerNs)) {
-      return LinkError(network, l,
-                       absl::StrCat("bandwidth must be from ", kMinBytesPerNs, " to ",
-                                    kMaxBytesPerNs, " bytes per ns; is ", link.bytes_per_ns));
-    }
-    if (link.latency_factor == 0 && !(link.latency_ns >= 0 && link.latency_ns <= kMaxLatencyNs)) {
-      return LinkError(network, l,
-                       absl::StrCat("latency must be from 0 to ", kMaxLatencyNs, " ns"));
-    }
+    const std::string fault = RateFault(link.bandwidth_factor == 0 ? link.bytes_per_ns : 1,
+                                        link.latency_factor == 0 ? link.latency_ns : 0);
+    if (!fault.empty()) return LinkError(network, l, fault);
   }
   for (size_t l = 0; l < network.links.size(); ++l) {
     for (const int32_t end : network.links[l].ends) {
@@ -430,29 +424,8 @@ absl::StatusOr<NetworkConfig> AsLinks(const NetworkConfig& network) {
     NetworkLink link;
     link.bytes_per_ns = block.bytes_per_ns;
     link.latency_ns = block.latency_ns;
-    for (int32_t npu = 0; npu < builder.npus(); ++npu) {
-      const int32_t place = npu / stride % block.npus;
-      const int32_t first = npu - place * stride;
-      bool fits = true;
-      switch (block.shape) {
-        case BlockShape::kRing:
-          if (place == block.npus - 1 && block.npus > 2) fits = builder.Add(link, npu, first);
-          ABSL_FALLTHROUGH_INTENDED;
-        case BlockShape::kMesh:
-          if (place < block.npus - 1) fits = builder.Add(link, npu, npu + stride);
-          break;
-        case BlockShape::kFullyConnected:
-          for (int32_t other = place + 1; other < block.npus && fits; ++other) {
-            fits = builder.Add(link, npu, first + other * stride);
-          }
-          break;
-        case BlockShape::kSwitch:
-          fits = builder.Add(link, npu, builder.Switch(absl::StrCat("switch", d, "_", first)));
-          break;
-        case BlockShape::kLinks:
-          break;
-      }
-      if (!fits) return TooManyLinks(network.source);
+    if (!AddBlocks(block, stride, link, absl::StrCat("switch", d, "_"), &builder)) {
+      return TooManyLinks(network.source);
     }
     stride *= block.npus;
   }

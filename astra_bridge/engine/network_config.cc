@@ -97,6 +97,16 @@ double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second) {
   return gibibytes_per_second * (1 << 30) / 1'000'000'000;
 }
 
+std::string RateFault(double bytes_per_ns, double latency_ns) {
+  // Written so that NaN fails too.
+  if (!(bytes_per_ns >= kMinBytesPerNs && bytes_per_ns <= kMaxBytesPerNs)) {
+    return absl::StrCat("bandwidth: must be positive and from ", kMinBytesPerNs, " to ",
+                        kMaxBytesPerNs, " bytes per ns; is ", bytes_per_ns, " bytes per ns");
+  }
+  if (latency_ns >= 0 && latency_ns <= kMaxLatencyNs) return "";
+  return absl::StrCat("latency: must be from 0 to ", kMaxLatencyNs, " ns; is ", latency_ns);
+}
+
 absl::Status CheckNetworkConfig(const NetworkConfig& network) {
   if (network.dimensions.empty()) {
     return ConfigError(network.source, "topology", "has no dimensions");
@@ -113,17 +123,9 @@ absl::Status CheckNetworkConfig(const NetworkConfig& network) {
                          absl::StrCat("more than ", kMaxNpus, " NPUs in all"));
     }
     if (dimension.shape == BlockShape::kLinks) continue;
-    // Written so that NaN fails too.
-    if (!(dimension.bytes_per_ns >= kMinBytesPerNs && dimension.bytes_per_ns <= kMaxBytesPerNs)) {
-      return ConfigError(
-          network.source, "bandwidth",
-          absl::StrCat("must be positive and from ", kMinBytesPerNs, " to ", kMaxBytesPerNs,
-                       " bytes per ns; is ", dimension.bytes_per_ns, " bytes per ns"));
-    }
-    if (!(dimension.latency_ns >= 0 && dimension.latency_ns <= kMaxLatencyNs)) {
-      return ConfigError(
-          network.source, "latency",
-          absl::StrCat("must be from 0 to ", kMaxLatencyNs, " ns; is ", dimension.latency_ns));
+    const std::string fault = RateFault(dimension.bytes_per_ns, dimension.latency_ns);
+    if (!fault.empty()) {
+      return InvalidArgument(network.source, network.source.empty() ? "" : ": ", fault);
     }
   }
   if (!network.has_links()) return absl::OkStatus();

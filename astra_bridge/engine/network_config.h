@@ -111,6 +111,9 @@ inline constexpr double kMaxLatencyNs = 1e12;
 // Converts AstraSim's GB/s, which are 2^30 bytes per second.
 double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second);
 
+// Returns what is wrong with the bandwidth and latency of a link; empty when nothing is.
+std::string RateFault(double bytes_per_ns, double latency_ns);
+
 // Returns InvalidArgument, naming source and key, unless all values are such that a simulation can
 // run: 2 to kMaxNpus NPUs in all and at least 2 in each dimension, positive bandwidth, latency from
 // 0 on, and neither so extreme that times would not fit into 64 bits; links as in CheckLinks, and

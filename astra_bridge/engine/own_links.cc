@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "astra_bridge/engine/link_paths.h"
-
 namespace meridian {
 namespace {
 
@@ -15,9 +13,9 @@ enum class Use : uint8_t { kNone, kRings, kOther };
 
 class LinkOwners {
  public:
-  LinkOwners(const GroupTable& groups, const NetworkConfig& network)
+  LinkOwners(const GroupTable& groups, const NetworkConfig& network, LinkPaths& paths)
       : groups_(groups),
-        paths_(network),
+        paths_(paths),
         owners_(2 * network.links.size(), kNobody),
         own_(groups.groups().size(), true) {}
 
@@ -60,7 +58,7 @@ class LinkOwners {
   static constexpr int64_t kMessages = -2;
 
   const GroupTable& groups_;
-  LinkPaths paths_;
+  LinkPaths& paths_;
   // Groups by one-way link.
   std::vector<int64_t> owners_;
   std::vector<bool> own_;
@@ -79,9 +77,10 @@ bool IsRing(const WorkloadNode& node, bool is_world, const Workload& workload,
 }  // namespace
 
 std::vector<bool> GroupsWithOwnLinks(const Workload& workload, const GroupTable& groups,
-                                     const NetworkConfig& network, const SystemConfig& system) {
+                                     const NetworkConfig& network, LinkPaths& paths,
+                                     const SystemConfig& system) {
   std::vector<Use> uses(groups.groups().size(), Use::kNone);
-  LinkOwners owners(groups, network);
+  LinkOwners owners(groups, network, paths);
   for (size_t r = 0; r < workload.ranks.size(); ++r) {
     const int32_t rank = static_cast<int32_t>(r);
     for (const WorkloadNode& node : workload.ranks[r].nodes()) {

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "astra_bridge/engine/link_paths.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
@@ -15,7 +16,8 @@ namespace meridian {
 // Returns for each group of the table whether all its collectives are rings, and each message from a
 // member to the next has links that no other message of the workload takes.
 std::vector<bool> GroupsWithOwnLinks(const Workload& workload, const GroupTable& groups,
-                                     const NetworkConfig& network, const SystemConfig& system);
+                                     const NetworkConfig& network, LinkPaths& paths,
+                                     const SystemConfig& system);
 
 }  // namespace meridian
 

@@ -51,6 +51,7 @@ class Member {
         case EventKind::kNodeDone:
         case EventKind::kMemberDone:
         case EventKind::kSendDone:
+        case EventKind::kStarted:
         case EventKind::kReady:
         case EventKind::kRankIsDue:
           return std::nullopt;

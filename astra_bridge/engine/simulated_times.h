@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What commands say about the time of a simulated run, beside its measured one, and of the same run
-// on several networks.
+// What commands say about the time of a simulated run, beside its measured one.
 #ifndef ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
 #define ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
 
@@ -19,16 +18,6 @@ ActivityReport ReportActivity(absl::Span<const RankActivity> ranks);
 
 // Returns a table of what was measured and what is simulated.
 std::string FormatTimes(const SimulatedTimes& times);
-
-// The same workload on one of several networks.
-struct NetworkTimes {
-  // What sets it apart, as the user named it.
-  std::string name;
-  const SimulatedTimes* times = nullptr;
-};
-
-// Returns a table with a row for each network, and one for what was measured.
-std::string FormatNetworks(absl::Span<const NetworkTimes> networks);
 
 }  // namespace meridian
 

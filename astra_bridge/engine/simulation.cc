@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -46,12 +47,11 @@ class WorkloadRunner {
         topology_(topology),
         system_(system),
         options_(options),
-        log_(options.transfers ? &result_.transfers : nullptr),
         keep_order_(keep_order),
         events_(topology.npus()),
-        network_(topology, options.congestion, events_),
-        collectives_(workload, groups, topology, system, options, log_,
-                     keep_order ? nullptr : &order_, network_, events_,
+        network_(topology, options.congestion, events_, options.paths),
+        collectives_(workload, groups, topology, system, options, keep_order ? nullptr : &order_,
+                     network_, events_,
                      [this](int32_t rank, uint32_t node) { OnNodeDone(rank, node); }),
         ranks_(workload.ranks.size()) {}
 
@@ -114,7 +114,6 @@ class WorkloadRunner {
     int32_t rank = 0;
     // Position of the send among the nodes of its rank.
     uint32_t node = 0;
-    size_t transfer = 0;
   };
 
   // Sends that wait for their receive, and receives that wait for their send.
@@ -180,7 +179,9 @@ class WorkloadRunner {
         return;
       case EventKind::kCrossed:
         if (!network_.Arrives(event.subject)) return;
-        if (!collectives_.Deliver(event.subject)) DeliverSend(event.subject);
+        if (!collectives_.Deliver(event.subject)) {
+          OnSendDone(senders_[event.subject].rank, senders_[event.subject].node);
+        }
         return;
       case EventKind::kLinkFree:
         network_.OnLinkFree(event.subject);
@@ -193,6 +194,9 @@ class WorkloadRunner {
         return;
       case EventKind::kSendDone:
         OnSendDone(static_cast<int32_t>(event.subject), event.detail);
+        return;
+      case EventKind::kStarted:
+        Start(static_cast<int32_t>(event.subject), event.detail);
         return;
       case EventKind::kReady:
         --ranks_[event.subject].delayed;
@@ -288,11 +292,8 @@ class WorkloadRunner {
     CheckTurn(rank.ready_in[resource]);
     rank.issued_in[resource] = {events_.now_ns(), node_events_};
     --rank.free[resource];
-    int32_t comm_stream = 0;
     if (resource == kComm) {
-      const auto free = std::find(rank.comm_streams.begin(), rank.comm_streams.end(), kNone);
-      *free = position;
-      comm_stream = static_cast<int32_t>(free - rank.comm_streams.begin());
+      *std::find(rank.comm_streams.begin(), rank.comm_streams.end(), kNone) = position;
     }
     const bool lasts_its_duration = system_.replay_only ||
                                     node.type == WorkloadNodeType::kCompute ||
@@ -301,14 +302,26 @@ class WorkloadRunner {
     if (lasts_its_duration) {
       events_.ScheduleOnRank(r, events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
                              static_cast<uint32_t>(r), position);
-    } else if (node.type == WorkloadNodeType::kCollective) {
-      const absl::Status status = collectives_.Join(r, position, comm_stream);
-      if (!status.ok()) Fail(r, position, status);
-    } else if (node.type == WorkloadNodeType::kSend) {
-      IssueSend(r, position);
-    } else {
+    } else if (node.type == WorkloadNodeType::kReceive) {
       IssueReceive(r, position);
+    } else if (node.overhead_ns > 0) {
+      events_.ScheduleOnRank(r, events_.now_ns() + node.overhead_ns, EventKind::kStarted,
+                             static_cast<uint32_t>(r), position);
+    } else {
+      Start(r, position);
     }
+  }
+
+  // Starts a collective or send, which occupies a comm stream by now.
+  void Start(int32_t r, uint32_t position) {
+    if (NodeOf(r, position).type == WorkloadNodeType::kSend) {
+      IssueSend(r, position);
+      return;
+    }
+    const std::vector<uint32_t>& streams = ranks_[r].comm_streams;
+    const auto stream = std::find(streams.begin(), streams.end(), position) - streams.begin();
+    const absl::Status status = collectives_.Join(r, position, static_cast<int32_t>(stream));
+    if (!status.ok()) Fail(r, position, status);
   }
 
   // Ends a node at once, as AstraSim does with a computation of no bytes under a roofline. It does
@@ -334,18 +347,16 @@ class WorkloadRunner {
   }
 
   void IssueSend(int32_t rank, uint32_t position) {
-    if (options_.fixed_durations != nullptr) {
-      if (const auto duration_ns = options_.fixed_durations->Find(rank, position)) {
-        events_.Schedule(events_.now_ns() + *duration_ns, EventKind::kSendDone,
-                         static_cast<uint32_t>(rank), position);
-        return;
-      }
+    if (const int64_t fixed_ns = NodeOf(rank, position).fixed_ns; fixed_ns != kSimulated) {
+      events_.Schedule(events_.now_ns() + fixed_ns, EventKind::kSendDone,
+                       static_cast<uint32_t>(rank), position);
+      return;
     }
     if (options_.rendezvous) {
       const SendKey key = KeyOf(rank, NodeOf(rank, position).peer, NodeOf(rank, position));
       Rendezvous& meeting = rendezvous_[key];
       if (meeting.receives == 0) {
-        meeting.sends.push_back({rank, position, 0});
+        meeting.sends.push_back({rank, position});
         return;
       }
       if (--meeting.receives == 0) rendezvous_.erase(key);
@@ -357,7 +368,7 @@ class WorkloadRunner {
     const WorkloadNode& node = NodeOf(rank, position);
     const uint32_t message = network_.Send(rank, node.peer, node.bytes);
     if (message >= senders_.size()) senders_.resize(message + 1);
-    senders_[message] = {rank, position, log_ == nullptr ? 0 : log_->Begin(events_.now_ns(), 1)};
+    senders_[message] = {rank, position};
   }
 
   void IssueReceive(int32_t rank, uint32_t position) {
@@ -376,14 +387,6 @@ class WorkloadRunner {
     }
     if (!sends_.Receive(key, position)) return;
     events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), position);
-  }
-
-  void DeliverSend(uint32_t message) {
-    const Sender sender = senders_[message];
-    if (log_ != nullptr) {
-      log_->EndPart(sender.transfer, 0, {sender.rank, sender.node, events_.now_ns()});
-    }
-    OnSendDone(sender.rank, sender.node);
   }
 
   void OnSendDone(int32_t rank, uint32_t position) {
@@ -508,16 +511,17 @@ class WorkloadRunner {
   }
 
   SimulationResult TakeResult() {
+    SimulationResult result;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const Rank& rank = ranks_[r];
-      result_.finish_ns.push_back(rank.finish_ns);
-      result_.activity.push_back(rank.activity);
+      result.finish_ns.push_back(rank.finish_ns);
+      result.activity.push_back(rank.activity);
       for (size_t node = 0; node < rank.done_ns.size(); ++node) {
-        result_.nodes.push_back({static_cast<int32_t>(r), workload_.ranks[r].nodes()[node].id,
-                                 rank.issue_ns[node], rank.done_ns[node]});
+        result.nodes.push_back({static_cast<int32_t>(r), workload_.ranks[r].nodes()[node].id,
+                                rank.issue_ns[node], rank.done_ns[node]});
       }
     }
-    return std::move(result_);
+    return result;
   }
 
   const Workload& workload_;
@@ -525,9 +529,6 @@ class WorkloadRunner {
   const Topology& topology_;
   const SystemConfig& system_;
   const SimulationOptions& options_;
-  SimulationResult result_;
-  // Null when transfers are not asked for.
-  TransferLog* const log_;
   const bool keep_order_;
   OrderWatch order_;
   // Number of the event of a node that is under way.
@@ -578,13 +579,17 @@ bool GroupsHaveTheirLinks(const Workload& workload, const Topology& topology) {
   return true;
 }
 
+bool HasFixedTransfers(const Workload& workload) {
+  return absl::c_any_of(workload.ranks, [](const RankWorkload& rank) {
+    return absl::c_any_of(rank.nodes(),
+                          [](const WorkloadNode& node) { return node.fixed_ns != kSimulated; });
+  });
+}
+
 // Whether it is noticed when the order of the events of one instant matters.
 bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const SystemConfig& system,
                     const SimulationOptions& options) {
-  if (options.events_only || options.transfers || options.comm_streams > 1 ||
-      options.fixed_durations != nullptr) {
-    return false;
-  }
+  if (options.events_only || options.comm_streams > 1 || HasFixedTransfers(workload)) return false;
   if (options.congestion == Congestion::kUnaware) return true;
   if (topology.network().has_links()) return false;
   // Chunks of one rank that come to a link in one instant are not told apart.
@@ -601,6 +606,12 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const Networ
     return Simulate(workload, links, system, options);
   }
   RETURN_IF_ERROR(CheckWorkload(workload, network, system, options));
+  if (network.has_links() && options.paths == nullptr) {
+    LinkPaths paths(network);
+    SimulationOptions with_paths = options;
+    with_paths.paths = &paths;
+    return Simulate(workload, network, system, with_paths);
+  }
   const Topology topology(network);
   ASSIGN_OR_RETURN(const GroupTable groups, GroupTable::Create(workload));
   if (MayIgnoreOrder(workload, topology, system, options)) {

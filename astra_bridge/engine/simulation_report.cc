@@ -63,33 +63,12 @@ std::string FormatSimulationReport(const SimulationReport& report) {
   std::string text =
       absl::StrCat("engine     ", report.engine(), "\ncongestion ", report.congestion(),
                    "\nmakespan   ", WithThousands(report.makespan_ns()), " ns\n");
-  if (report.has_corrections()) {
-    absl::StrAppend(
-        &text, "corrected  ", WithThousands(report.corrections().corrected()), " of ",
-        WithThousands(report.corrections().corrected() + report.corrections().uncorrected()),
-        " collectives and messages\n");
-  }
   for (const std::string& note : report.notes()) {
     absl::StrAppend(&text, "note       ", Printable(note), "\n");
   }
   if (report.has_times()) absl::StrAppend(&text, "\n", FormatTimes(report.times()));
   absl::StrAppend(&text, "\n", NpuTable(report));
   if (report.nodes_size() > 0) absl::StrAppend(&text, "\n", NodeTable(report));
-  return text;
-}
-
-std::string FormatSimulationComparison(const SimulationComparison& comparison) {
-  std::vector<NetworkTimes> networks;
-  for (const SimulationReport& report : comparison.networks()) {
-    networks.push_back({report.network(), &report.times()});
-  }
-  std::string text = FormatNetworks(networks);
-  for (const SimulationReport& report : comparison.networks()) {
-    for (const std::string& note : report.notes()) {
-      absl::StrAppend(&text, "note       ", Printable(report.network()), ": ", Printable(note),
-                      "\n");
-    }
-  }
   return text;
 }
 

@@ -10,17 +10,12 @@
 namespace meridian {
 
 class SimulationReport;  // simulation_report.proto
-class SimulationComparison;
 
-// Returns the report without engine, congestion, corrections and notes, which the result does not
-// tell.
+// Returns the report without engine, congestion and notes, which the result does not tell.
 SimulationReport MakeSimulationReport(const SimulationResult& result);
 
 // Returns the report as tables: finish times, and nodes where there are any.
 std::string FormatSimulationReport(const SimulationReport& report);
-
-// Returns the comparison as a table.
-std::string FormatSimulationComparison(const SimulationComparison& comparison);
 
 }  // namespace meridian
 

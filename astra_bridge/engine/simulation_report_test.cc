@@ -37,11 +37,8 @@ TEST(SimulationReportTest, IsReadable) {
   report.set_engine("embedded");
   report.set_congestion("aware");
   report.add_notes("odd\nnews");
-  report.mutable_corrections()->set_corrected(3);
-  report.mutable_corrections()->set_uncorrected(1);
   EXPECT_THAT(FormatSimulationReport(report),
               AllOf(HasSubstr("engine     embedded\n"), HasSubstr("makespan   4,000 ns\n"),
-                    HasSubstr("corrected  3 of 4 collectives and messages\n"),
                     HasSubstr("note       odd?news\n"), HasSubstr("   1      4,000             -"),
                     HasSubstr("   1     7       500      4,000\n")));
   report = MakeSimulationReport(SimulationResult());
@@ -59,25 +56,6 @@ TEST(SimulationReportTest, SaysWhatRanksDo) {
   EXPECT_EQ(report.times().simulated().makespan_ns(), report.makespan_ns());
   EXPECT_EQ(report.times().simulated().computing_ns(), 500);
   EXPECT_THAT(FormatSimulationReport(report), HasSubstr("simulated           0.004         0.001"));
-}
-
-TEST(SimulationReportTest, NetworksAreCompared) {
-  SimulationComparison comparison;
-  for (const char* name : {"a.yml", "b.yml"}) {
-    SimulationReport& report = *comparison.add_networks();
-    report.set_network(name);
-    report.mutable_times()->mutable_simulated()->set_makespan_ns(comparison.networks_size() *
-                                                                 1'000'000);
-    report.mutable_times()->set_measured_ns(4'000'000);
-  }
-  comparison.mutable_networks(1)->add_notes("odd");
-  comparison.mutable_networks(1)->mutable_times()->set_low_ns(1'500'000);
-  comparison.mutable_networks(1)->mutable_times()->set_high_ns(2'500'000);
-  EXPECT_THAT(FormatSimulationComparison(comparison),
-              AllOf(HasSubstr("a.yml       1.000       0.250                        -     1.000 "),
-                    HasSubstr("b.yml       2.000       0.500           1.500 to 2.500     2.000 "),
-                    HasSubstr("measured    4.000       1.000                        -     4.000 "),
-                    HasSubstr("b.yml: odd\n")));
 }
 
 TEST(SimulatedTimesTest, WhatWasMeasuredStandsBesideIt) {

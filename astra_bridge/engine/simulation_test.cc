@@ -452,12 +452,9 @@ TEST(SimulationTest, AFixedCollectiveLastsFromTheLastJoin) {
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 5000));
   workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
-  FixedDurations durations(workload);
-  durations.Set(0, 0, 70);
-  durations.Set(1, 1, 80);
-  SimulationOptions options;
-  options.fixed_durations = &durations;
-  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"}), options).finish_ns,
+  workload.ranks[0].mutable_nodes()[0].fixed_ns = 70;
+  workload.ranks[1].mutable_nodes()[1].fixed_ns = 80;
+  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"})).finish_ns,
               ElementsAre(5070, 5080));
 }
 
@@ -469,11 +466,9 @@ TEST(SimulationTest, AFixedMessageLastsFromTheSendAndMeetsNothing) {
     workload.ranks[0].Add(SendNode(tag, 1, kMiB, tag));
     workload.ranks[1].Add(ReceiveNode(tag, 0, kMiB, tag));
   }
-  FixedDurations durations(workload);
-  durations.Set(0, 0, 90'000);
+  workload.ranks[0].mutable_nodes()[0].fixed_ns = 90'000;
   SimulationOptions options = WithNodeTimes();
   options.comm_streams = 2;
-  options.fixed_durations = &durations;
   const SimulationResult result = RunSimulation(workload, Ring(2), SystemWith({"ring"}), options);
   ASSERT_THAT(result.nodes, SizeIs(4));
   EXPECT_EQ(result.nodes[0].finish_ns, 90'000);
@@ -483,57 +478,32 @@ TEST(SimulationTest, AFixedMessageLastsFromTheSendAndMeetsNothing) {
 }
 
 TEST(SimulationTest, AMemberWithoutADurationTakesThatOfTheFirst) {
-  const Workload workload = EveryRank(2, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
-  FixedDurations durations(workload);
-  durations.Set(0, 0, 70);
-  SimulationOptions options;
-  options.fixed_durations = &durations;
-  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"}), options).finish_ns,
+  Workload workload = EveryRank(2, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
+  workload.ranks[0].mutable_nodes()[0].fixed_ns = 70;
+  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"})).finish_ns,
               ElementsAre(70, 70));
 }
 
-TEST(SimulationTest, LogsTransfers) {
-  // A message of rank 0, and a collective of the others that one of them keeps waiting.
+// Each keeps the only comm stream for 1000 ns before its message leaves.
+TEST(SimulationTest, OverheadsKeepTheirCommStream) {
   Workload workload;
-  workload.ranks.resize(4);
-  workload.groups = {{7, {3, 2}}};
-  workload.ranks[0].Add(SendNode(1, 1, kMiB));
-  workload.ranks[1].Add(ComputeNode(1, 90'000));
-  workload.ranks[1].Add(ReceiveNode(2, 0, kMiB), {1});
-  workload.ranks[2].Add(CollectiveNode(1, CollectiveKind::kAllGather, kMiB, 7));
-  workload.ranks[3].Add(ComputeNode(1, 3000));
-  workload.ranks[3].Add(CollectiveNode(2, CollectiveKind::kAllGather, kMiB, 7), {1});
-  SimulationOptions options;
-  options.transfers = true;
-  const SimulationResult result = RunSimulation(workload, Ring(4), SystemWith({"ring"}), options);
-  const TransferLog& log = result.transfers;
-  ASSERT_THAT(log.transfers(), SizeIs(2));
-  const Transfer& message = log.transfers()[0];
-  EXPECT_EQ(message.begin_ns, 0);
-  // When it arrives, whenever it is received.
-  EXPECT_EQ(message.end_ns, kCrossingNs);
-  ASSERT_THAT(log.parts(message), SizeIs(1));
-  EXPECT_EQ(log.parts(message)[0].rank, 0);
-  EXPECT_EQ(log.parts(message)[0].node, 0);
-  const Transfer& gather = log.transfers()[1];
-  EXPECT_EQ(gather.begin_ns, 3000);
-  EXPECT_EQ(gather.end_ns, result.finish_ns[2]);
-  ASSERT_THAT(log.parts(gather), SizeIs(2));
-  // In the order of the group.
-  EXPECT_EQ(log.parts(gather)[0].rank, 3);
-  EXPECT_EQ(log.parts(gather)[0].node, 1);
-  EXPECT_EQ(log.parts(gather)[0].end_ns, result.finish_ns[3]);
-  EXPECT_EQ(log.parts(gather)[1].rank, 2);
-  EXPECT_EQ(log.parts(gather)[1].end_ns, result.finish_ns[2]);
-  options.transfers = false;
-  EXPECT_THAT(RunSimulation(workload, Ring(4), SystemWith({"ring"}), options).transfers.transfers(),
-              SizeIs(0));
+  workload.ranks.resize(2);
+  for (const int32_t tag : {1, 2}) {
+    WorkloadNode send = SendNode(tag, 1, kMiB, tag);
+    send.overhead_ns = 1000;
+    workload.ranks[0].Add(send);
+    workload.ranks[1].Add(ReceiveNode(tag, 0, kMiB, tag));
+  }
+  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"})).finish_ns,
+              ElementsAre(2 * (1000 + kCrossingNs), 2 * (1000 + kCrossingNs)));
 }
 
 // With one algorithm for two dimensions, rows of ranks run each on its own: one is over long before
 // the other begins, and so before the whole does.
-TEST(SimulationTest, LogsNoCollectiveThatLeavesItsMembersUntied) {
-  const WorkloadNode all_reduce = CollectiveNode(2, CollectiveKind::kAllReduce, kMiB);
+TEST(SimulationTest, CollectivesMayLeaveTheirMembersUntied) {
+  WorkloadNode all_reduce = CollectiveNode(2, CollectiveKind::kAllReduce, kMiB);
+  // A fixed time would tie them.
+  all_reduce.fixed_ns = 5;
   Workload workload = EveryRank(4, all_reduce);
   for (const int32_t rank : {2, 3}) {
     workload.ranks[rank] = RankWorkload();
@@ -544,20 +514,12 @@ TEST(SimulationTest, LogsNoCollectiveThatLeavesItsMembersUntied) {
   workload.ranks[3].Add(ReceiveNode(3, 2, kMiB, /*tag=*/3));
   const NetworkConfig mesh =
       Network({Dimension(BlockShape::kMesh, 2), Dimension(BlockShape::kMesh, 2)});
-  SimulationOptions options;
-  options.transfers = true;
-  const SimulationResult result = RunSimulation(workload, mesh, SystemWith({"ring"}), options);
+  const SimulationResult result = RunSimulation(workload, mesh, SystemWith({"ring"}));
   // Two messages of 512 KiB, 500 + 9765 each, and 10 before, between and after them.
   constexpr int64_t kRowNs = 20'560;
   const int64_t sent_ns = 1'000'000 + kRowNs;
   EXPECT_THAT(result.finish_ns,
               ElementsAre(kRowNs, kRowNs, sent_ns + kCrossingNs, sent_ns + kCrossingNs));
-  EXPECT_EQ(result.transfers.untied_collectives(), 1);
-  ASSERT_THAT(result.transfers.transfers(), SizeIs(1));
-  const Transfer& message = result.transfers.transfers()[0];
-  EXPECT_EQ(message.begin_ns, sent_ns);
-  EXPECT_EQ(message.end_ns, sent_ns + kCrossingNs);
-  EXPECT_EQ(result.transfers.parts(message)[0].rank, 2);
 }
 
 TEST(SimulationTest, ACollectiveOfAGroupOfOneMemberTakesNoTime) {
@@ -787,17 +749,6 @@ TEST_F(BadWorkloadTest, ChunksMayHoldUpEachOther) {
   }
   system_.active_chunks_per_dimension = 8;
   EXPECT_OK(Simulated());
-}
-
-TEST(FixedDurationsTest, OnlyNodesThatWereGivenOneHaveOne) {
-  Workload workload = EveryRank(2, ComputeNode(1, 10));
-  workload.ranks[1].Add(SendNode(2, 0, 8));
-  FixedDurations durations(workload);
-  EXPECT_EQ(durations.Find(1, 1), std::nullopt);
-  durations.Set(1, 1, 0);
-  EXPECT_EQ(durations.Find(1, 1), 0);
-  EXPECT_EQ(durations.Find(1, 0), std::nullopt);
-  EXPECT_EQ(durations.Find(0, 0), std::nullopt);
 }
 
 // 100 ns of computing beside a message of 1 MiB, 20,031 ns; a host gap is no computing, and what

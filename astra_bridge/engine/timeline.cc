@@ -54,8 +54,7 @@ class RankTimeline {
       : rank_(rank), workload_(workload), times_(times), writer_(writer) {}
 
   absl::Status Write() {
-    RETURN_IF_ERROR(writer_->WriteProcessName(rank_, absl::StrCat("rank ", rank_)));
-    RETURN_IF_ERROR(writer_->WriteProcessSortIndex(rank_, rank_));
+    RETURN_IF_ERROR(writer_->WriteProcess(rank_, absl::StrCat("rank ", rank_), rank_));
     std::vector<size_t> order(times_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
@@ -93,8 +92,7 @@ class RankTimeline {
     const int64_t thread = static_cast<int64_t>(band) * kThreadsPerBand + index;
     if (free == free_from.end()) {
       free_from.push_back(time.finish_ns);
-      RETURN_IF_ERROR(writer_->WriteThreadName(rank_, thread, kBands[band]));
-      RETURN_IF_ERROR(writer_->WriteThreadSortIndex(rank_, thread, thread));
+      RETURN_IF_ERROR(writer_->WriteThread(rank_, thread, kBands[band], thread));
     } else {
       *free = time.finish_ns;
     }

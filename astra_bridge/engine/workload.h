@@ -38,6 +38,9 @@ inline constexpr int32_t kWorldGroup = 0;
 // Start of a node that was not measured.
 inline constexpr int64_t kNotMeasured = -1;
 
+// fixed_ns of a transfer that lasts what the network says.
+inline constexpr int64_t kSimulated = -1;
+
 // The algorithms that the system configuration names.
 inline constexpr int32_t kSystemAlgorithms = -1;
 
@@ -61,6 +64,12 @@ struct WorkloadNode {
   int64_t operations = 0;
   int64_t tensor_bytes = 0;
 
+  // Collective and send: how long it occupies its comm stream before it moves anything.
+  int64_t overhead_ns = 0;
+  // Collective and send: how long it lasts, from when the last member joins, instead of being
+  // simulated; it meets nothing on the network then. Of a collective, all members have one or none
+  // has. Those that do not tie all members together (CollectivePlan) are simulated all the same.
+  int64_t fixed_ns = kSimulated;
   // Communication: bytes as in Chakra's comm_size. All-gather: what one rank puts in; other
   // collectives: the whole buffer of a rank.
   int64_t bytes = 0;
@@ -91,6 +100,8 @@ class RankWorkload {
   void Add(WorkloadNode node, absl::Span<const uint64_t> dependencies = {});
 
   absl::Span<const WorkloadNode> nodes() const { return nodes_; }
+  // Returns the nodes, whose ids must stay.
+  absl::Span<WorkloadNode> mutable_nodes() { return absl::MakeSpan(nodes_); }
   // Returns the ids that the node at that position depends on.
   absl::Span<const uint64_t> dependencies(size_t node) const;
 

@@ -44,28 +44,26 @@ void AddIntervals(const EdgeLogFactor& log_factor, const std::vector<CommEdge>& 
 
 }  // namespace
 
-absl::StatusOr<std::vector<PredictionNetwork>> ReadNetworks(FileSystem& file_system,
-                                                            const NetworkFlags& flags) {
-  ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> named,
-                   NamedCalibrations(file_system, flags.calibrations, flags.files));
-  TimingConfig config;
+absl::StatusOr<PredictionNetwork> ReadPredictionNetwork(FileSystem& file_system,
+                                                        const NetworkFlags& flags) {
+  ASSIGN_OR_RETURN(const CalibrationFiles files,
+                   NamedCalibration(file_system, flags.calibration, flags.files));
+  PredictionNetwork network;
   if (!flags.config.empty()) {
-    ASSIGN_OR_RETURN(config, ReadTimingConfig(file_system, flags.config));
+    ASSIGN_OR_RETURN(network.config, ReadTimingConfig(file_system, flags.config));
   }
-  std::vector<PredictionNetwork> networks;
-  for (const CalibrationFiles& files : named) {
-    PredictionNetwork& network = networks.emplace_back();
-    network.name = files.name;
-    network.config = config;
-    TimingFlags timing = flags.timing;
-    timing.fabric = {files.network, files.system};
-    timing.corrections = files.corrections;
-    RETURN_IF_ERROR(ApplyTimingFlags(timing, &network.config));
-    ASSIGN_OR_RETURN(network.intervals, ReadIntervals(file_system, files));
-    network.files = FilesOf(network.config);
-    network.files.insert(network.files.end(), {flags.config, files.report});
+  TimingFlags timing = flags.timing;
+  timing.fabric = {files.network, files.system, files.calibrated_network};
+  timing.corrections = files.corrections;
+  RETURN_IF_ERROR(ApplyTimingFlags(timing, &network.config));
+  if (!files.network.empty()) {
+    ASSIGN_OR_RETURN(const NamedNetwork named, ReadNetwork(file_system, files));
+    network.intervals = named.intervals;
+    network.is_measured = named.is_measured;
   }
-  return networks;
+  network.files = FilesOf(network.config);
+  network.files.insert(network.files.end(), {flags.config, files.report, files.calibrated_network});
+  return network;
 }
 
 absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const std::string& path,
@@ -83,17 +81,13 @@ absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const 
   return report;
 }
 
-absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
-                                                     WorkloadOptions options,
-                                                     const std::vector<PredictionNetwork>& networks,
-                                                     OutputFiles* outputs) {
+absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, WorkloadOptions options,
+                                                 const PredictionNetwork& network,
+                                                 OutputFiles* outputs) {
   ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(file_system, options.prefix));
   RETURN_IF_ERROR(CheckNoRankIsMissing(traces, options.prefix));
-  std::vector<TimingSetup> setups;
-  for (const PredictionNetwork& network : networks) {
-    ASSIGN_OR_RETURN(setups.emplace_back(),
-                     SetUpTiming(file_system, network.config, options.environment));
-  }
+  ASSIGN_OR_RETURN(const TimingSetup setup,
+                   SetUpTiming(file_system, network.config, options.environment));
   EtGraphReaderOptions reading;
   reading.input = options.input;
   reading.progress = std::exchange(options.bytes_read, nullptr);
@@ -103,30 +97,30 @@ absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
   ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, traces, reading));
   reading.progress = nullptr;
   const CommunicationMatch match(graph);
-  PredictionComparison comparison;
-  for (size_t i = 0; i < networks.size(); ++i) {
-    ASSIGN_OR_RETURN(
-        const IterationPrediction prediction,
-        Annotate(PredictIteration(setups[i], graph, match, options.iteration), options.prefix));
-    PredictionReport& report = *comparison.add_networks();
-    report = MakeIterationReport(prediction, options.iteration.mode, setups[i], graph);
-    report.set_network(networks[i].name);
-    const EdgeLogFactor log_factor = LogFactorOf(networks[i].intervals);
-    AddIntervals(log_factor, prediction.edges.edges, &report);
-    ASSIGN_OR_RETURN(
-        *report.mutable_workload()->mutable_times(),
-        TimeIteration(prediction, graph, match, options.iteration.resources, log_factor));
-    if (options.manifest.empty()) continue;
-    PredictionReport manifest = report;
-    for (int e = 0; e < manifest.edges_size(); ++e) {
-      const std::vector<int32_t>& devices = prediction.edges.edges[e].participants;
-      manifest.mutable_edges(e)->mutable_participants()->Add(devices.begin(), devices.end());
-    }
-    RETURN_IF_ERROR(outputs->Write("manifest", options.manifest, [&](ByteSink& sink) {
-      return sink.Append(ReportToJson(manifest));
-    }));
+  ASSIGN_OR_RETURN(
+      const IterationPrediction prediction,
+      Annotate(PredictIteration(setup, graph, match, options.iteration), options.prefix));
+  PredictionReport report = MakeIterationReport(prediction, options.iteration.mode, setup, graph);
+  const EdgeLogFactor log_factor = LogFactorOf(network.intervals);
+  AddIntervals(log_factor, prediction.edges.edges, &report);
+  SimulatedTimes& times = *report.mutable_workload()->mutable_times();
+  ASSIGN_OR_RETURN(
+      times, TimeIteration(prediction, graph, match, options.iteration.resources, log_factor));
+  if (times.has_measured_ns() && !network.is_measured) {
+    times.clear_measured_ns();
+    times.clear_replayed();
+    report.add_warnings(kNotMeasuredHere);
   }
-  return comparison;
+  if (options.manifest.empty()) return report;
+  PredictionReport manifest = report;
+  for (int e = 0; e < manifest.edges_size(); ++e) {
+    const std::vector<int32_t>& devices = prediction.edges.edges[e].participants;
+    manifest.mutable_edges(e)->mutable_participants()->Add(devices.begin(), devices.end());
+  }
+  RETURN_IF_ERROR(outputs->Write("manifest", options.manifest, [&](ByteSink& sink) {
+    return sink.Append(ReportToJson(manifest));
+  }));
+  return report;
 }
 
 }  // namespace meridian

@@ -23,12 +23,12 @@
 
 namespace meridian {
 
-// How the user names networks, and how to time communication on them.
+// How the user names a network, and how to time communication on it.
 struct NetworkFlags {
   // Path of a configuration; empty: there is none.
   std::string config;
-  // Comma lists, for several networks (NamedCalibrations).
-  std::string calibrations;
+  // The folder of a calibration, and files in place of its own (NamedCalibration).
+  std::string calibration;
   CalibrationFiles files;
   // In place of the configuration; its files are not used.
   TimingFlags timing;
@@ -38,17 +38,16 @@ struct NetworkFlags {
 struct PredictionNetwork {
   // The mode of workloads is IterationOptions::mode.
   TimingConfig config;
-  // What sets it apart from others, as the user named it.
-  std::string name;
   // How far predictions may be off.
   PredictionIntervals intervals;
+  // As in NamedNetwork.
+  bool is_measured = false;
   // All files that say how it is.
   std::vector<std::string> files;
 };
 
-// Returns at least one network.
-absl::StatusOr<std::vector<PredictionNetwork>> ReadNetworks(FileSystem& file_system,
-                                                            const NetworkFlags& flags);
+absl::StatusOr<PredictionNetwork> ReadPredictionNetwork(FileSystem& file_system,
+                                                        const NetworkFlags& flags);
 
 // Reads the list and times its edges (PredictEdges). `progress` is told how many have been timed.
 absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const std::string& path,
@@ -71,12 +70,11 @@ struct WorkloadOptions {
   std::string manifest;
 };
 
-// Predicts the workload on one network after the other. All that is smaller is read before the
-// traces. Errors of a prediction name the prefix.
-absl::StatusOr<PredictionComparison> PredictWorkload(FileSystem& file_system,
-                                                     WorkloadOptions options,
-                                                     const std::vector<PredictionNetwork>& networks,
-                                                     OutputFiles* outputs);
+// Predicts the workload. All that is smaller is read before the traces. Errors of a prediction name
+// the prefix.
+absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, WorkloadOptions options,
+                                                 const PredictionNetwork& network,
+                                                 OutputFiles* outputs);
 
 }  // namespace meridian
 

@@ -103,12 +103,4 @@ std::string FormatPrediction(const PredictionReport& report) {
   return text;
 }
 
-std::string FormatPredictionComparison(const PredictionComparison& comparison) {
-  std::vector<NetworkTimes> networks;
-  for (const PredictionReport& report : comparison.networks()) {
-    networks.push_back({report.network(), &report.workload().times()});
-  }
-  return FormatNetworks(networks);
-}
-
 }  // namespace meridian

@@ -8,14 +8,10 @@
 namespace meridian {
 
 class PredictionReport;  // prediction_report.proto
-class PredictionComparison;
 
 // Returns where the communication's time goes: of a list of edges the slowest, of a workload the
 // kinds; then the sums.
 std::string FormatPrediction(const PredictionReport& report);
-
-// Returns the comparison of a workload on several networks as a table.
-std::string FormatPredictionComparison(const PredictionComparison& comparison);
 
 }  // namespace meridian
 

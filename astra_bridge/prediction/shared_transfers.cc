@@ -73,6 +73,9 @@ absl::Status SharedTransfers::SimulateOn(const Fabric& fabric, absl::Span<const 
   options.comm_streams = workload.comm_streams;
   options.node_times = true;
   options.rendezvous = true;
+  if (fabric.network.has_links()) {
+    options.paths = &paths_.try_emplace(&fabric, fabric.network).first->second;
+  }
   ASSIGN_OR_RETURN(const SimulationResult result,
                    Simulate(workload.workload, fabric.network, fabric.system, options));
   std::vector<int64_t> begins_ns(moving.size(), 0), ends_ns(moving.size(), 0);

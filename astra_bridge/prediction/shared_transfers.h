@@ -9,12 +9,14 @@
 #define ASTRA_BRIDGE_PREDICTION_SHARED_TRANSFERS_H_
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/engine/link_paths.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/edge_workload.h"
 #include "astra_bridge/timing/fabric.h"
@@ -61,6 +63,8 @@ class SharedTransfers {
   const FabricSet& fabrics_;
   const Congestion congestion_;
   const double overhead_ns_;
+  // Ways through fabrics of links, found once.
+  mutable std::map<const Fabric*, LinkPaths> paths_;
 };
 
 }  // namespace meridian

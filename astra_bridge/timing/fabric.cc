@@ -1,6 +1,7 @@
 #include "astra_bridge/timing/fabric.h"
 
 #include "absl/strings/str_join.h"
+#include "astra_bridge/engine/links_config.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -42,24 +43,31 @@ SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
   return system;
 }
 
-absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files) {
+absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
+                                  bool with_computation) {
   Fabric fabric;
   ContentHash hash;
   ASSIGN_OR_RETURN(const InputFile network, InputFile::Open(file_system, files.network));
   hash.AddText(network.bytes());
   ASSIGN_OR_RETURN(fabric.network, ParseNetworkConfig(network.bytes(), files.network));
+  if (fabric.network.has_links() && !files.calibrated_network.empty()) {
+    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, files.calibrated_network));
+    hash.AddText(file.bytes());
+    ASSIGN_OR_RETURN(const NetworkConfig calibrated,
+                     ParseNetworkConfig(file.bytes(), files.calibrated_network));
+    RETURN_IF_ERROR(ResolveLinks(calibrated, &fabric.network));
+  }
   if (files.system.empty()) {
     fabric.system = DefaultSystemConfig(fabric.network);
   } else {
     ASSIGN_OR_RETURN(const InputFile system, InputFile::Open(file_system, files.system));
     hash.AddText(system.bytes());
     ASSIGN_OR_RETURN(fabric.system, ParseSystemConfig(system.bytes(), files.system));
-    if (fabric.system.replay_only) {
+    if (fabric.system.replay_only && !with_computation) {
       return InvalidArgument(
           files.system, ": replay-only: set it to 0; communication is to be timed, not replayed");
     }
-    // There is no computation among edges.
-    fabric.system.roofline_enabled = false;
+    fabric.system.roofline_enabled &= with_computation;
   }
   fabric.content_hash = hash.value();
   return fabric;

@@ -31,7 +31,9 @@ struct FabricFiles {
   // Path of the network configuration.
   std::string network;
   // Path of the system configuration; empty: DefaultSystemConfig is used.
-  std::string system;
+  std::string system = {};
+  // Path of a calibrated network that links of the network may be multiples of; empty: none.
+  std::string calibrated_network = {};
 };
 
 // Returns what to assume where no system configuration is given: one chunk, 10 ns of endpoint
@@ -40,8 +42,10 @@ struct FabricFiles {
 // is what NCCL runs: rings in the order of ranks, but all-to-all direct.
 SystemConfig DefaultSystemConfig(const NetworkConfig& network);
 
-// Reads the files, plain or gzip. Errors name the file and the key.
-absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files);
+// Reads the files, plain or gzip. Errors name the file and the key. `with_computation` keeps what the
+// system says of it: roofline and replay-only.
+absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
+                                  bool with_computation = false);
 
 // The topology key of edges that name none.
 inline constexpr absl::string_view kDefaultTopologyKey = "default";

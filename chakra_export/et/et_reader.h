@@ -70,9 +70,8 @@ class EtReader {
   // with the node's id and offset; any other error of fn is passed on.
   absl::Status ForEachNode(absl::FunctionRef<absl::Status(const ChakraProtoMsg::Node& node)> fn);
 
-  // Goes back to the first node, or to the node whose node_offset() was this.
+  // Goes back to the first node.
   void Rewind() { offset_ = first_node_offset_; }
-  void SeekTo(uint64_t node_offset) { offset_ = node_offset; }
 
   // Where the record of the node that Next returned last begins, its length included.
   uint64_t node_offset() const { return node_offset_; }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -40,9 +41,11 @@ void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* o
 absl::Status EtWorkloadWriter::BeginTrace(int64_t rank,
                                           const ChakraProtoMsg::GlobalMetadata& metadata) {
   RETURN_IF_ERROR(FinishTrace());
-  files_.push_back({rank, EtPath(prefix_, rank)});
+  ChakraWorkloadRank* described = report_.add_ranks();
+  described->set_rank(rank);
+  described->set_path(EtPath(prefix_, rank));
   RETURN_IF_ERROR(CheckSize(metadata));
-  ASSIGN_OR_RETURN(trace_, AtomicFileWriter::CreateWithFolder(file_system_, files_.back().path));
+  ASSIGN_OR_RETURN(trace_, AtomicFileWriter::CreateWithFolder(file_system_, described->path()));
   buffer_.clear();
   AppendEtRecord(metadata, &buffer_);
   return trace_->Append(buffer_);
@@ -50,17 +53,25 @@ absl::Status EtWorkloadWriter::BeginTrace(int64_t rank,
 
 absl::Status EtWorkloadWriter::Add(const ChakraProtoMsg::Node& node) {
   RETURN_IF_ERROR(CheckSize(node));
+  ChakraWorkloadRank* described = report_.mutable_ranks(report_.ranks_size() - 1);
+  report_.set_nodes(report_.nodes() + 1);
+  described->set_nodes(described->nodes() + 1);
+  if (node.type() == ChakraProtoMsg::COMM_COLL_NODE ||
+      node.type() == ChakraProtoMsg::COMM_SEND_NODE ||
+      node.type() == ChakraProtoMsg::COMM_RECV_NODE) {
+    described->set_comm_nodes(described->comm_nodes() + 1);
+  }
   buffer_.clear();
   AppendEtRecord(node, &buffer_);
   return trace_->Append(buffer_);
 }
 
 absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
-    const std::vector<EtFile>& written, std::optional<int64_t> rank_count) const {
+    std::optional<int64_t> rank_count) const {
   const int64_t first_stale = rank_count.value_or(std::numeric_limits<int64_t>::max());
   // A directory may be spelled in several ways; all of these are in the same.
   std::map<int64_t, std::string> names;
-  for (const EtFile& file : written) names[file.rank] = FileName(file.path);
+  for (const ChakraWorkloadRank& rank : report_.ranks()) names[rank.rank()] = FileName(rank.path());
   ASSIGN_OR_RETURN(const std::vector<EtFile> found, ListEtFiles(file_system_, prefix_));
   std::vector<std::string> stale;
   for (const EtFile& file : found) {
@@ -73,26 +84,27 @@ absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
   return stale;
 }
 
-absl::StatusOr<WrittenWorkload> EtWorkloadWriter::Commit(std::optional<int64_t> rank_count) {
-  WrittenWorkload written;
+absl::StatusOr<ChakraWorkloadReport> EtWorkloadWriter::Commit(std::optional<int64_t> rank_count) {
   RETURN_IF_ERROR(FinishTrace());
   const std::string groups_path = CommGroupsPath(prefix_);
   if (!groups_.empty()) {
-    written.comm_groups = groups_path;
+    report_.set_comm_groups(groups_path);
     ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> groups_file,
                      AtomicFileWriter::Create(file_system_, groups_path));
     RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups_)));
     RETURN_IF_ERROR(finished_.Add(std::move(groups_file)));
   }
   RETURN_IF_ERROR(finished_.Commit());
-  written.files = std::move(files_);
 
-  ASSIGN_OR_RETURN(written.removed, StaleTraces(written.files, rank_count));
+  ASSIGN_OR_RETURN(std::vector<std::string> stale, StaleTraces(rank_count));
   if (groups_.empty() && rank_count.has_value() && file_system_.Kind(groups_path).ok()) {
-    written.removed.push_back(groups_path);
+    stale.push_back(groups_path);
   }
-  for (const std::string& path : written.removed) RETURN_IF_ERROR(file_system_.Delete(path));
-  return written;
+  for (const std::string& path : stale) {
+    RETURN_IF_ERROR(file_system_.Delete(path));
+    report_.add_removed(path);
+  }
+  return std::move(report_);
 }
 
 }  // namespace meridian

@@ -10,7 +10,7 @@
 //     RETURN_IF_ERROR(writer.BeginTrace(rank, metadata));
 //     RETURN_IF_ERROR(writer.Add(node));
 //   }
-//   ASSIGN_OR_RETURN(const WrittenWorkload written, writer.Commit(rank_count));
+//   ASSIGN_OR_RETURN(const ChakraWorkloadReport report, writer.Commit(rank_count));
 #ifndef CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
 #define CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
 
@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/et/comm_groups.h"
-#include "chakra_export/et/et_files.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 
@@ -44,15 +44,6 @@ inline constexpr char kEtSchemaVersion[] = "1.0.0";
 
 // Appends the length and bytes of metadata or a node to *out: one record.
 void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* out);
-
-struct WrittenWorkload {
-  // The traces, in the order in which they were begun.
-  std::vector<EtFile> files;
-  // Path of the file of groups; empty when there is no group beside that of all ranks.
-  std::string comm_groups;
-  // Files of an earlier workload that are gone.
-  std::vector<std::string> removed;
-};
 
 // Until the workload is committed its files keep what they had; a writer that is not committed leaves
 // no trace. Not thread safe.
@@ -76,8 +67,9 @@ class EtWorkloadWriter {
   // readers would take for part of this one: traces of other ranks from `rank_count` on (smaller
   // ones may have been written by another run), a rank's trace in the other form (.et or .et.gz),
   // and the groups when this workload has none. Without a count these are some ranks of a workload
-  // that may have others: only other forms of theirs are removed. Nothing may be called afterwards.
-  absl::StatusOr<WrittenWorkload> Commit(std::optional<int64_t> rank_count);
+  // that may have others: only other forms of theirs are removed. The report says which files there are,
+  // with how many nodes, and which are gone. Nothing may be called afterwards.
+  absl::StatusOr<ChakraWorkloadReport> Commit(std::optional<int64_t> rank_count);
 
  private:
   // Finishes the trace that is being written, if there is one.
@@ -85,15 +77,14 @@ class EtWorkloadWriter {
     return trace_ == nullptr ? absl::OkStatus() : finished_.Add(std::move(trace_));
   }
 
-  // Returns the traces under the prefix that a workload of these files leaves behind.
-  absl::StatusOr<std::vector<std::string>> StaleTraces(const std::vector<EtFile>& written,
-                                                       std::optional<int64_t> rank_count) const;
+  // Returns the traces under the prefix that this workload leaves behind.
+  absl::StatusOr<std::vector<std::string>> StaleTraces(std::optional<int64_t> rank_count) const;
 
   FileSystem& file_system_;
   const std::string prefix_;
   CommGroups groups_;
-  // All traces begun, the last of which is being written; the others are finished.
-  std::vector<EtFile> files_;
+  // Its ranks are the traces begun, the last of which is being written; the others are finished.
+  ChakraWorkloadReport report_;
   std::unique_ptr<AtomicFileWriter> trace_;
   // The record being written; a member so that it is allocated once.
   std::string buffer_;

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,9 +31,10 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 // Writes a trace of one node for each rank, and the groups.
-absl::StatusOr<WrittenWorkload> Commit(FileSystem& file_system, const std::string& prefix,
-                                       const std::vector<int64_t>& ranks, const CommGroups& groups,
-                                       std::optional<int64_t> rank_count) {
+absl::StatusOr<ChakraWorkloadReport> Commit(FileSystem& file_system, const std::string& prefix,
+                                            const std::vector<int64_t>& ranks,
+                                            const CommGroups& groups,
+                                            std::optional<int64_t> rank_count) {
   EtWorkloadWriter writer(file_system, prefix);
   for (const int64_t rank : ranks) {
     RETURN_IF_ERROR(writer.BeginTrace(rank, {}));
@@ -45,13 +47,13 @@ absl::StatusOr<WrittenWorkload> Commit(FileSystem& file_system, const std::strin
 TEST(EtWorkloadWriterTest, WritesTracesAndGroups) {
   const TemporaryDirectory directory;
   ASSERT_OK_AND_ASSIGN(
-      const WrittenWorkload written,
+      const ChakraWorkloadReport written,
       Commit(FileSystem::Posix(), directory.PathOf("w"), {0, 1}, {{"4", {1, 0}}}, 2));
-  ASSERT_EQ(written.files.size(), 2u);
-  EXPECT_EQ(written.files[1].path, directory.PathOf("w.1.et"));
-  EXPECT_EQ(written.comm_groups, directory.PathOf("w.comm_groups.json"));
+  ASSERT_EQ(written.ranks_size(), 2);
+  EXPECT_EQ(written.ranks(1).path(), directory.PathOf("w.1.et"));
+  EXPECT_EQ(written.comm_groups(), directory.PathOf("w.comm_groups.json"));
   EXPECT_EQ(directory.Read("w.comm_groups.json"), "{\n  \"4\": [1, 0]\n}\n");
-  EXPECT_THAT(written.removed, IsEmpty());
+  EXPECT_THAT(written.removed(), IsEmpty());
 }
 
 // An earlier workload "w" of three ranks, and files that only look like parts of it.
@@ -65,10 +67,10 @@ void WriteEarlier(const TemporaryDirectory& directory) {
 TEST(EtWorkloadWriterTest, AWholeWorkloadLeavesNothingOfAnEarlierOne) {
   const TemporaryDirectory directory;
   WriteEarlier(directory);
-  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written,
                        Commit(FileSystem::Posix(), directory.PathOf("w"), {0, 1}, {}, 2));
-  EXPECT_EQ(written.comm_groups, "");
-  EXPECT_THAT(written.removed,
+  EXPECT_EQ(written.comm_groups(), "");
+  EXPECT_THAT(written.removed(),
               ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.2.et"),
                           directory.PathOf("w.comm_groups.json")));
   EXPECT_THAT(directory.List(),
@@ -78,9 +80,9 @@ TEST(EtWorkloadWriterTest, AWholeWorkloadLeavesNothingOfAnEarlierOne) {
 TEST(EtWorkloadWriterTest, ACountOfZeroKeepsWhatIsWrittenOnly) {
   const TemporaryDirectory directory;
   WriteEarlier(directory);
-  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written,
                        Commit(FileSystem::Posix(), directory.PathOf("w"), {2}, {{"1", {2}}}, 0));
-  EXPECT_THAT(written.removed,
+  EXPECT_THAT(written.removed(),
               ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.1.et")));
 }
 
@@ -89,9 +91,9 @@ TEST(EtWorkloadWriterTest, ARankAloneTakesTheOtherFormOfItselfOnly) {
   WriteEarlier(directory);
   // However its directory is spelled.
   ASSERT_OK_AND_ASSIGN(
-      const WrittenWorkload written,
+      const ChakraWorkloadReport written,
       Commit(FileSystem::Posix(), directory.path() + "/.//w", {0}, {}, std::nullopt));
-  EXPECT_THAT(written.removed, ElementsAre(HasSubstr("w.0.et.gz")));
+  EXPECT_THAT(written.removed(), ElementsAre(HasSubstr("w.0.et.gz")));
   EXPECT_THAT(directory.List(),
               UnorderedElementsAre("w.0.et", "w.1.et", "w.2.et", "w.comm_groups.json", "w2.2.et",
                                    "w.2.txt", "w.x.et", "w.et"));

@@ -388,55 +388,6 @@ class FileChecker {
 // In the order of MatchProblem::Kind.
 constexpr absl::string_view kMatchRules[] = {"unmatched", "disagreement", "not_a_member"};
 
-class GraphChecker {
- public:
-  GraphChecker(const ExecutionGraph& graph, EtProblems* problems)
-      : graph_(graph), problems_(problems) {}
-
-  void Run() {
-    CheckFirstMessages();
-    const std::vector<NodeIndex> cycle = FindCycle(graph_);
-    const CommunicationMatch match(graph_);
-    for (const MatchProblem& problem : match.problems()) {
-      Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
-    }
-    if (!cycle.empty()) {
-      Report("cycle", cycle[0], DescribeCycle(graph_, cycle));
-    } else if (match.problems().empty()) {
-      CheckSimulation(match);
-    }
-  }
-
- private:
-  void CheckFirstMessages() {
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      const bool early = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE &&
-                         graph_.dependencies(node).empty() &&
-                         graph_.communication(node)->bytes < kMinEarlyMessageBytes;
-      if (!early) continue;
-      Report("early_message", node,
-             absl::StrCat(graph_.Describe(node), " sends ", graph_.communication(node)->bytes,
-                          " bytes at time 0, which aborts ASTRA-sim on fast links; let it wait for "
-                          "a COMP_NODE"));
-    }
-  }
-
-  void CheckSimulation(const CommunicationMatch& match) {
-    const absl::Status status = ReplayAsSimulator(graph_, match).status();
-    if (status.ok()) return;
-    Report(absl::IsFailedPrecondition(status) ? "deadlock" : "bad_value", kNoNodeIndex,
-           status.message());
-  }
-
-  void Report(absl::string_view rule, NodeIndex node, absl::string_view message) {
-    if (node == kNoNodeIndex) return problems_->Add(rule, {}, {}, {}, message);
-    problems_->Add(rule, graph_.rank(node), graph_.id(node), {}, message);
-  }
-
-  const ExecutionGraph& graph_;
-  EtProblems* problems_;
-};
-
 }  // namespace
 
 void EtProblems::Add(absl::string_view rule, std::optional<int64_t> rank,
@@ -477,7 +428,30 @@ absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
 }
 
 void CheckEtGraph(const ExecutionGraph& graph, EtProblems* problems) {
-  GraphChecker(graph, problems).Run();
+  const auto report = [&](absl::string_view rule, NodeIndex node, absl::string_view message) {
+    problems->Add(rule, graph.rank(node), graph.id(node), {}, message);
+  };
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const bool early = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE &&
+                       graph.dependencies(node).empty() &&
+                       graph.communication(node)->bytes < kMinEarlyMessageBytes;
+    if (!early) continue;
+    report("early_message", node,
+           absl::StrCat(graph.Describe(node), " sends ", graph.communication(node)->bytes,
+                        " bytes at time 0, which aborts ASTRA-sim on fast links; let it wait for "
+                        "a COMP_NODE"));
+  }
+  const CommunicationMatch match(graph);
+  for (const MatchProblem& problem : match.problems()) {
+    report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
+  }
+  const std::vector<NodeIndex> cycle = FindCycle(graph);
+  if (!cycle.empty()) return report("cycle", cycle[0], DescribeCycle(graph, cycle));
+  if (!match.problems().empty()) return;
+  const absl::Status status = ReplayAsSimulator(graph, match).status();
+  if (status.ok()) return;
+  problems->Add(absl::IsFailedPrecondition(status) ? "deadlock" : "bad_value", {}, {}, {},
+                status.message());
 }
 
 }  // namespace meridian

@@ -2,14 +2,12 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "chakra_export/et/node_id_index.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -26,24 +24,22 @@ constexpr int kMaxDifferences = 100;
 constexpr size_t kMaxChanges = 16;
 constexpr size_t kMaxTextLength = 120;
 
-struct NodeOffsets {
-  NodeIdIndex ids;
-  std::vector<uint64_t> offsets;
-};
+using Nodes = std::map<uint64_t, Node>;
 
-absl::StatusOr<NodeOffsets> IndexNodes(EtReader* reader) {
-  NodeOffsets index;
-  RETURN_IF_ERROR(reader->ForEachNode([&](const Node& node) {
-    index.ids.Add(node.id());
-    index.offsets.push_back(reader->node_offset());
-    return absl::OkStatus();
-  }));
-  RETURN_IF_ERROR(index.ids.CheckAreUnique(reader));
-  return index;
+absl::StatusOr<Nodes> ReadNodes(EtReader* reader) {
+  Nodes nodes;
+  Node node;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
+    if (!found) return nodes;
+    if (nodes.emplace(node.id(), node).second) continue;
+    return reader->NodeError(absl::StrCat("node id ", node.id(), " occurs twice"));
+  }
 }
 
 // Returns what changed from one node to the other; empty when nothing did.
 std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
+  if (first.SerializeAsString() == second.SerializeAsString()) return {};
   const auto* node = Node::descriptor();
   std::string text;
   google::protobuf::util::MessageDifferencer differencer;
@@ -60,59 +56,42 @@ std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
   return changes;
 }
 
-class FileDiffer {
- public:
-  FileDiffer(int64_t rank, ChakraDiffReport* report) : rank_(rank), report_(report) {}
-
-  absl::Status Run(EtReader* first, EtReader* second) {
-    if (first->metadata().SerializeAsString() != second->metadata().SerializeAsString()) {
-      Add(nullptr, {"the metadata differ"});
-    }
-    ASSIGN_OR_RETURN(const NodeOffsets in_first, IndexNodes(first));
-    ASSIGN_OR_RETURN(const NodeOffsets in_second, IndexNodes(second));
-    first->Rewind();
-    Node other;
-    RETURN_IF_ERROR(first->ForEachNode([&](const Node& node) -> absl::Status {
-      const std::optional<size_t> position = in_second.ids.Find(node.id());
-      if (!position.has_value()) {
-        Add(&node, {"only in the first"});
-        return absl::OkStatus();
-      }
-      second->SeekTo(in_second.offsets[*position]);
-      RETURN_IF_ERROR(second->Next(&other).status());
-      std::vector<std::string> changes;
-      if (node.SerializeAsString() != other.SerializeAsString()) changes = NodeChanges(node, other);
-      if (changes.empty()) {
-        report_->set_equal_nodes(report_->equal_nodes() + 1);
-      } else {
-        Add(&node, changes);
-      }
-      return absl::OkStatus();
-    }));
-    second->Rewind();
-    return second->ForEachNode([&](const Node& node) {
-      if (!in_first.ids.Find(node.id()).has_value()) Add(&node, {"only in the second"});
-      return absl::OkStatus();
-    });
+// Adds what differs of a node, or of the whole rank when it is null.
+void Add(int64_t rank, const Node* node, const std::vector<std::string>& changes,
+         ChakraDiffReport* report) {
+  report->set_different(report->different() + 1);
+  if (report->differences_size() == kMaxDifferences) return;
+  ChakraDifference* difference = report->add_differences();
+  difference->set_rank(rank);
+  if (node != nullptr) {
+    difference->set_node(node->id());
+    difference->set_name(node->name());
   }
+  difference->mutable_changes()->Add(changes.begin(), changes.end());
+}
 
-  // Adds what differs of a node, or of the whole rank when it is null.
-  void Add(const Node* node, const std::vector<std::string>& changes) {
-    report_->set_different(report_->different() + 1);
-    if (report_->differences_size() == kMaxDifferences) return;
-    ChakraDifference* difference = report_->add_differences();
-    difference->set_rank(rank_);
-    if (node != nullptr) {
-      difference->set_node(node->id());
-      difference->set_name(node->name());
-    }
-    difference->mutable_changes()->Add(changes.begin(), changes.end());
+absl::Status DiffRank(int64_t rank, EtReader* first, EtReader* second, ChakraDiffReport* report) {
+  if (first->metadata().SerializeAsString() != second->metadata().SerializeAsString()) {
+    Add(rank, nullptr, {"the metadata differ"}, report);
   }
-
- private:
-  const int64_t rank_;
-  ChakraDiffReport* report_;
-};
+  ASSIGN_OR_RETURN(const Nodes in_first, ReadNodes(first));
+  ASSIGN_OR_RETURN(const Nodes in_second, ReadNodes(second));
+  for (const auto& [id, node] : in_first) {
+    const auto other = in_second.find(id);
+    const std::vector<std::string> changes = other == in_second.end()
+                                                 ? std::vector<std::string>{"only in the first"}
+                                                 : NodeChanges(node, other->second);
+    if (changes.empty()) {
+      report->set_equal_nodes(report->equal_nodes() + 1);
+    } else {
+      Add(rank, &node, changes, report);
+    }
+  }
+  for (const auto& [id, node] : in_second) {
+    if (in_first.count(id) == 0) Add(rank, &node, {"only in the second"}, report);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -127,18 +106,17 @@ absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFi
     // Two single files are meant to be compared, whatever their ranks.
     const bool only_pair = !first.is_prefix && !second.is_prefix;
     const auto other = only_pair ? others.begin() : others.find(file.rank);
-    FileDiffer differ(file.rank, &report);
     if (other == others.end()) {
-      differ.Add(nullptr, {"only in the first"});
+      Add(file.rank, nullptr, {"only in the first"}, &report);
       continue;
     }
     ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, options));
     ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, options));
-    RETURN_IF_ERROR(differ.Run(&a, &b));
+    RETURN_IF_ERROR(DiffRank(file.rank, &a, &b, &report));
     others.erase(other);
   }
   for (const auto& [rank, path] : others) {
-    FileDiffer(rank, &report).Add(nullptr, {"only in the second"});
+    Add(rank, nullptr, {"only in the second"}, &report);
   }
   return report;
 }

@@ -14,7 +14,6 @@
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/run/run_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -172,29 +171,19 @@ absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, c
     RETURN_IF_ERROR(
         reader.ForEachNode([&](const Node& node) { return obfuscator.Announce(node); }));
   }
-  ChakraWorkloadReport report;
   EtWorkloadWriter writer(file_system, output_prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     RETURN_IF_ERROR(writer.BeginTrace(file.rank, metadata));
-    ChakraWorkloadRank* rank = report.add_ranks();
-    rank->set_rank(file.rank);
-    rank->set_path(EtPath(output_prefix, file.rank));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
-      rank->set_nodes(rank->nodes() + 1);
-      report.set_nodes(report.nodes() + 1);
-      if (IsCommunication(node.type())) rank->set_comm_nodes(rank->comm_nodes() + 1);
       return writer.Add(disguised);
     }));
   }
   writer.AddGroups(obfuscator.Disguise(options.groups));
-  ASSIGN_OR_RETURN(const WrittenWorkload written,
-                   writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
-  DescribeFiles(written, &report);
-  return report;
+  return writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt);
 }
 
 }  // namespace meridian

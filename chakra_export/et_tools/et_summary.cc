@@ -83,31 +83,21 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
                       [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
 }
 
-// Adds how long something communicates, something computes, and both; gaps are neither.
-void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
-  std::map<int64_t, std::vector<ActivityInterval>> work;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const bool communicates = IsCommunication(graph.type(node));
-    const bool computes = graph.type(node) == ChakraProtoMsg::COMP_NODE && !graph.is_host_gap(node);
-    const bool on_host = graph.resource(node).kind == ResourceKind::kHostThread;
-    if (on_host || !(communicates || computes) || times.starts_ns[node] == kNoTimeNs) continue;
-    work[graph.rank(node)].push_back({times.starts_ns[node], times.ends_ns[node], communicates});
-  }
-  for (const auto& [number, rank] : ranks) {
-    const RankActivity activity = SumActivity(std::move(work[number]), 0);
-    rank->set_compute_ns(activity.computing_ns);
-    rank->set_communication_ns(activity.communicating_ns);
-    rank->set_overlap_ns(activity.communicating_ns - activity.exposed_ns);
-  }
-}
-
 void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
   RankReports ranks;
   for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
   CountNodes(graph, ranks, report);
   CountCommunication(graph, report);
   const std::optional<NodeTimes> times = MeasuredTimes(graph);
-  if (times.has_value()) MeasureOverlap(graph, *times, ranks);
+  if (!times.has_value()) return;
+  const std::vector<RankActivity> activities = ActivityAt(graph, times->starts_ns, times->ends_ns);
+  const std::vector<int64_t> numbers = graph.Ranks();
+  for (size_t i = 0; i < activities.size(); ++i) {
+    ChakraRankReport* rank = ranks.at(numbers[i]);
+    rank->set_compute_ns(activities[i].computing_ns);
+    rank->set_communication_ns(activities[i].communicating_ns);
+    rank->set_overlap_ns(activities[i].communicating_ns - activities[i].exposed_ns);
+  }
 }
 
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }

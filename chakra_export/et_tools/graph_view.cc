@@ -118,15 +118,14 @@ class TimelineWriter {
 
   absl::Status WriteNames() {
     for (const int64_t rank : graph_.Ranks()) {
-      RETURN_IF_ERROR(writer_.WriteProcessName(Pid(rank), absl::StrCat("rank ", rank)));
-      RETURN_IF_ERROR(writer_.WriteProcessSortIndex(Pid(rank), rank));
+      RETURN_IF_ERROR(writer_.WriteProcess(Pid(rank), absl::StrCat("rank ", rank), rank));
     }
     std::set<int64_t> named;
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
       if (!named.insert(Tid(node)).second) continue;
       const std::string name = absl::StrCat(ResourceName(graph_.resource(node)),
                                             IsReceive(graph_, node) ? " (receive)" : "");
-      RETURN_IF_ERROR(writer_.WriteThreadName(Pid(graph_.rank(node)), Tid(node), name));
+      RETURN_IF_ERROR(writer_.WriteThread(Pid(graph_.rank(node)), Tid(node), name));
     }
     return absl::OkStatus();
   }

@@ -5,11 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/graph_order.h"
-#include "chakra_export/run/run_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -111,7 +109,6 @@ absl::StatusOr<ExecutionGraph> BuildWorkloadGraph(const GeneratedWorkload& workl
 absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
     FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix,
     const std::function<void(int64_t rank)>& progress) {
-  ChakraWorkloadReport report;
   EtWorkloadWriter traces(file_system, prefix);
   for (int64_t rank = 0; rank < workload.rank_count(); ++rank) {
     if (progress) progress(rank);
@@ -120,24 +117,14 @@ absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
     workload.AddRank(rank, &program);
     ExecutionGraph graph = std::move(builder).Build();
     RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
-    ChakraWorkloadRank* described = report.add_ranks();
-    described->set_rank(rank);
-    described->set_path(EtPath(prefix, rank));
-    described->set_nodes(static_cast<int64_t>(graph.node_count()));
-    report.set_nodes(report.nodes() + described->nodes());
     const auto add_cost = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+      if (graph.communication(node) != nullptr) return;
       const WorkCost& cost = program.costs()[node];
-      if (graph.communication(node) != nullptr) {
-        described->set_comm_nodes(described->comm_nodes() + 1);
-      } else {
-        SetRoofline(cost.operations, cost.bytes, message->mutable_attr());
-      }
+      SetRoofline(cost.operations, cost.bytes, message->mutable_attr());
     };
     RETURN_IF_ERROR(AddEtGraph(graph, add_cost, &traces));
   }
-  ASSIGN_OR_RETURN(const WrittenWorkload written, traces.Commit(workload.rank_count()));
-  DescribeFiles(written, &report);
-  return report;
+  return traces.Commit(workload.rank_count());
 }
 
 absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low, int64_t high) {
@@ -179,42 +166,15 @@ absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy) {
                          kMinAllGatherBytes, ", or ASTRA-sim may never end: ", remedy);
 }
 
-namespace {
-
-// Returns so many ranks from the first on, each so far from the one before; number 0 is no name.
-ProcessGroup GroupOf(int64_t number, int64_t first, int64_t stride, int64_t count) {
+ProcessGroup RankLayout::Row(int64_t rank, int64_t stride, int64_t count,
+                             int64_t first_number) const {
   ProcessGroup group;
-  if (number > 0) group.name = absl::StrCat(number);
+  if (NamedGroups(count) > 0) {
+    group.name = absl::StrCat(first_number + rank / (stride * count) * stride + rank % stride);
+  }
+  const int64_t first = rank - rank / stride % count * stride;
   for (int64_t i = 0; i < count; ++i) group.ranks.push_back(first + i * stride);
   return group;
-}
-
-}  // namespace
-
-ProcessGroup RankLayout::TensorGroup(int64_t rank) const {
-  const int64_t position = rank / tensor_parallel_;
-  return GroupOf(named_tensor_groups() > 0 ? 1 + position : 0, position * tensor_parallel_, 1,
-                 tensor_parallel_);
-}
-
-ProcessGroup RankLayout::DataGroup(int64_t rank) const {
-  const int64_t tensor_index = rank % tensor_parallel_;
-  const int64_t number = 1 + named_tensor_groups() + Stage(rank) * tensor_parallel_ + tensor_index;
-  return GroupOf(named_data_groups() > 0 ? number : 0,
-                 tensor_index + tensor_parallel_ * data_parallel_ * Stage(rank), tensor_parallel_,
-                 data_parallel_);
-}
-
-ProcessGroup RankLayout::ContextGroup(int64_t rank) const {
-  if (context_parallel_ == data_parallel_) return DataGroup(rank);
-  const int64_t tensor_index = rank % tensor_parallel_;
-  // The groups of one tensor index follow each other through data indices and stages.
-  const int64_t block = rank / tensor_parallel_ / context_parallel_;
-  const int64_t number =
-      1 + named_tensor_groups() + named_data_groups() + block * tensor_parallel_ + tensor_index;
-  return GroupOf(named_context_groups() > 0 ? number : 0,
-                 tensor_index + tensor_parallel_ * context_parallel_ * block, tensor_parallel_,
-                 context_parallel_);
 }
 
 }  // namespace meridian

@@ -168,11 +168,17 @@ class RankLayout {
   // Return the group in which the rank computes one layer, and that of the copies with which it
   // sums gradients. Groups are numbered from 1 on, tensor groups first; a group of all ranks has no
   // name.
-  ProcessGroup TensorGroup(int64_t rank) const;
-  ProcessGroup DataGroup(int64_t rank) const;
+  ProcessGroup TensorGroup(int64_t rank) const { return Row(rank, 1, tensor_parallel_, 1); }
+  ProcessGroup DataGroup(int64_t rank) const {
+    return Row(rank, tensor_parallel_, data_parallel_, 1 + named_tensor_groups());
+  }
   // Returns the group with which it shares sequences: the data group if that is all of it. Numbered
   // behind the others.
-  ProcessGroup ContextGroup(int64_t rank) const;
+  ProcessGroup ContextGroup(int64_t rank) const {
+    if (context_parallel_ == data_parallel_) return DataGroup(rank);
+    return Row(rank, tensor_parallel_, context_parallel_,
+               1 + named_tensor_groups() + named_data_groups());
+  }
 
   // How many of these groups have a name and more than one rank.
   int64_t named_tensor_groups() const { return NamedGroups(tensor_parallel_); }
@@ -182,6 +188,10 @@ class RankLayout {
   }
 
  private:
+  // Returns the group of every stride-th rank, so many together, that the rank is in. Such groups are
+  // numbered from the first number on, in the order of their first ranks.
+  ProcessGroup Row(int64_t rank, int64_t stride, int64_t count, int64_t first_number) const;
+
   int64_t NamedGroups(int64_t group_size) const {
     return group_size == 1 || group_size == rank_count() ? 0 : rank_count() / group_size;
   }

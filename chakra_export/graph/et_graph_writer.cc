@@ -127,10 +127,10 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
   return absl::OkStatus();
 }
 
-absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
-                                                const ExecutionGraph& graph,
-                                                const std::string& prefix, int64_t rank_count,
-                                                const EtNodeDecorator& decorate) {
+absl::StatusOr<ChakraWorkloadReport> WriteEtWorkload(FileSystem& file_system,
+                                                     const ExecutionGraph& graph,
+                                                     const std::string& prefix, int64_t rank_count,
+                                                     const EtNodeDecorator& decorate) {
   EtWorkloadWriter writer(file_system, prefix);
   RETURN_IF_ERROR(AddEtGraph(graph, decorate, &writer));
   return writer.Commit(rank_count);

@@ -12,6 +12,7 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace ChakraProtoMsg {
@@ -34,10 +35,10 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
 
 // Writes a workload that is in one graph, in place of what is under the prefix
 // (EtWorkloadWriter::Commit).
-absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
-                                                const ExecutionGraph& graph,
-                                                const std::string& prefix, int64_t rank_count,
-                                                const EtNodeDecorator& decorate = nullptr);
+absl::StatusOr<ChakraWorkloadReport> WriteEtWorkload(FileSystem& file_system,
+                                                     const ExecutionGraph& graph,
+                                                     const std::string& prefix, int64_t rank_count,
+                                                     const EtNodeDecorator& decorate = nullptr);
 
 // Returns the groups of the graph apart from that of all ranks.
 CommGroups GroupsOf(const ExecutionGraph& graph);

@@ -16,6 +16,7 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/graph/testing/random_graph.h"
+#include "chakra_export/run/workload_report.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -80,14 +81,14 @@ TEST(EtGraphWriterTest, RoundingIsCarriedAlongTheResource) {
 
 TEST(EtGraphWriterTest, DecoratesNodes) {
   const TemporaryDirectory directory;
-  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written,
                        WriteEtWorkload(FileSystem::Posix(), Chain({1, 2}), directory.PathOf("w"), 1,
                                        [](NodeIndex node, Node* message) {
                                          SetIntAttribute(kNumOpsAttribute, node + 40,
                                                          message->mutable_attr());
                                        }));
-  ASSERT_EQ(written.files.size(), 1);
-  const std::string& path = written.files[0].path;
+  ASSERT_EQ(written.ranks_size(), 1);
+  const std::string& path = written.ranks(0).path();
   EXPECT_EQ(path, directory.PathOf("w.0.et"));
   ASSERT_OK_AND_ASSIGN(const EtReader reader, EtReader::Open(FileSystem::Posix(), path));
   EXPECT_EQ(reader.metadata().version(), "1.0.0");
@@ -163,19 +164,19 @@ ExecutionGraph Ranks(int64_t count) {
 TEST(EtGraphWriterTest, AWorkloadReplacesAnEarlierOneOfMoreRanks) {
   const TemporaryDirectory directory;
   const std::string prefix = directory.PathOf("w");
-  ASSERT_OK_AND_ASSIGN(const WrittenWorkload large,
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport large,
                        WriteEtWorkload(FileSystem::Posix(), Ranks(4), prefix, 4));
-  EXPECT_EQ(large.comm_groups, directory.PathOf("w.comm_groups.json"));
-  EXPECT_THAT(large.removed, IsEmpty());
+  EXPECT_EQ(large.comm_groups(), directory.PathOf("w.comm_groups.json"));
+  EXPECT_THAT(large.removed(), IsEmpty());
   // These belong to others.
   for (const char* name : {"w2.3.et", "w.3.txt", "w.x.et"}) directory.Write(name, "kept");
   // And this is a rank of this workload in the other form.
   directory.Write("w.0.et.gz", "old");
 
-  ASSERT_OK_AND_ASSIGN(const WrittenWorkload small,
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport small,
                        WriteEtWorkload(FileSystem::Posix(), Ranks(2), prefix, 2));
-  EXPECT_EQ(small.comm_groups, "");
-  EXPECT_THAT(small.removed,
+  EXPECT_EQ(small.comm_groups(), "");
+  EXPECT_THAT(small.removed(),
               ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.2.et"),
                           directory.PathOf("w.3.et"), directory.PathOf("w.comm_groups.json")));
   EXPECT_THAT(directory.List(),
@@ -187,9 +188,9 @@ TEST(EtGraphWriterTest, ARankAloneLeavesTheOthersOfItsRun) {
   ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), Ranks(2), directory.PathOf("w"), 2));
   // However its directory is spelled.
   ASSERT_OK_AND_ASSIGN(
-      const WrittenWorkload written,
+      const ChakraWorkloadReport written,
       WriteEtWorkload(FileSystem::Posix(), Chain({1}), directory.path() + "/.//w", 2));
-  EXPECT_THAT(written.removed, IsEmpty());
+  EXPECT_THAT(written.removed(), IsEmpty());
   EXPECT_THAT(directory.List(), UnorderedElementsAre("w.0.et", "w.1.et"));
 }
 
@@ -207,10 +208,10 @@ TEST(EtGraphWriterTest, GraphsOfSeveralRanksMakeOneWorkload) {
     ASSERT_OK(AddEtGraph(std::move(builder).Build(), nullptr, &writer));
     EXPECT_EQ(FileSystem::Posix().Kind(directory.PathOf("w.0.et")).ok(), false);
   }
-  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written, writer.Commit(2));
-  ASSERT_EQ(written.files.size(), 2u);
-  EXPECT_EQ(written.files[1].rank, 1);
-  EXPECT_EQ(written.files[1].path, directory.PathOf("w.1.et"));
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written, writer.Commit(2));
+  ASSERT_EQ(written.ranks_size(), 2);
+  EXPECT_EQ(written.ranks(1).rank(), 1);
+  EXPECT_EQ(written.ranks(1).path(), directory.PathOf("w.1.et"));
   EXPECT_THAT(directory.List(), UnorderedElementsAre("w.0.et", "w.1.et", "w.comm_groups.json"));
   EXPECT_EQ(directory.Read("w.comm_groups.json"),
             "{\n  \"1\": [0, 4],\n  \"2\": [1, 4],\n  \"3\": [0, 1]\n}\n");

@@ -71,7 +71,7 @@ std::vector<RankActivity> ActivityAt(const ExecutionGraph& graph,
   for (const int64_t rank : graph.Ranks()) by_rank[rank];
   const std::set<int64_t> with_devices = RanksWithDevices(graph);
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.is_host_gap(node)) continue;
+    if (graph.is_host_gap(node) || starts_ns[node] == kNoTimeNs) continue;
     if (IsHosts(graph, node) && with_devices.count(graph.rank(node)) > 0) continue;
     first_ns = std::min(first_ns, starts_ns[node]);
     by_rank[graph.rank(node)].push_back(

@@ -42,7 +42,7 @@ RankActivity SumActivity(std::vector<ActivityInterval> intervals, int64_t start_
 RankActivity MeanActivity(absl::Span<const RankActivity> ranks);
 
 // Returns what each rank does, in the order of the graph's ranks, when nodes start and end at these
-// times, by node. Empty for a graph without nodes.
+// times, by node; kNoTimeNs for nodes that are to be left out. Empty for a graph without others.
 std::vector<RankActivity> ActivityAt(const ExecutionGraph& graph,
                                      absl::Span<const int64_t> starts_ns,
                                      absl::Span<const int64_t> ends_ns);

@@ -1,5 +1,7 @@
 #include "chakra_export/pytorch/host_trace.h"
 
+#include <optional>
+
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -127,7 +129,6 @@ class HostTraceReader {
       } else {
         const JsonValue value(cutter.CutValue());
         if (key == "schema") trace_.schema_ = value.AsString().value_or("");
-        if (key == "pid") trace_.process_id_ = value.AsInt64();
         if (cutter.status().ok()) trace_.header_.emplace_back(key, value);
       }
     }
@@ -173,11 +174,6 @@ class HostTraceReader {
   }
 
   absl::Status SetName(absl::string_view json, absl::string_view quoted, HostOp* op) {
-    // Most names need no unescaping.
-    if (quoted.size() >= 2 && quoted[0] == '"' && !absl::StrContains(quoted, '\\')) {
-      op->name = trace_.names_.Intern(quoted.substr(1, quoted.size() - 2));
-      return absl::OkStatus();
-    }
     const std::optional<std::string> name = JsonValue(quoted).AsString();
     if (!name.has_value()) {
       return ErrorAt(json, absl::StrCat("node ", op->id, " has no name that is text"));

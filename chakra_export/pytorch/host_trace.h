@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,7 +66,6 @@ struct HostOpDetails {
 class HostTrace {
  public:
   const std::string& schema() const { return schema_; }
-  std::optional<int64_t> process_id() const { return process_id_; }
   // What the document says besides its nodes (schema, pid, time, start_ts, finish_ts): keys and
   // values as written, in order.
   const std::vector<std::pair<absl::string_view, JsonValue>>& header() const { return header_; }
@@ -88,7 +86,6 @@ class HostTrace {
 
   absl::string_view text_;
   std::string schema_;
-  std::optional<int64_t> process_id_;
   std::vector<std::pair<absl::string_view, JsonValue>> header_;
   std::vector<HostOp> ops_;
   StringPool names_;

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -78,28 +77,21 @@ std::string PythonLiteral(absl::string_view json) {
 
 // One rank's traces. The files stay mapped, since the trace and the table point into them.
 struct RankTraces {
-  std::unique_ptr<InputFile> host_file;
-  std::unique_ptr<InputFile> device_file;
+  std::optional<InputFile> host_file;
+  std::optional<InputFile> device_file;
   HostTrace host;
   TraceJsonTable device;
   HostDeviceLink link;
   RankTimeline timeline;
 };
 
-absl::StatusOr<std::unique_ptr<InputFile>> OpenFile(FileSystem& file_system,
-                                                    const std::string& path,
-                                                    const InputFileOptions& options) {
-  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options));
-  return std::make_unique<InputFile>(std::move(file));
-}
-
 absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& host_path,
                                     const std::string& device_path,
                                     const InputFileOptions& options) {
   RankTraces rank;
-  ASSIGN_OR_RETURN(rank.host_file, OpenFile(file_system, host_path, options));
+  ASSIGN_OR_RETURN(rank.host_file, InputFile::Open(file_system, host_path, options));
   ASSIGN_OR_RETURN(rank.host, ReadHostTrace(rank.host_file->bytes(), host_path));
-  ASSIGN_OR_RETURN(rank.device_file, OpenFile(file_system, device_path, options));
+  ASSIGN_OR_RETURN(rank.device_file, InputFile::Open(file_system, device_path, options));
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
   RETURN_IF_ERROR(CheckOneRank(rank.device, device_path));
@@ -271,16 +263,6 @@ void DescribeLeftOut(const RankTraces& rank, const std::map<std::string, int64_t
   }
 }
 
-// True unless the profile shows the threads of other processes only.
-bool IsOfProcess(const EventTable& table, std::optional<int64_t> process_id) {
-  std::set<std::string> processes;
-  for (const Track& track : table.tracks()) {
-    if (track.kind == TrackKind::kHost) processes.insert(track.process);
-  }
-  return !process_id.has_value() || processes.empty() ||
-         processes.count(absl::StrCat(*process_id)) > 0;
-}
-
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
                  const PytorchNodes& nodes, ChakraWorkloadReport* report) {
   if (nodes.approximated > 0) {
@@ -300,11 +282,6 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
     if (rank.link.linked == 0) {
       report->add_warnings(absl::StrCat(rank.host_file->path(), ": no operator of it is in ",
                                         rank.device_file->path(), ", which shows no host"));
-    }
-    if (!IsOfProcess(rank.device.table, rank.host.process_id())) {
-      report->add_warnings(absl::StrCat(rank.host_file->path(), ": is of process ",
-                                        *rank.host.process_id(), ", but ", rank.device_file->path(),
-                                        " shows another; are they of one rank and run?"));
     }
     if (rank.device.problems.total() > 0) {
       report->add_warnings(

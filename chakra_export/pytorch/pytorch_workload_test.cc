@@ -235,16 +235,6 @@ TEST_F(PytorchWorkloadTest, ConvertsOneRankAlone) {
   EXPECT_THAT(report.warnings(), ::testing::Contains(HasSubstr("one of 2 ranks")));
 }
 
-TEST_F(PytorchWorkloadTest, WarnsOfTracesOfDifferentProcesses) {
-  WriteRanks();
-  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport alike, Convert());
-  EXPECT_THAT(alike.warnings(), IsEmpty());
-  directory_.Write("et_1.json", absl::StrReplaceAll(directory_.Read("et_1.json"),
-                                                    {{"\"pid\": 7", "\"pid\": 8"}}));
-  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
-  EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("et_1.json: is of process 8, but ")));
-}
-
 // mul reads nothing and writes 256 floats; add_ reads 256 floats.
 TEST_F(PytorchWorkloadTest, StatesWhatOperatorsMoveAndCompute) {
   WriteRanks();
@@ -287,8 +277,6 @@ TEST_F(PytorchWorkloadTest, BatchesBecomeMessagesToTheirPeers) {
   }
   ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report, Convert());
   EXPECT_NEAR(report.replayed_ns(), report.measured_ns(), 0.01 * report.measured_ns());
-  EXPECT_GT(report.host_gap_share(), 0.1);
-  EXPECT_LT(report.host_gap_share(), 1);
   const ExecutionGraph graph = ReadGraph();
   std::map<std::pair<int64_t, int64_t>, int> sends, receives;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {

@@ -79,26 +79,6 @@ int64_t MeasuredNs(const RunGraph& run, const std::vector<NodeIndex>& order) {
   return longest_ns;
 }
 
-// Returns how much of the ranks' time is host gaps of their devices.
-double HostGapShare(const ExecutionGraph& graph, int64_t measured_ns) {
-  double gaps_ns = 0;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const bool on_host = graph.resource(node).kind == ResourceKind::kHostThread;
-    if (graph.is_host_gap(node) && !on_host)
-      gaps_ns += static_cast<double>(graph.duration_ns(node));
-  }
-  const double all_ns =
-      static_cast<double>(measured_ns) * static_cast<double>(graph.Ranks().size());
-  return all_ns == 0 ? 0 : std::min(1.0, gaps_ns / all_ns);
-}
-
-bool HasMessages(const ExecutionGraph& graph) {
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (IsMessage(graph.type(node))) return true;
-  }
-  return false;
-}
-
 absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWorkload* workload) {
   const ExecutionGraph& graph = workload->graph;
   RETURN_IF_ERROR(TopologicalOrder(graph).status());
@@ -106,27 +86,21 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   if (!match.problems().empty()) {
     return FailedPrecondition("the ranks do not communicate alike: ", match.problems()[0].text);
   }
-  absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
+  const absl::Status simulated = ReplayAsSimulator(graph, match).status();
   if (!simulated.ok()) {
     // Traces for analysis may keep apart what overlapped.
-    if (flavor == EtFlavor::kSimulation) return simulated.status();
+    if (flavor == EtFlavor::kSimulation) return simulated;
     workload->report.add_warnings(absl::StrCat(
         "with one communication of a rank at a time these traces would not run to the end (",
-        std::string(simulated.status().message()), "); those of --flavor=simulation do"));
+        std::string(simulated.message()), "); those of --flavor=simulation do"));
   }
   if (!has_times) return absl::OkStatus();
-  if (HasMessages(graph)) {
-    absl::StatusOr<GraphReplay> rendezvous = ReplayAsSimulator(graph, match, SendMode::kRendezvous);
-    if (rendezvous.ok()) simulated = std::move(rendezvous);
-  }
   ReplayOptions options;
   options.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, options));
   ChakraWorkloadReport& report = workload->report;
   report.set_measured_ns(MeasuredNs(run, workload->run_nodes));
   report.set_replayed_ns(replay.makespan_ns);
-  if (simulated.ok()) report.set_simulator_ns(simulated->makespan_ns);
-  report.set_host_gap_share(HostGapShare(graph, report.measured_ns()));
   const double off = std::abs(static_cast<double>(report.replayed_ns()) /
                                   static_cast<double>(std::max<int64_t>(1, report.measured_ns())) -
                               1);
@@ -176,27 +150,10 @@ absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
     }
     decorate(workload->run_nodes[index], message);
   };
-  ASSIGN_OR_RETURN(const WrittenWorkload written,
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport written,
                    WriteEtWorkload(file_system, graph, prefix, run.rank_count, decorate_node));
-  std::map<int64_t, ChakraWorkloadRank*> ranks;
-  for (const EtFile& file : written.files) {
-    ranks[file.rank] = workload->report.add_ranks();
-    ranks[file.rank]->set_rank(file.rank);
-    ranks[file.rank]->set_path(file.path);
-  }
-  workload->report.set_nodes(static_cast<int64_t>(graph.node_count()));
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    ChakraWorkloadRank* rank = ranks.at(graph.rank(node));
-    rank->set_nodes(rank->nodes() + 1);
-    if (graph.communication(node) != nullptr) rank->set_comm_nodes(rank->comm_nodes() + 1);
-  }
-  DescribeFiles(written, &workload->report);
+  workload->report.MergeFrom(written);
   return absl::OkStatus();
-}
-
-void DescribeFiles(const WrittenWorkload& written, ChakraWorkloadReport* report) {
-  report->set_comm_groups(written.comm_groups);
-  report->mutable_removed()->Add(written.removed.begin(), written.removed.end());
 }
 
 std::string FormatWorkloadReport(const ChakraWorkloadReport& report) {
@@ -219,13 +176,8 @@ std::string FormatWorkloadReport(const ChakraWorkloadReport& report) {
     absl::StrAppend(&text, "edges: ", absl::StrJoin(kEdgeKinds, ", ", append_kind), "\n");
   }
   if (report.measured_ns() > 0) {
-    const std::string one_at_a_time =
-        absl::StrFormat(" (%.3f ms with one computation and one communication of a rank at a time)",
-                        report.simulator_ns() * 1e-6);
-    absl::StrAppendFormat(&text, "measured %.3f ms, replayed %.3f ms%s; host gaps %.1f %%\n",
-                          report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6,
-                          report.simulator_ns() > 0 ? one_at_a_time : "",
-                          100 * report.host_gap_share());
+    absl::StrAppendFormat(&text, "measured %.3f ms, replayed %.3f ms\n",
+                          report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6);
   }
   for (const auto& [reason, count] : left_out) {
     absl::StrAppend(&text, "left out: ", WithThousands(count), " x ", reason, "\n");

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/run/run_graph.h"
@@ -45,9 +44,6 @@ absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, Run
 absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
                               const std::string& prefix, const EtNodeDecorator& decorate,
                               RunWorkload* workload);
-
-// Adds the file of groups and the removed files to a report.
-void DescribeFiles(const WrittenWorkload& written, ChakraWorkloadReport* report);
 
 // Returns a report as text for people, without its warnings, which commands print elsewhere.
 std::string FormatWorkloadReport(const ChakraWorkloadReport& report);

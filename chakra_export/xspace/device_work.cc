@@ -40,13 +40,12 @@ constexpr int64_t kAsynchronousStream = -1;
 class WorkReader {
  public:
   WorkReader(std::optional<int64_t> profile_start_ns, ProfileWork* out)
-      : profile_start_ns_(profile_start_ns), out_(out), times_(0) {}
+      : profile_start_ns_(profile_start_ns), out_(out) {}
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(out_->reader));
     ASSIGN_OR_RETURN(clock_, SessionClock::Create(out_->reader.name(), info, profile_start_ns_));
     out_->base_ns = clock_->start_ns();
-    times_ = RunClock(out_->base_ns);
     ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> metadata,
                      out_->reader.FindPlane(kMetadataPlaneName));
     if (metadata.has_value()) out_->programs = HloModuleIndex(*metadata);
@@ -188,24 +187,13 @@ class WorkReader {
   }
 
   bool ReadTimes(const XLineVisitor& line, const XEventVisitor& event, DeviceWork* work) const {
-    const absl::StatusOr<int64_t> base_ns = clock_->LineBaseNs(line.Header());
-    if (!base_ns.ok() || event.DurationPs() < 0) return false;
-    const absl::StatusOr<int64_t> start_ps = times_.ToRunPs(*base_ns, event.OffsetPs());
-    if (!start_ps.ok()) return false;
-    work->start_ps = *start_ps;
-    return !__builtin_add_overflow(*start_ps, event.DurationPs(), &work->end_ps);
+    return clock_->ReadTimes(line.Header(), event, &work->start_ps, &work->end_ps);
   }
 
   void ReadProgram(const XEventVisitor& event, absl::string_view hlo_op, DeviceWork* work) {
     work->hlo_op = hlo_op;
     work->module = TextOf(event.GetEventOrMetadataStat(StatType::kHloModule));
-    const std::optional<int64_t> id = NumberOf(event.GetEventOrMetadataStat(StatType::kProgramId));
-    if (id.has_value()) {
-      work->program = out_->programs.Find(static_cast<uint64_t>(*id));
-    } else if (!work->module.empty()) {
-      const std::vector<const HloProgram*> named = out_->programs.FindByName(work->module);
-      if (named.size() == 1) work->program = named[0];
-    }
+    work->program = ProgramOf(event, out_->programs);
     if (work->program == nullptr || hlo_op.empty()) return;
     work->module = work->program->name();
     const absl::StatusOr<const HloModule*> module = work->program->Module();
@@ -289,7 +277,6 @@ class WorkReader {
   const std::optional<int64_t> profile_start_ns_;
   ProfileWork* out_;
   std::optional<SessionClock> clock_;
-  RunClock times_;
   HostExecutions executions_;
   // The devices of a CPU by ordinal, which is the global device id.
   std::map<int64_t, WorkingDevice> cpus_;

@@ -277,7 +277,6 @@ class NodeMaker {
     node.resource = {rank, ResourceKind::kStream, 0};
     node.op_kind = kHostGapOpKind;
     out_.graph.nodes.push_back(node);
-    idle_ranks_.push_back(rank);
   }
 
   // Adds the nodes of one execution on one rank.
@@ -382,10 +381,6 @@ class NodeMaker {
       out_.notes.push_back(absl::StrCat(
           unmatched, " collective(s) lack members in other profiles: they became computation"));
     }
-    if (!idle_ranks_.empty()) {
-      out_.notes.push_back(absl::StrCat("nothing ran on rank ", absl::StrJoin(idle_ranks_, ", "),
-                                        ": it has one idle node"));
-    }
   }
 
   const std::vector<std::unique_ptr<ProfileWork>>& profiles_;
@@ -403,7 +398,6 @@ class NodeMaker {
   // The graph's group for each group of the table.
   std::map<uint32_t, GroupIndex> group_of_;
   std::map<CollectiveKind, int64_t> approximated_;
-  std::vector<int64_t> idle_ranks_;
   uint32_t next_kernel_ = 0;
   bool something_ran_ = false;
 };

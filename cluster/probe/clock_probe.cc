@@ -86,7 +86,7 @@ std::string FirstNonEmpty(const std::vector<std::string>& texts) {
 }
 
 absl::StatusOr<std::vector<ProbeHost>> Hosts(const LauncherVariables& variables) {
-  ProbeHostDefaults defaults;
+  ProbeHost defaults;
   defaults.port = static_cast<int>(FLAGS_port.value());
   defaults.nodes = FLAGS_nodes_per_host.value();
   if (!FLAGS_hosts.value().empty()) {
@@ -176,14 +176,11 @@ std::string CountsText(const ProbeCounts& counts) {
       {"packets_sent", counts.packets_sent},
       {"packets_received", counts.packets_received},
       {"foreign", counts.foreign},
-      {"misdirected", counts.misdirected},
-      {"replayed", counts.replayed},
-      {"replayed_elsewhere", counts.replayed_elsewhere},
+      {"refused", counts.refused},
       {"over_rate", counts.over_rate},
       {"own_steps", counts.own_steps},
       {"neighbour_steps", counts.neighbour_steps},
-      {"clean", counts.clean},
-      {"queued", counts.queued},
+      {"answered", counts.answered},
       {"lost", counts.lost}};
   std::string text;
   if (!JsonWanted()) {
@@ -219,16 +216,10 @@ absl::StatusOr<int> Probe() {
   ASSIGN_OR_RETURN(const ProbeCounts counts,
                    RunProbeDaemon(options, socket, *clock, FileSystem::Posix(), stop));
   RETURN_IF_ERROR(Print(CountsText(counts)));
-  if (counts.clean + counts.queued == 0) {
+  if (counts.answered == 0) {
     std::fprintf(stderr,
                  "clock_probe: warning: no neighbour has answered: are the others started with the "
                  "same hosts, --token and --seed, and is the port open?\n");
-  }
-  if (counts.replayed_elsewhere > 0) {
-    std::fprintf(stderr,
-                 "clock_probe: warning: %lld packets of nodes came from another address than their "
-                 "newer ones: were two daemons started with one --host_index?\n",
-                 static_cast<long long>(counts.replayed_elsewhere));
   }
   return kExitDone;
 }

@@ -179,7 +179,6 @@ TEST(ClockProbeTest, IntervalsHoldTheTruthWithAsymmetryBurstsAndLoss) {
   other.join();
   same.LargestErrorNs("asymmetric, one clock, stamps by the program");
   skewed.LargestErrorNs("asymmetric, clocks off and drifting");
-  EXPECT_GT(skewed.counts(0).queued, 0);
   EXPECT_GT(skewed.counts(0).lost, 0);
 }
 
@@ -228,9 +227,9 @@ TEST(ClockProbeTest, HostilePacketsChangeNoResult) {
   EXPECT_LT(daemons.LargestErrorNs("hostile packets"), 10'000);
   for (size_t node = 0; node < 3; ++node) {
     EXPECT_GT(daemons.counts(node).foreign, 1000) << node;
-    EXPECT_GT(daemons.counts(node).replayed, 200) << node;
+    EXPECT_GT(daemons.counts(node).refused, 200) << node;
     // Fewer than usual on a machine that does other work, but enough to measure with.
-    EXPECT_GT(daemons.counts(node).clean, 30) << node;
+    EXPECT_GT(daemons.counts(node).answered, 30) << node;
     EXPECT_LE(daemons.counts(node).packets_sent, 100 * (seconds + 1)) << node;
   }
 }

@@ -105,7 +105,7 @@ absl::string_view ShortName(absl::string_view name) { return name.substr(0, name
 
 absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view contents,
                                                        absl::string_view file,
-                                                       const ProbeHostDefaults& defaults) {
+                                                       const ProbeHost& defaults) {
   std::vector<ProbeHost> hosts;
   int64_t line_number = 0, next_node = 0;
   for (absl::string_view line : absl::StrSplit(contents, '\n')) {
@@ -113,9 +113,7 @@ absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view content
     line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     for (absl::string_view text : absl::StrSplit(line, ',')) {
-      ProbeHost host;
-      host.port = defaults.port;
-      host.nodes = defaults.nodes;
+      ProbeHost host = defaults;
       if (!ReadHost(text, &host) || hosts.size() == kMaxHosts) {
         return InvalidArgument(file, ":", line_number, ": '", text,
                                "' is no host; expected e.g. gpu01, gpu01:7321 or gpu01 slots=8");

@@ -21,18 +21,13 @@ struct ProbeHost {
   int64_t nodes = 1;
 };
 
-// What a line does not say.
-struct ProbeHostDefaults {
-  int port = 0;
-  int64_t nodes = 1;
-};
-
 // Reads one host a line, or a comma list: "host", "host:port", "[::1]:port", each also with
 // "slots=8" behind it, as MPI's host files have it, for the number of nodes. '#' begins a comment.
-// InvalidArgument "file:line: reason" for what cannot be read, and when there are fewer than two.
+// Port and nodes are those of `defaults` where a line does not say. InvalidArgument "file:line:
+// reason" for what cannot be read, and when there are fewer than two.
 absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view contents,
                                                        absl::string_view file,
-                                                       const ProbeHostDefaults& defaults);
+                                                       const ProbeHost& defaults);
 
 // Returns the names that Slurm means by "gpu[01-03,7],login".
 absl::StatusOr<std::vector<std::string>> ExpandSlurmNodeList(absl::string_view list);

@@ -18,7 +18,7 @@ TEST(ProbeHostsTest, ReadsHostFiles) {
   ASSERT_OK_AND_ASSIGN(const std::vector<ProbeHost> hosts,
                        ParseProbeHosts("# the job\ngpu01 slots=8 max_slots=9\n\ngpu02:99  # spare\n"
                                        "[::1]:5,fe80::1\n",
-                                       "hosts", {7321, 4}));
+                                       "hosts", {"", 7321, 0, 4}));
   ASSERT_EQ(hosts.size(), 4u);
   EXPECT_EQ(hosts[0].name, "gpu01");
   EXPECT_EQ(hosts[0].port, 7321);
@@ -35,11 +35,12 @@ TEST(ProbeHostsTest, ReadsHostFiles) {
 
 TEST(ProbeHostsTest, SaysWhichLineIsNoHost) {
   for (const char* bad : {"a:0", "a:70000", "a:x", ":5", "[::1", "[::1]5", "a slots=0", "a,,b"}) {
-    EXPECT_THAT(ParseProbeHosts(std::string("good\n") + bad, "file", {1, 1}),
+    EXPECT_THAT(ParseProbeHosts(std::string("good\n") + bad, "file", {"", 1}),
                 StatusIs(kInvalid, HasSubstr("file:2: ")))
         << bad;
   }
-  EXPECT_THAT(ParseProbeHosts("alone", "file", {1, 1}), StatusIs(kInvalid, HasSubstr("1 host(s)")));
+  EXPECT_THAT(ParseProbeHosts("alone", "file", {"", 1}),
+              StatusIs(kInvalid, HasSubstr("1 host(s)")));
 }
 
 TEST(ProbeHostsTest, ExpandsSlurmsNodeLists) {
@@ -57,7 +58,7 @@ TEST(ProbeHostsTest, ExpandsSlurmsNodeLists) {
 
 TEST(ProbeHostsTest, FindsItselfByFlagLauncherOrName) {
   ASSERT_OK_AND_ASSIGN(const std::vector<ProbeHost> hosts,
-                       ParseProbeHosts("a.lan,b.lan,c", "hosts", {1, 1}));
+                       ParseProbeHosts("a.lan,b.lan,c", "hosts", {"", 1}));
   EXPECT_THAT(FindThisHost(hosts, 1, {}, "c"), IsOkAndHolds(1u));
   EXPECT_THAT(FindThisHost(hosts, 3, {}, "c"), StatusIs(kInvalid, HasSubstr("3 hosts")));
   EXPECT_THAT(FindThisHost(hosts, -1, {"", "2", "", ""}, "a"), IsOkAndHolds(2u));

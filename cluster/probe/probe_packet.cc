@@ -7,7 +7,7 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kMagic("MRCP\x01", 5);
+constexpr absl::string_view kMagic("MRCP\x02", 5);
 constexpr size_t kDigestAt = 48;
 
 void AppendNumber(uint64_t number, int bytes, std::string* out) {

@@ -3,7 +3,7 @@
 // one size, so that both ways of an exchange take equally long on a wire and an answer is never
 // larger than what asked for it.
 //
-//   0 magic "MRCP"   4 version 1   5 kind   6 zero (2)   8 src   12 dst   16 sequence (8)
+//   0 magic "MRCP"   4 version 2   5 kind   6 zero (2)   8 src   12 dst   16 sequence (8)
 //   24 steps   28 zero (4)   32 first_ns (8)   40 second_ns (8)   48 digest (8)
 //
 // The digest is a keyed hash of the 48 bytes before it. It keeps strays and mistakes out: packets of
@@ -28,16 +28,15 @@ struct ProbePacket {
     kQuestion = 1,
     // src answers: when the question came and when the answer left, as far as src knew by then.
     kAnswer = 2,
-    // When the kernel says that the answers to a pair of questions left; 0 for what it did not say.
-    kSentTimes = 3,
+    // When the kernel says that the answer left.
+    kSentTime = 3,
   };
 
   Kind kind = Kind::kQuestion;
   // Ids of the nodes that sent the packet and that it is for.
   uint32_t src = 0;
   uint32_t dst = 0;
-  // The number of the question; an even one and the next are a pair. A packet of kSentTimes has that of
-  // the pair's second question.
+  // The number of the question that it asks, answers or tells of.
   uint64_t sequence = 0;
   // How often the sender has seen its clock be set since it began.
   uint32_t steps = 0;

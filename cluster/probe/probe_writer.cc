@@ -80,9 +80,7 @@ absl::Status RotatingFile::MakeRoom() {
 std::string ProbeLines(const ProbeHost& host, const ProbeWindow& window, int64_t window_ns) {
   const int64_t start_ns = window.window_id * window_ns;
   std::string lines;
-  for (const std::vector<TwoWayProbe>& probes : window.probes) {
-    for (const TwoWayProbe& probe : probes) AppendProbe(probe, &lines);
-  }
+  for (const TwoWayProbe& probe : window.probes) AppendProbe(probe, &lines);
   for (int64_t node = 1; node < host.nodes; ++node) {
     // Twice, so that their rates are known to be equal too.
     for (const int64_t time_ns : {start_ns, start_ns + window_ns - 1}) {

@@ -49,7 +49,7 @@ TEST(RotatingFileTest, AFullDiskIsAnError) {
 TEST(ProbeLinesTest, ProbesAndThatNodesOfAHostShareAClock) {
   ProbeWindow window;
   window.window_id = 5;
-  window.probes = {{{2, 0, 21000, 20920, 20980, 21100}, {2, 0, 22000, 21920, 21980, 22100}}};
+  window.probes = {{2, 0, 21000, 20920, 20980, 21100}, {2, 0, 22000, 21920, 21980, 22100}};
   EXPECT_EQ(ProbeLines({"b", 0, 2, 2}, window, 4000),
             "{\"src\":2,\"dst\":0,\"t1\":21000,\"t2\":20920,\"t3\":20980,\"t4\":21100}\n"
             "{\"src\":2,\"dst\":0,\"t1\":22000,\"t2\":21920,\"t3\":21980,\"t4\":22100}\n"

@@ -55,7 +55,8 @@ Flag<std::string> FLAGS_compute(
     "busy: work that takes a node's duration on an idle core; sleep: the core is free meanwhile; "
     "none: only communication is replayed.");
 Flag<double> FLAGS_timeout_s("timeout_s", 60,
-                             "After so long without progress anywhere it is a deadlock.");
+                             "A rank that waits for so long, and as long as the longest rank's "
+                             "computation, is in a deadlock.");
 
 struct Workload {
   std::string output;
@@ -201,8 +202,7 @@ absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* process
     ++rank;
   }
   return WriteMeasuredTrace(file_system, *workload->match, all_times, workload->costs,
-                            workload->output, &workload->graph)
-      .status();
+                            workload->output, &workload->graph);
 }
 
 void Describe(const Workload& workload, ChakraReplayReport* report) {
@@ -220,9 +220,6 @@ void Describe(const Workload& workload, ChakraReplayReport* report) {
     }
   }
   report->set_compute_ns(*absl::c_max_element(compute_ns));
-  if (workload.options.compute == ComputeMode::kNone) {
-    report->add_notes("only communication was replayed: computation took no time");
-  }
 }
 
 std::string FormatReplayReport(const ChakraReplayReport& report) {
@@ -230,29 +227,30 @@ std::string FormatReplayReport(const ChakraReplayReport& report) {
   for (int i = 0; i < report.repeats_size(); ++i) {
     repeats.AddRow({absl::StrCat(i), WithThousands(report.repeats(i).step_ns() / 1000)});
   }
-  std::string out = absl::StrCat(
+  return absl::StrCat(
       repeats.ToString(), "\n", WithThousands(report.nodes()), " nodes of ", report.ranks(),
       " ranks, ", WithThousands(report.comm_nodes()), " of them communication; median step ",
       WithThousands(report.median_ns() / 1000), " us (repeat ", report.median_repeat(),
       "), computation ", WithThousands(report.compute_ns() / 1000), " us, buffers ",
       FormatByteSize(report.buffer_bytes()), "\nwritten: ", report.output(), ".<rank>.xplane.pb, ",
       report.output(), ".<rank>.et\n");
-  for (const std::string& note : report.notes()) absl::StrAppend(&out, "note: ", note, "\n");
-  return out;
 }
 
 absl::StatusOr<int> Replay(MpiProcesses& processes) {
   Workload workload;
   RETURN_IF_ERROR(processes.Agree(Load(processes, &workload)));
+  ChakraReplayReport report;
+  Describe(workload, &report);
+  // Ranks may wait for one that computes.
+  workload.options.timeout_ns += report.compute_ns();
   workload.transport->MakeCommunicators();
   const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&workload);
   if (!steps.ok()) {
-    // The others wait for something that never comes.
     std::fprintf(stderr, "chakra_replay: %s\n", Printable(steps.status().message()).c_str());
+    // The others wait for something that never comes, and say so before all are ended.
+    sleep(1);
     processes.Abort(absl::IsAborted(steps.status()) ? kExitCheckFailed : kExitEnvironment);
   }
-  ChakraReplayReport report;
-  Describe(workload, &report);
   RETURN_IF_ERROR(processes.Agree(Write(*steps, &processes, &workload, &report)));
   if (!processes.is_first()) return kExitDone;
   return PrintReport(report, FormatReplayReport);

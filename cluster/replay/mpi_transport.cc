@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(const MpiProc
 
 void MpiTransport::MakeCommunicators() {
   MPI_Comm_dup(MPI_COMM_WORLD, &messages_);
-  MPI_Comm_dup(MPI_COMM_WORLD, &side_channel_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &barriers_);
   MPI_Group world;
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   // Groups come in the same order on all ranks, so that nobody waits for a rank that is elsewhere.
@@ -48,11 +48,6 @@ void MpiTransport::MakeCommunicators() {
     MPI_Group_free(&of_members);
   }
   MPI_Group_free(&world);
-}
-
-MpiTransport::~MpiTransport() {
-  // Messages of ranks that move are so short that they need no receiver.
-  if (side_request_ != MPI_REQUEST_NULL) MPI_Request_free(&side_request_);
 }
 
 absl::Status MpiTransport::Start(NodeIndex node) {
@@ -138,37 +133,12 @@ void MpiTransport::Poll(std::vector<NodeIndex>* finished) {
   }
 }
 
-void MpiTransport::EnterBarrier() { MPI_Ibarrier(side_channel_, &barrier_); }
+void MpiTransport::EnterBarrier() { MPI_Ibarrier(barriers_, &barrier_); }
 
 bool MpiTransport::Passed() {
   int passed = 0;
   MPI_Test(&barrier_, &passed, MPI_STATUS_IGNORE);
   return passed != 0;
-}
-
-void MpiTransport::SendToFirst(const std::string& message) {
-  int is_free = 1;
-  if (side_request_ != MPI_REQUEST_NULL) MPI_Test(&side_request_, &is_free, MPI_STATUS_IGNORE);
-  if (is_free == 0) return;
-  side_message_ = message;
-  MPI_Isend(side_message_.data(), static_cast<int>(side_message_.size()), MPI_CHAR, 0, 0,
-            side_channel_, &side_request_);
-}
-
-std::vector<std::pair<int64_t, std::string>> MpiTransport::ReceiveAtFirst() {
-  std::vector<std::pair<int64_t, std::string>> received;
-  while (true) {
-    int is_there = 0;
-    int size = 0;
-    MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, 0, side_channel_, &is_there, &status);
-    if (is_there == 0) return received;
-    MPI_Get_count(&status, MPI_CHAR, &size);
-    std::string message(size, '\0');
-    MPI_Recv(message.data(), size, MPI_CHAR, status.MPI_SOURCE, 0, side_channel_,
-             MPI_STATUS_IGNORE);
-    received.emplace_back(status.MPI_SOURCE, std::move(message));
-  }
 }
 
 }  // namespace meridian

@@ -8,8 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,7 +25,6 @@ class MpiTransport : public Transport {
   // InvalidArgument for what ShapeOf refuses, and for tags that this MPI does not have.
   static absl::StatusOr<std::unique_ptr<MpiTransport>> Create(const MpiProcesses& processes,
                                                               const ExecutionGraph& graph);
-  ~MpiTransport() override;
 
   int64_t rank() const override { return rank_; }
   int64_t rank_count() const override { return rank_count_; }
@@ -35,8 +32,6 @@ class MpiTransport : public Transport {
   void Poll(std::vector<NodeIndex>* finished) override;
   void EnterBarrier() override;
   bool Passed() override;
-  void SendToFirst(const std::string& message) override;
-  std::vector<std::pair<int64_t, std::string>> ReceiveAtFirst() override;
 
   // Makes the communicators of the groups; all ranks call this before anything else.
   void MakeCommunicators();
@@ -59,15 +54,13 @@ class MpiTransport : public Transport {
   // By group of the graph; MPI_COMM_NULL for those without this rank.
   std::vector<MPI_Comm> groups_;
   MPI_Comm messages_ = MPI_COMM_NULL;
-  MPI_Comm side_channel_ = MPI_COMM_NULL;
+  MPI_Comm barriers_ = MPI_COMM_NULL;
   BufferPool buffers_;
   // The transfers under way, in two columns.
   std::vector<Transfer> transfers_;
   std::vector<MPI_Request> requests_;
   std::vector<int> done_;
   MPI_Request barrier_ = MPI_REQUEST_NULL;
-  MPI_Request side_request_ = MPI_REQUEST_NULL;
-  std::string side_message_;
 };
 
 }  // namespace meridian

@@ -4,10 +4,8 @@
 #include <time.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -16,7 +14,6 @@ namespace {
 // How long a rank computes between two looks at the transfers under way.
 constexpr int64_t kSliceNs = 5'000;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
-constexpr size_t kMaxTold = 16;
 
 int64_t ReadNs(clockid_t clock) {
   timespec time;
@@ -54,9 +51,7 @@ RankReplayer::RankReplayer(const ExecutionGraph& graph, const ReplayerOptions& o
     : graph_(graph),
       options_(options),
       transport_(*transport),
-      issue_order_(graph, transport->rank()),
-      waits_(transport->rank_count()),
-      heard_ns_(transport->rank_count(), SteadyNs()) {
+      issue_order_(graph, transport->rank()) {
   if (options.compute == ComputeMode::kBusy) turns_per_us_ = MeasureTurnsPerUs();
   last_progress_ns_ = SteadyNs();
 }
@@ -132,7 +127,6 @@ void RankReplayer::Compute(ReplayedStep* step) {
   } else {
     computation.rest_ns = computation.deadline_ns - SteadyNs();
     if (computation.rest_ns > kSliceNs && transfers_ == 0 && computations_.size() == 1) {
-      // Sleeps last somewhat longer than asked for; rank 0 listens to the others meanwhile.
       const int64_t sleep_ns = std::min(computation.rest_ns, kNsPerSecond / 10);
       const timespec time = {0, static_cast<long>(sleep_ns)};  // NOLINT: the type of tv_nsec
       nanosleep(&time, nullptr);
@@ -147,50 +141,15 @@ void RankReplayer::Compute(ReplayedStep* step) {
   Finish(node, step);
 }
 
-absl::Status RankReplayer::Watch() {
-  const int64_t now_ns = SteadyNs();
-  if (now_ns < next_report_ns_) return absl::OkStatus();
-  next_report_ns_ = now_ns + options_.timeout_ns / 4;
-  const bool is_stuck = computations_.empty() && now_ns - last_progress_ns_ >= options_.timeout_ns;
-  const std::string wait = is_stuck ? DescribeWait() : "";
-  if (transport_.rank() != 0) {
-    transport_.SendToFirst(wait);
-    return absl::OkStatus();
-  }
-  for (auto& [rank, text] : transport_.ReceiveAtFirst()) {
-    waits_[rank] = std::move(text);
-    heard_ns_[rank] = now_ns;
-  }
-  waits_[0] = wait;
-  heard_ns_[0] = now_ns;
-  return is_stuck ? JudgeStall(now_ns) : absl::OkStatus();
-}
-
-std::string RankReplayer::DescribeWait() const {
+absl::Status RankReplayer::Watch() const {
+  const int64_t waited_ns = SteadyNs() - last_progress_ns_;
+  if (!computations_.empty() || waited_ns < options_.timeout_ns) return absl::OkStatus();
   const std::set<NodeIndex>& nodes = issue_order_.under_way();
-  return nodes.empty()
-             ? absl::StrCat("rank ", transport_.rank(), " waits at the barrier between two repeats")
-             : absl::StrCat(graph_.Describe(*nodes.begin()), " waits");
-}
-
-absl::Status RankReplayer::JudgeStall(int64_t now_ns) {
-  std::vector<std::string> told;
-  bool one_moves = false;
-  for (size_t rank = 0; rank < waits_.size(); ++rank) {
-    one_moves |= waits_[rank].empty();
-    if (now_ns - heard_ns_[rank] > 2 * options_.timeout_ns) {
-      told.push_back(absl::StrCat("rank ", rank, " does not answer"));
-    }
-  }
-  const bool one_is_silent = !told.empty();
-  if (one_moves && !one_is_silent) return absl::OkStatus();
-  std::copy_if(waits_.begin(), waits_.end(), std::back_inserter(told),
-               [](const std::string& wait) { return !wait.empty(); });
-  told.resize(std::min(told.size(), kMaxTold));
-  const std::string text =
-      absl::StrCat(one_is_silent ? "a rank is gone" : "deadlock", ": nothing has moved for ",
-                   (now_ns - last_progress_ns_) / kNsPerSecond, " s: ", absl::StrJoin(told, ", "));
-  return one_is_silent ? absl::UnavailableError(text) : absl::AbortedError(text);
+  return absl::AbortedError(absl::StrCat(
+      "deadlock: nothing has moved for ", waited_ns / kNsPerSecond, " s: ",
+      nodes.empty()
+          ? absl::StrCat("rank ", transport_.rank(), " waits at the barrier between two repeats")
+          : absl::StrCat(graph_.Describe(*nodes.begin()), " waits")));
 }
 
 }  // namespace meridian

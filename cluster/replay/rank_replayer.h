@@ -6,8 +6,6 @@
 #define CLUSTER_REPLAY_RANK_REPLAYER_H_
 
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,11 +33,6 @@ class Transport {
   // Comes to a barrier of all ranks. Passed returns true once all have come to it, false before.
   virtual void EnterBarrier() = 0;
   virtual bool Passed() = 0;
-
-  // A side channel to rank 0. A message that cannot be sent at once, because the one before is
-  // still under way, is dropped. Returns what has come in, with the senders.
-  virtual void SendToFirst(const std::string& message) = 0;
-  virtual std::vector<std::pair<int64_t, std::string>> ReceiveAtFirst() = 0;
 };
 
 enum class ComputeMode : uint8_t {
@@ -53,7 +46,7 @@ enum class ComputeMode : uint8_t {
 
 struct ReplayerOptions {
   ComputeMode compute = ComputeMode::kBusy;
-  // Nothing has moved anywhere for so long: a deadlock.
+  // Nothing has moved on the rank for so long: a deadlock.
   int64_t timeout_ns = 60'000'000'000;
 };
 
@@ -76,12 +69,11 @@ class RankReplayer {
   // Both must outlive the replayer. The graph's communication must match (CommunicationMatch).
   RankReplayer(const ExecutionGraph& graph, const ReplayerOptions& options, Transport* transport);
 
-  // Waits until all ranks begin and runs all nodes. On rank 0: Aborted for a deadlock, Unavailable
-  // when a rank no longer answers; both say in which nodes ranks wait.
+  // Waits until all ranks begin and runs all nodes. Aborted for a deadlock: says in which node the
+  // rank waits.
   absl::StatusOr<ReplayedStep> RunStep();
 
-  // Waits until all ranks are here. To be called behind the last step, so that rank 0 watches to
-  // the end. Errors as above.
+  // Waits until all ranks are here. Errors as above.
   absl::Status Meet();
 
  private:
@@ -96,12 +88,7 @@ class RankReplayer {
   void Finish(NodeIndex node, ReplayedStep* step);
   // Works on one computation for a moment.
   void Compute(ReplayedStep* step);
-  // Called all the time: tells rank 0 now and then where this rank is stuck, and there judges how
-  // all are.
-  absl::Status Watch();
-  // Returns e.g. "rank 0 node 4 (sum) waits".
-  std::string DescribeWait() const;
-  absl::Status JudgeStall(int64_t now_ns);
+  absl::Status Watch() const;
 
   const ExecutionGraph& graph_;
   const ReplayerOptions options_;
@@ -112,12 +99,8 @@ class RankReplayer {
   std::vector<Computation> computations_;
   // How many transfers are under way.
   int64_t transfers_ = 0;
-  // These and what follows on a clock that nobody sets.
+  // On a clock that nobody sets.
   int64_t last_progress_ns_ = 0;
-  int64_t next_report_ns_ = 0;
-  // At rank 0, by rank: where it is stuck, empty while it moves; and when that was heard.
-  std::vector<std::string> waits_;
-  std::vector<int64_t> heard_ns_;
 };
 
 }  // namespace meridian

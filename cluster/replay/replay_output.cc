@@ -277,9 +277,9 @@ std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch&
   return SerializeWithSortedMaps(space);
 }
 
-absl::StatusOr<WrittenWorkload> WriteMeasuredTrace(
-    FileSystem& file_system, const CommunicationMatch& match, absl::Span<const NodeTimes> times,
-    absl::Span<const NodeCost> costs, const std::string& prefix, ExecutionGraph* graph) {
+absl::Status WriteMeasuredTrace(FileSystem& file_system, const CommunicationMatch& match,
+                                absl::Span<const NodeTimes> times, absl::Span<const NodeCost> costs,
+                                const std::string& prefix, ExecutionGraph* graph) {
   for (NodeIndex node = 0; node < graph->node_count(); ++node) {
     int64_t start_ns = times[node].start_ns;
     if (match.instance_of(node) != CommunicationMatch::kNoInstance) {
@@ -301,7 +301,8 @@ absl::StatusOr<WrittenWorkload> WriteMeasuredTrace(
     }
   };
   return WriteEtWorkload(file_system, *graph, prefix, static_cast<int64_t>(graph->Ranks().size()),
-                         decorate);
+                         decorate)
+      .status();
 }
 
 }  // namespace meridian

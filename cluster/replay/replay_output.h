@@ -16,9 +16,8 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "cluster/replay/rank_replayer.h"
@@ -41,9 +40,9 @@ struct NodeCost {
 // PREFIX.<rank>.et and PREFIX.comm_groups.json. Times and costs are by node. Communication
 // lasts from when the last of its ranks began, which takes one clock for all ranks; how long it
 // lasted with waiting is the attribute raw_duration_ns. The graph's nodes get these durations.
-absl::StatusOr<WrittenWorkload> WriteMeasuredTrace(
-    FileSystem& file_system, const CommunicationMatch& match, absl::Span<const NodeTimes> times,
-    absl::Span<const NodeCost> costs, const std::string& prefix, ExecutionGraph* graph);
+absl::Status WriteMeasuredTrace(FileSystem& file_system, const CommunicationMatch& match,
+                                absl::Span<const NodeTimes> times, absl::Span<const NodeCost> costs,
+                                const std::string& prefix, ExecutionGraph* graph);
 
 }  // namespace meridian
 

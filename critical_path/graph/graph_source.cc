@@ -10,14 +10,9 @@
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
-namespace {
-
-// A message names at most this many annotations.
-constexpr size_t kMaxExamples = 12;
-
-}  // namespace
 
 absl::Status AnnotationNotFound(absl::string_view annotation, const std::set<std::string>& known) {
+  constexpr size_t kMaxExamples = 12;
   const size_t shown = std::min(known.size(), kMaxExamples);
   const std::string examples =
       absl::StrJoin(known.begin(), std::next(known.begin(), static_cast<ptrdiff_t>(shown)), ", ");

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "critical_path/graph/path_graph.h"
 #include "xla_profiler/base/number_range.h"
 
 namespace meridian {
@@ -37,6 +38,12 @@ struct GraphSource {
   bool without_gpus = false;
   // What is wrong or missing in the trace, one sentence each.
   std::vector<std::string> notes;
+};
+
+// A graph and what it is of.
+struct TraceAnalysis {
+  GraphSource source;
+  PathGraph graph;
 };
 
 // Returns NotFound with the annotations there are: no event's name contains the one asked for.

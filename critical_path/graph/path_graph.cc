@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
 
@@ -60,36 +61,20 @@ BoundBy StartDelayBoundBy(BoundBy overhead, int64_t delay_ps) {
   return delay_ps > kMaxStartDelayPs ? BoundBy::kNotInTrace : overhead;
 }
 
-PathGraph CopyGraph(const PathGraph& graph) {
-  PathGraph copy;
-  copy.base_ns = graph.base_ns;
-  copy.window_start_ps = graph.window_start_ps;
-  copy.window_end_ps = graph.window_end_ps;
-  copy.lanes = graph.lanes;
-  for (NameId name = 0; name < graph.names.size(); ++name) {
-    copy.names.Intern(graph.names.Get(name));
-  }
-  copy.events = graph.events;
-  copy.instants = graph.instants;
-  copy.edges = graph.edges;
-  copy.meetings = graph.meetings;
-  copy.end_instant = graph.end_instant;
-  copy.first_step_waits_for_all = graph.first_step_waits_for_all;
-  return copy;
+bool TimesFit(const PathGraph& graph) {
+  const auto fits = [](int64_t ps) { return -kTimeLimitPs < ps && ps < kTimeLimitPs; };
+  return fits(graph.window_start_ps) && fits(graph.window_end_ps) &&
+         absl::c_all_of(graph.instants, [&](const Instant& i) { return fits(i.time_ps); }) &&
+         absl::c_all_of(graph.edges, [&](const GraphEdge& e) { return fits(e.weight_ps); }) &&
+         absl::c_all_of(graph.events, [&](const GraphEvent& e) {
+           return fits(e.start_ps) && fits(e.duration_ps);
+         });
 }
 
 int64_t CountJoinedInstants(const PathGraph& graph) {
   std::vector<bool> joined(graph.instants.size());
   for (const GraphEdge& edge : graph.edges) joined[edge.from] = joined[edge.to] = true;
   return std::count(joined.begin(), joined.end(), true);
-}
-
-EdgesByInstant::EdgesByInstant(const PathGraph& graph, InstantId GraphEdge::*end)
-    : begins_(graph.instants.size() + 1), edges_(graph.edges.size()) {
-  for (const GraphEdge& edge : graph.edges) ++begins_[edge.*end + 1];
-  for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
-  std::vector<EdgeId> next(begins_.begin(), begins_.end() - 1);
-  for (EdgeId id = 0; id < graph.edges.size(); ++id) edges_[next[graph.edges[id].*end]++] = id;
 }
 
 void AddInstants(PathGraph* graph) {

@@ -26,6 +26,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/buckets.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
@@ -185,28 +186,23 @@ struct PathGraph {
   }
 };
 
-PathGraph CopyGraph(const PathGraph& graph);
+// Sums of a few times below this do not overflow.
+inline constexpr int64_t kTimeLimitPs = int64_t{1} << 60;
+
+// Returns whether all times of a graph are below that. Traces and saved graphs may hold any number.
+bool TimesFit(const PathGraph& graph);
 
 // Returns how many instants have edges.
 int64_t CountJoinedInstants(const PathGraph& graph);
 
 // The edges that leave (&GraphEdge::from) or enter (&GraphEdge::to) each instant, in the graph's
 // order, of the graph as it was when this was made.
-class EdgesByInstant {
+class EdgesByInstant : public Buckets<EdgeId> {
  public:
-  EdgesByInstant(const PathGraph& graph, InstantId GraphEdge::*end);
-
-  absl::Span<const EdgeId> Of(InstantId instant) const {
-    const EdgeId begin = begins_[instant];
-    return absl::MakeConstSpan(edges_).subspan(begin, begins_[instant + 1] - begin);
-  }
-  // All edges, those of one instant after those of the instant before.
-  absl::Span<const EdgeId> all() const { return edges_; }
-
- private:
-  // Where the edges of each instant begin in edges_, and one more for the end.
-  std::vector<EdgeId> begins_;
-  std::vector<EdgeId> edges_;
+  EdgesByInstant(const PathGraph& graph, InstantId GraphEdge::*end)
+      : Buckets(graph.instants.size(), [&](const auto& visit) {
+          for (EdgeId id = 0; id < graph.edges.size(); ++id) visit(graph.edges[id].*end, id);
+        }) {}
 };
 
 // Graphs that explain the whole time of a window number their instants alike:

@@ -21,8 +21,6 @@ constexpr absl::string_view kMagic = "MCPGRAPH";
 constexpr uint32_t kVersion = 2;
 constexpr size_t kHeaderBytes = 16;
 
-// Sums of a few times below this do not overflow.
-constexpr int64_t kTimeLimitPs = int64_t{1} << 60;
 // Some traces of a single rank give it as -1.
 constexpr int64_t kMinRank = -1;
 constexpr int64_t kMaxRank = int64_t{1} << 31;
@@ -92,16 +90,10 @@ absl::Status Bad(absl::string_view what) {
   return InvalidArgument("the body contradicts itself: ", what);
 }
 
-absl::Status CheckTime(absl::string_view what, int64_t time_ps) {
-  if (-kTimeLimitPs < time_ps && time_ps < kTimeLimitPs) return absl::OkStatus();
-  return InvalidArgument(what, " is ", time_ps, " ps; expected less than 2^60, 13 days");
-}
-
 absl::Status CheckGraph(const PathGraph& graph) {
   const auto is_event = [&](GraphEventId id) { return id == kNoEvent || id < graph.events.size(); };
   const auto is_instant = [&](InstantId id) { return id < graph.instants.size(); };
-  RETURN_IF_ERROR(CheckTime("the window's start", graph.window_start_ps));
-  RETURN_IF_ERROR(CheckTime("the window's end", graph.window_end_ps));
+  if (!TimesFit(graph)) return InvalidArgument("a time is not below 2^60 ps, 13 days");
   for (const Lane& lane : graph.lanes) {
     if (lane.rank < kMinRank || lane.rank > kMaxRank) {
       return InvalidArgument("a lane's rank is ", lane.rank, "; expected at most 2^31");
@@ -112,12 +104,9 @@ absl::Status CheckGraph(const PathGraph& graph) {
     if (event.name >= graph.names.size()) return Bad("an event's name");
     if (event.lane >= graph.lanes.size()) return Bad("an event's lane");
     if (static_cast<int>(event.category) >= kNumEventCategories) return Bad("an event's category");
-    RETURN_IF_ERROR(CheckTime("an event's start", event.start_ps));
-    RETURN_IF_ERROR(CheckTime("an event's duration", event.duration_ps));
   }
   for (const Instant& instant : graph.instants) {
     if (!is_event(instant.event)) return Bad("a node's event");
-    RETURN_IF_ERROR(CheckTime("a node's time", instant.time_ps));
   }
   for (const GraphEdge& edge : graph.edges) {
     if (!is_instant(edge.from) || !is_instant(edge.to)) return Bad("an edge's nodes");
@@ -126,7 +115,6 @@ absl::Status CheckGraph(const PathGraph& graph) {
                           static_cast<int>(edge.bound_by) < kNumBoundBy;
     if (!is_known) return Bad("an edge's type or bound");
     if (edge.weight_ps < 0) return Bad("an edge's weight");
-    RETURN_IF_ERROR(CheckTime("an edge's weight", edge.weight_ps));
   }
   for (const GraphMeeting& meeting : graph.meetings) {
     if (!is_instant(meeting.instant)) return Bad("a meeting's node");
@@ -152,7 +140,7 @@ std::string SerializeGraph(const GraphSource& source, const PathGraph& graph) {
   return GraphFile(body.bytes());
 }
 
-absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes) {
+absl::StatusOr<TraceAnalysis> ParseGraph(absl::string_view bytes) {
   if (!absl::StartsWith(bytes, kMagic)) {
     return InvalidArgument("offset 0: this is no saved graph; expected 'MCPGRAPH'");
   }
@@ -166,7 +154,7 @@ absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes) {
   if (Checksum(body) != ReadNumber(bytes, 12)) {
     return InvalidArgument("offset 12: the checksum is wrong; the file is cut off or damaged");
   }
-  SavedGraph saved;
+  TraceAnalysis saved;
   PackedBytes packed(body);
   packed(saved.source, saved.graph);
   if (!packed.Finish().ok()) return InvalidArgument("offset 16: the body is not that of a graph");

@@ -20,11 +20,6 @@
 
 namespace meridian {
 
-struct SavedGraph {
-  GraphSource source;
-  PathGraph graph;
-};
-
 // Returns the file's bytes.
 std::string SerializeGraph(const GraphSource& source, const PathGraph& graph);
 
@@ -34,7 +29,7 @@ std::string GraphFile(absl::string_view body);
 // InvalidArgument, with the reason, for bytes that SerializeGraph did not write; Unimplemented for
 // another version. A graph that is returned is sound: ids are in range, times are within 2^60 ps
 // and ranks from -1 to 2^31, so that sums of a few do not overflow.
-absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes);
+absl::StatusOr<TraceAnalysis> ParseGraph(absl::string_view bytes);
 
 }  // namespace meridian
 

@@ -86,7 +86,7 @@ TEST(PeriodsTest, RanksAgreeWherePeriodsBeginAndMeetInOne) {
     graph.meetings.push_back({instant, 0, std::nullopt});
   };
   meet(1, 9);
-  PathGraph torn = CopyGraph(graph);
+  PathGraph torn = graph;
   ASSERT_TRUE(MarkPeriods(&graph));
   EXPECT_EQ(Steps(graph), "0011223300112233");
   EXPECT_EQ(graph.meetings[0].step, 0);

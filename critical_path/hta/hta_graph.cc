@@ -417,23 +417,23 @@ class Builder {
   void MergeRepeatedEdges() {
     // By their tails, so that one walk sees all that might be the same.
     const EdgesByInstant outgoing(graph_, &GraphEdge::from);
-    // By head: the tail of the last edge that was seen to lead there, and that edge.
-    std::vector<InstantId> seen_from(graph_.instants.size(), kNoInstant);
-    std::vector<EdgeId> seen_by(graph_.instants.size());
+    // By head: the last edge that was seen to lead there.
+    std::vector<EdgeId> seen_by(graph_.instants.size(), kNoEdge);
     std::vector<bool> repeats(graph_.edges.size());
-    for (EdgeId id : outgoing.all()) {
-      const GraphEdge& edge = graph_.edges[id];
-      if (seen_from[edge.to] != edge.from) {
-        seen_from[edge.to] = edge.from;
-        seen_by[edge.to] = id;
-        continue;
+    for (InstantId from = 0; from < graph_.instants.size(); ++from) {
+      for (const EdgeId id : outgoing.Of(from)) {
+        const GraphEdge& edge = graph_.edges[id];
+        EdgeId& seen = seen_by[edge.to];
+        repeats[id] = seen != kNoEdge && graph_.edges[seen].from == from;
+        if (!repeats[id]) {
+          seen = id;
+          continue;
+        }
+        // The later one counts, in the place of the first; what time is booked on is not forgotten.
+        graph_.edges[seen].type = edge.type;
+        graph_.edges[seen].weight_ps = edge.weight_ps;
+        if (edge.event != kNoEvent) graph_.edges[seen].event = edge.event;
       }
-      // The later one counts, in the place of the first; what time is booked on is not forgotten.
-      repeats[id] = true;
-      GraphEdge& first = graph_.edges[seen_by[edge.to]];
-      first.type = edge.type;
-      first.weight_ps = edge.weight_ps;
-      if (edge.event != kNoEvent) first.event = edge.event;
     }
     size_t kept = 0;
     for (EdgeId id = 0; id < graph_.edges.size(); ++id) {

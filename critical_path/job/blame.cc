@@ -13,16 +13,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
 
 // Adds to a sum that stays in the range of an int64: saved graphs may hold any times.
-void AddClamped(absl::int128 part, int64_t* sum) {
-  constexpr absl::int128 kMin = std::numeric_limits<int64_t>::min();
-  constexpr absl::int128 kMax = std::numeric_limits<int64_t>::max();
-  *sum = static_cast<int64_t>(std::clamp(*sum + part, kMin, kMax));
-}
+void AddClamped(absl::int128 part, int64_t* sum) { *sum = SaturateToInt64(*sum + part); }
 
 struct Arrival {
   int64_t time_ps = 0;
@@ -44,29 +41,15 @@ constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 using Op = std::pair<NameId, BoundBy>;
 using TimeByOp = std::map<Op, absl::int128>;
 
-// How long those who were not last to come to a meeting had waited at some time, on average.
-class WaitingOthers {
- public:
-  explicit WaitingOthers(const std::vector<Arrival>& arrivals) {
-    for (const Arrival& arrival : arrivals) times_ps_.push_back(arrival.time_ps);
-    absl::c_sort(times_ps_);
-    times_ps_.pop_back();
-    sums_ps_.push_back(0);
-    for (const int64_t time_ps : times_ps_) sums_ps_.push_back(sums_ps_.back() + time_ps);
+// Returns how long those who were not last to come to a meeting had waited at some time, on average.
+absl::int128 WaitedPs(const std::vector<Arrival>& arrivals, const Arrival& last, int64_t time_ps) {
+  absl::int128 sum = 0;
+  for (const Arrival& arrival : arrivals) {
+    if (&arrival == &last || arrival.time_ps >= time_ps) continue;
+    sum += absl::int128(time_ps) - arrival.time_ps;
   }
-
-  absl::int128 WaitedPs(int64_t time_ps) const {
-    const size_t came = absl::c_upper_bound(times_ps_, time_ps) - times_ps_.begin();
-    const absl::int128 sum = absl::int128(time_ps) * came - sums_ps_[came];
-    return sum / times_ps_.size();
-  }
-
- private:
-  // When the others came, in ascending order.
-  std::vector<int64_t> times_ps_;
-  // At place n the sum of the first n times.
-  std::vector<absl::int128> sums_ps_;
-};
+  return sum / (arrivals.size() - 1);
+}
 
 class BlameFinder {
  public:
@@ -225,7 +208,6 @@ class BlameFinder {
   void BlameFor(size_t meeting) {
     const std::vector<Arrival>& arrivals = arrivals_[meeting];
     if (arrivals.size() < 2) return;
-    const WaitingOthers others(arrivals);
     const Arrival& last = *absl::c_max_element(arrivals, IsEarlier);
     const Way& way = WayTo(last);
     TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
@@ -236,7 +218,8 @@ class BlameFinder {
       whole_ps += parts[op];
     }
     if (whole_ps == 0) return;
-    const absl::int128 waited_ps = others.WaitedPs(last.time_ps) - others.WaitedPs(way.start_ps);
+    const absl::int128 waited_ps =
+        WaitedPs(arrivals, last, last.time_ps) - WaitedPs(arrivals, last, way.start_ps);
     const absl::int128 blame_ps = std::min(waited_ps, whole_ps);
     // The blame is divided in proportion to the parts, so that the sum is exact, and taken from
     // what is in excess.

@@ -69,13 +69,10 @@ absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& i
   ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(file_system, input, options));
   const bool is_chosen = loaded.job.windows_are_chosen;
   ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
-  TraceAnalysis analysis;
-  analysis.graph = std::move(joined.graph);
-  analysis.source.step_word = MarkPeriods(&analysis.graph) ? "period" : loaded.step_word;
+  TraceAnalysis analysis{std::move(loaded), std::move(joined.graph)};
+  if (MarkPeriods(&analysis.graph)) analysis.source.step_word = "period";
   // A rank that begins chosen steps late was late itself.
   if (!is_chosen) FindLateBeginning(&analysis.graph);
-  analysis.source.without_gpus = loaded.without_gpus;
-  analysis.source.notes = std::move(loaded.notes);
   if (joined.against_time > 0) {
     analysis.source.notes.push_back(
         absl::StrCat(joined.against_time, " x no edge from a meeting to an end before it"));
@@ -159,7 +156,8 @@ absl::Status CheckRanks(const std::vector<int64_t>& present, int64_t rank_count,
   const std::string text = absl::StrCat("no trace has the work of rank ",
                                         absl::StrJoin(missing, ", "), " of ", rank_count);
   if (present.size() > 1 && !options.rank.has_value() && !options.allow_missing_ranks) {
-    return InvalidArgument(text, "; give the traces of all ranks, or choose one rank with --rank");
+    return InvalidArgument(
+        text, "; give the traces of all ranks (critical_path can look at one alone: --rank)");
   }
   notes->push_back(absl::StrCat(text, ": waiting for them looks like communication"));
   return absl::OkStatus();

@@ -53,15 +53,10 @@ struct JobOptions {
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options);
 
-// The graphs of a job's ranks and the meetings between them.
-struct LoadedJob {
+// The graphs of a job's ranks and the meetings between them. Of the source, trace and window are for
+// the caller to set.
+struct LoadedJob : GraphSource {
   JobGraph job;
-  // GraphSource::step_word.
-  std::string step_word = "step";
-  // The devices are no GPUs.
-  bool without_gpus = false;
-  // Things a person should know of, one sentence each.
-  std::vector<std::string> notes;
 };
 
 // Reads profiles (XSpace), one or many, or a combined one. Events are the device work, the host's

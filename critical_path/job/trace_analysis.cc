@@ -1,11 +1,12 @@
 #include "critical_path/job/trace_analysis.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/hta/hta_frame.h"
-#include "critical_path/hta/hta_graph.h"
 #include "critical_path/hta/hta_launches.h"
 #include "critical_path/trace/trace_graph.h"
 #include "critical_path/trace/trace_window.h"
@@ -29,22 +30,13 @@ void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* n
   if (problems.total() > 0) notes->push_back(absl::StrCat("skipped events: ", problems.ToString()));
 }
 
-void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
-  for (const auto& [what, count] : dependencies.unresolved) {
-    NoteCount(count, absl::StrCat("no edge for ", what), notes);
-  }
-}
-
 absl::StatusOr<TraceAnalysis> AnalyzeAsHta(absl::string_view text, absl::string_view name,
                                            const TraceAnalysisOptions& options) {
   TraceAnalysis analysis;
   ASSIGN_OR_RETURN(const HtaFrame frame, LoadHtaFrame(text, name));
   ASSIGN_OR_RETURN(const HtaWindow window, ChooseHtaWindow(frame, options.window));
   const HtaLaunches launches(frame);
-  HtaGraphOptions graph_options;
-  graph_options.data_load_events = options.data_load_events;
-  graph_options.zero_weight_launch_edges = options.zero_weight_launch_edges;
-  ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, launches, graph_options));
+  ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, launches, options));
   NoteProblems(frame.problems, &analysis.source.notes);
   return analysis;
 }
@@ -85,7 +77,9 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   std::vector<std::string>& notes = analysis.source.notes;
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
-  NoteDependencies(dependencies, &notes);
+  for (const auto& [what, count] : dependencies.unresolved) {
+    NoteCount(count, absl::StrCat("no edge for ", what), &notes);
+  }
   NoteCount(dependencies.inferred, "waits inferred from the times of the work", &notes);
   return analysis;
 }

@@ -4,30 +4,20 @@
 #define CRITICAL_PATH_JOB_TRACE_ANALYSIS_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/graph_source.h"
-#include "critical_path/graph/path_graph.h"
+#include "critical_path/hta/hta_graph.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 
-struct TraceAnalysisOptions {
+// Our own graph has all launch edges anyway.
+struct TraceAnalysisOptions : HtaGraphOptions {
   WindowChoice window;
-  // Parts of names of the host's events that load data.
-  std::vector<std::string> data_load_events;
   // Builds the graph that HTA builds instead of ours.
   bool hta_compatible = false;
-  // As in HtaGraphOptions; our own graph has all launch edges anyway.
-  bool zero_weight_launch_edges = false;
-};
-
-struct TraceAnalysis {
-  GraphSource source;
-  PathGraph graph;
 };
 
 // Builds our graph of a trace that was loaded from the text, as one of that rank. The source names

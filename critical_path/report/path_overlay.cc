@@ -24,6 +24,7 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/trace_export/nesting_lanes.h"
+#include "xla_profiler/trace_json/trace_json_rewriter.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
 namespace meridian {
@@ -32,38 +33,14 @@ namespace {
 constexpr size_t kFlushBytes = size_t{1} << 16;
 constexpr uint64_t kNoOffset = std::numeric_limits<uint64_t>::max();
 
-// The fields of an event that matter here, as written.
-struct EventText {
-  JsonValue ph, name, cat, id, pid, tid, ts, dur, args;
-};
-
-EventText ReadEvent(absl::string_view element) {
-  static constexpr std::pair<absl::string_view, JsonValue EventText::*> kFields[] = {
-      {"ph", &EventText::ph}, {"name", &EventText::name}, {"cat", &EventText::cat},
-      {"id", &EventText::id}, {"pid", &EventText::pid},   {"tid", &EventText::tid},
-      {"ts", &EventText::ts}, {"dur", &EventText::dur},   {"args", &EventText::args}};
-  EventText event;
-  JsonCutter cutter(element);
-  cutter.Enter('{');
-  for (absl::string_view key; cutter.NextMember(&key);) {
-    const JsonValue value(cutter.CutValue());
-    for (const auto& [name, field] : kFields) {
-      if (key == name) event.*field = value;
-    }
-  }
-  return event;
-}
-
 // Reads a number of microseconds, which some writers put in quotes.
-std::optional<absl::int128> ReadMicros(const JsonValue& value) {
-  absl::string_view text = value.text();
+std::optional<absl::int128> ReadMicros(absl::string_view text) {
   if (absl::ConsumePrefix(&text, "\"")) absl::ConsumeSuffix(&text, "\"");
   return ParseMicrosAsPicos(text);
 }
 
 // Returns the event with `critical` among its arguments.
-std::string MarkCritical(absl::string_view element, const EventText& event) {
-  const absl::string_view args = event.args.text();
+std::string MarkCritical(absl::string_view element, absl::string_view args) {
   // Where the closing brace of the arguments stands, or of the event that has none.
   const bool has_args = !args.empty() && args.front() == '{';
   const absl::string_view object = has_args ? args : element;
@@ -151,9 +128,10 @@ class OverlayWriter {
  private:
   absl::Status TakeEvent(absl::string_view element) {
     const uint64_t position = next_position_++;
-    const EventText event = ReadEvent(element);
+    WrittenEvent event;
+    ReadWrittenEvent(element, &event);
     // Our arrows get ids behind the largest that the trace has.
-    if (const std::optional<uint64_t> id = event.id.AsUint64()) {
+    if (const std::optional<uint64_t> id = JsonValue(event.id).AsUint64()) {
       constexpr uint64_t kMaxId = std::numeric_limits<int64_t>::max() / 2;
       if (*id < kMaxId) next_arrow_id_ = std::max(next_arrow_id_, *id + 1);
     }
@@ -161,12 +139,12 @@ class OverlayWriter {
     const auto offset = offsets_.find(position);
     if (offset != offsets_.end()) offset->second = element.data() - text_.data();
     const bool is_kept = is_critical || !options_.only_critical || options_.all_edges ||
-                         event.ph.text() != "\"X\"" || event.cat.text() == "\"user_annotation\"" ||
-                         event.cat.text() == "\"python_function\"";
+                         !event.Is('X') || event.cat == "\"user_annotation\"" ||
+                         event.cat == "\"python_function\"";
     if (!is_kept) return absl::OkStatus();
     BeginItem();
     if (is_critical && element.front() == '{') {
-      buffer_ += MarkCritical(element, event);
+      buffer_ += MarkCritical(element, event.args);
     } else {
       absl::StrAppend(&buffer_, element);
     }
@@ -191,10 +169,11 @@ class OverlayWriter {
     const GraphEventId id = graph_.instants[instant].event;
     const GraphEvent& graph_event = graph_.events[id];
     const uint64_t offset = offsets_.at(graph_event.position);
-    const EventText event =
-        offset == kNoOffset ? EventText() : ReadEvent(JsonCutter(text_, offset).CutValue());
+    WrittenEvent event;
+    if (offset != kNoOffset) ReadWrittenEvent(JsonCutter(text_, offset).CutValue(), &event);
     std::optional<absl::int128> time_ps = ReadMicros(event.ts);
-    if (!time_ps.has_value() || event.name.AsString().value_or("") != graph_.EventName(id)) {
+    if (!time_ps.has_value() ||
+        JsonValue(event.name).AsString().value_or("") != graph_.EventName(id)) {
       return InvalidArgument("the trace has no event ", graph_event.position, " named '",
                              graph_.EventName(id), "'; is this the trace that the graph is of?");
     }
@@ -205,8 +184,8 @@ class OverlayWriter {
     }
     BeginItem();
     absl::StrAppend(&buffer_, "{\"ph\": \"", is_first ? "s" : "f", "\", \"id\": ", next_arrow_id_);
-    if (event.pid.exists()) absl::StrAppend(&buffer_, ", \"pid\": ", event.pid.text());
-    if (event.tid.exists()) absl::StrAppend(&buffer_, ", \"tid\": ", event.tid.text());
+    if (!event.pid.empty()) absl::StrAppend(&buffer_, ", \"pid\": ", event.pid);
+    if (!event.tid.empty()) absl::StrAppend(&buffer_, ", \"tid\": ", event.tid);
     buffer_ += ", \"ts\": ";
     AppendPicosAsMicros(*time_ps, &buffer_);
     buffer_ += ", \"cat\": \"critical_path\", \"name\": \"critical_path\", \"args\": {\"weight\": ";
@@ -277,13 +256,13 @@ class TimelineOverlayWriter {
     for (LaneId id = 0; id < graph_.lanes.size(); ++id) {
       const Lane& lane = graph_.lanes[id];
       if (named.insert(lane.rank).second) {
-        RETURN_IF_ERROR(writer_.WriteProcessName(Pid(lane), absl::StrCat("rank ", lane.rank)));
-        RETURN_IF_ERROR(writer_.WriteProcessSortIndex(Pid(lane), lane.rank));
+        RETURN_IF_ERROR(
+            writer_.WriteProcess(Pid(lane), absl::StrCat("rank ", lane.rank), lane.rank));
       }
-      RETURN_IF_ERROR(writer_.WriteThreadName(Pid(lane), int64_t{id} + 1, ThreadName(lane)));
+      RETURN_IF_ERROR(writer_.WriteThread(Pid(lane), int64_t{id} + 1, ThreadName(lane)));
     }
     for (const auto& [lane, tid] : extra_tids_) {
-      RETURN_IF_ERROR(writer_.WriteThreadName(
+      RETURN_IF_ERROR(writer_.WriteThread(
           Pid(graph_.lanes[lane.first]), tid,
           absl::StrCat(ThreadName(graph_.lanes[lane.first]), " (", lane.second + 1, ")")));
     }

@@ -143,13 +143,6 @@ void ReportBlame(const Blame& blame, int64_t length_ps, bool without_gpus, PathR
     out->set_waited_in(row.waited_in);
     out->set_after(row.after);
   }
-  int64_t waited_ps = 0;
-  for (const RankBlame& rank : blame.ranks) waited_ps += rank.waited_ps;
-  if (blame.rows.empty() && waited_ps > 0) {
-    report->add_notes(
-        "ranks waited for each other, but nobody is to blame: on the way to their meetings none "
-        "spent more time in anything than the others did; they wait for the order of the work");
-  }
   for (const RankBlame& rank : blame.ranks) {
     RankBlameReport* out = report->add_blame_by_rank();
     out->set_rank(rank.rank);

@@ -12,11 +12,11 @@ namespace meridian {
 namespace {
 
 absl::Status CheckGraph(absl::string_view bytes) {
-  const absl::StatusOr<SavedGraph> saved = ParseGraph(bytes);
+  const absl::StatusOr<TraceAnalysis> saved = ParseGraph(bytes);
   if (!saved.ok()) return absl::OkStatus();
   FindLongestPath(saved->graph).IgnoreError();
   const std::string file = SerializeGraph(saved->source, saved->graph);
-  ASSIGN_OR_RETURN(const SavedGraph again, ParseGraph(file));
+  ASSIGN_OR_RETURN(const TraceAnalysis again, ParseGraph(file));
   return SerializeGraph(again.source, again.graph) == file
              ? absl::OkStatus()
              : absl::InternalError("the graph has changed");

@@ -170,15 +170,6 @@ absl::Status Restrict(const WhatIfGraph& edited, const Condition& condition, Sel
     }
     case Field::kRank:
       return keep_if([&](GraphEventId id) { return graph.LaneOf(id).rank == condition.number; });
-    case Field::kProcess:
-      return keep_if([&](GraphEventId id) { return graph.LaneOf(id).process == condition.value; });
-    case Field::kThread:
-      return keep_if([&](GraphEventId id) { return graph.LaneOf(id).thread == condition.value; });
-    case Field::kStream:
-      return keep_if([&](GraphEventId id) {
-        return graph.LaneOf(id).kind == TrackKind::kDevice &&
-               graph.LaneOf(id).thread == condition.value;
-      });
     case Field::kEvent:
       return keep_if(
           [&](GraphEventId id) { return graph.events[id].position == condition.number; });
@@ -205,14 +196,10 @@ std::string DescribeCandidates(const PathGraph& graph, const Selector& selector)
     }
     return absl::StrCat("the most frequent names are ", absl::StrJoin(names, ", "));
   }
-  std::set<std::string> lanes, ranks;
-  for (const Lane& lane : graph.lanes) {
-    lanes.insert(Printable(lane.thread));
-    ranks.insert(absl::StrCat(lane.rank));
-  }
+  std::set<int64_t> ranks;
+  for (const Lane& lane : graph.lanes) ranks.insert(lane.rank);
   return absl::StrCat("there are the categories ", ListCategories(graph), "; the ranks ",
-                      absl::StrJoin(ranks, ", "), "; the threads and streams ",
-                      FirstCharacters(absl::StrJoin(lanes, ", "), 200));
+                      absl::StrJoin(ranks, ", "));
 }
 
 }  // namespace

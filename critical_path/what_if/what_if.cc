@@ -2,7 +2,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/selection.h"
 #include "xla_profiler/base/errors.h"
@@ -21,38 +20,23 @@ absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit, WhatIfGraph* edited) {
   return selection.count;
 }
 
-// Sums of a few times below this do not overflow.
-constexpr int64_t kLimitPs = int64_t{1} << 60;
-
-// Saved graphs are checked when they are read, but traces may hold any number, too.
-absl::Status CheckTimes(const PathGraph& graph) {
-  const auto fits = [](int64_t time_ps) { return -kLimitPs < time_ps && time_ps < kLimitPs; };
-  bool all_fit = fits(graph.window_start_ps) && fits(graph.window_end_ps);
-  for (const Instant& instant : graph.instants) all_fit = all_fit && fits(instant.time_ps);
-  for (const GraphEvent& event : graph.events) {
-    all_fit = all_fit && fits(event.start_ps) && fits(event.duration_ps);
-  }
-  return all_fit ? absl::OkStatus()
-                 : absl::OutOfRangeError("the graph's times span more than 13 days");
-}
-
 }  // namespace
 
 absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const CriticalPath& path,
                                        bool hta_compatible, absl::Span<const WhatIfEdit> edits) {
-  RETURN_IF_ERROR(CheckTimes(measured));
+  if (!TimesFit(measured)) {
+    return absl::OutOfRangeError("the graph's times span more than 13 days");
+  }
   WhatIfResult result;
   result.edited =
       hta_compatible ? MakeHtaWhatIfGraph(measured, path) : MakeWhatIfGraph(measured, path);
   for (const WhatIfEdit& edit : edits) {
     const absl::StatusOr<int64_t> matched = ApplyEdit(edit, &result.edited);
-    if (!matched.ok()) {
-      return Annotate(matched.status(), absl::StrCat(edit.line, ":", edit.column, ": ", edit.text));
-    }
+    if (!matched.ok()) return Annotate(matched.status(), edit.text);
     result.matched.push_back(*matched);
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, EarliestTimes(result.edited.graph));
-  if (*absl::c_max_element(times_ps) >= kLimitPs) {
+  if (*absl::c_max_element(times_ps) >= kTimeLimitPs) {
     return absl::OutOfRangeError("the edited run lasts longer than 13 days");
   }
   if (!hta_compatible) PutTimes(times_ps, &result.edited);

@@ -25,7 +25,7 @@ struct WhatIfResult {
 };
 
 // Applies the edits in order and runs the graph again. Errors of an edit are InvalidArgument or
-// FailedPrecondition with its line and column (what matches nothing, ...); OutOfRange for times
+// FailedPrecondition with its text (what matches nothing, ...); OutOfRange for times
 // beyond 13 days.
 absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const CriticalPath& path,
                                        bool hta_compatible, absl::Span<const WhatIfEdit> edits);

@@ -13,8 +13,6 @@
 //   category=WORD                  a category, group or delay of selection.h
 //   rank=N  event=N                the rank; the event's place in its trace file
 //   with=N                         rank N takes part in what the event communicates
-//   process=WORD  thread=WORD  stream=WORD
-//                                  as the trace calls them (pid, tid)
 //
 // Values need quotes when they hold blanks, ';', '#' or quotes. In quotes \" stands for a quote;
 // every other backslash is kept, as patterns need it.
@@ -47,9 +45,6 @@ struct Condition {
     kCategory,
     kRank,
     kWith,
-    kProcess,
-    kThread,
-    kStream,
     kEvent,
   };
   Field field = Field::kName;
@@ -80,15 +75,12 @@ struct WhatIfEdit {
   // The duration of set.
   int64_t duration_ps = 0;
 
-  // The edit as written, without comment, and where it begins; lines and columns count from 1.
-  // Empty and 0 for what nobody wrote.
+  // The edit as written; empty for what nobody wrote.
   std::string text;
-  int line = 0;
-  int column = 0;
 };
 
-// Returns the edits of a text in order, at least one. Errors are InvalidArgument: "line:column:
-// reason; what was expected".
+// Returns the edits of a text in order, at least one. Errors are InvalidArgument: "edit: reason;
+// what was expected".
 absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text);
 
 }  // namespace meridian

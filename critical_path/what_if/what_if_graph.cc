@@ -140,7 +140,7 @@ WhatIfGraph MakeWhatIfGraph(const PathGraph& measured, const CriticalPath& path)
 
 WhatIfGraph MakeHtaWhatIfGraph(const PathGraph& measured, const CriticalPath& path) {
   WhatIfGraph edited;
-  edited.graph = CopyGraph(measured);
+  edited.graph = PathGraph(measured);
   FindEventInstants(&edited);
   PutPathFirst(path, &edited.graph.edges);
   return edited;

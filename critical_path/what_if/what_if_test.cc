@@ -101,7 +101,7 @@ TEST(WhatIfTest, EditsApplyOneAfterTheOther) {
 
 TEST(WhatIfTest, WhatMatchesNothingNamesWhatThereIs) {
   EXPECT_THAT(WhatIfError(TwoStreams(), "scale all 1\n scale name=\"c\" 2"),
-              AllOf(StartsWith("2:2: scale name=\"c\" 2: nothing matches name=\"c\"; the most "
+              AllOf(StartsWith("scale name=\"c\" 2: nothing matches name=\"c\"; the most "
                                "frequent names are 'cudaLaunchKernel' (2x), "),
                     HasSubstr("'a' (1x)")));
   EXPECT_THAT(
@@ -111,7 +111,7 @@ TEST(WhatIfTest, WhatMatchesNothingNamesWhatThereIs) {
                 "host_gap"));
   EXPECT_THAT(WhatIfError(TwoStreams(), "scale rank=0 2"),
               HasSubstr("nothing matches rank=0; there are the categories kernel, runtime_api; the "
-                        "ranks 3; the threads and streams 100, 7, 8"));
+                        "ranks 3"));
   EXPECT_THAT(WhatIfError(TwoStreams(), "scale category=launch category=host_gap 2"),
               HasSubstr("nothing matches category=launch category=host_gap"));
 }
@@ -140,7 +140,7 @@ TEST(WhatIfTest, AnyGraphIsEditedOrRefused) {
     const MeasuredGraph measured = MeasureGraph(std::move(graph));
     for (const char* edits :
          {"scale all 3", "set category=device 5ns", "set category=kernel_gap 2ns", "set event=3 0",
-          "scale stream=7 0", "scale within=~\"e\" 2", "scale with=0 2", "level rank=0"}) {
+          "scale category=device 0", "scale within=~\"e\" 2", "scale with=0 2", "level rank=0"}) {
       const absl::StatusOr<WhatIfResult> result = WhatIf(measured, edits);
       if (!result.ok()) continue;
       ++edited;

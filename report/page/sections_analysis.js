@@ -204,12 +204,28 @@
         choose('Time of computation', 'compute'), answer);
   }
 
-  function forecastTable(forecasts) {
-    const nanoseconds = (title, name) => number(title, 'ms', times(name, 1e-6));
-    return table({caption: 'Forecasts: other links, other compute, more ranks', name: 'forecasts',
-      rows: forecasts, columns: [text('asked', 'question'), whole('ranks', '', 'ranks'),
-        nanoseconds('step then', 'step_ns'), nanoseconds('low', 'low_ns'),
-        nanoseconds('high', 'high_ns')]});
+  const forecastTime = (title, name) => number(title, 'ms', times(name, 1e-6));
+  const forecastColumns = [text('asked', 'question'), whole('ranks', '', 'ranks'),
+    forecastTime('step then', 'step_ns'), forecastTime('low', 'low_ns'),
+    forecastTime('high', 'high_ns')];
+
+  // What a step takes against the bandwidth of the links, a line for each time of computation.
+  function forecastCurve(forecasts) {
+    const grid = forecasts.filter((row) => row.bandwidth !== undefined);
+    const ms = (ns) => ns * 1e-6;
+    return charts.figure({title: 'A step against the bandwidth of the links',
+      label: () => `Lines of what a step would take: ${grid.map((row) =>
+        `${row.question} ${format.milliseconds(ms(row.step_ns))}`).join(', ')}.`,
+      numbers: () => ({caption: 'Forecasts by bandwidth', name: 'forecast_curve', rows: grid,
+        columns: forecastColumns}),
+      config: (palette) => charts.scatter(palette, {
+        x: {title: 'bandwidth', log: 2, text: (value) => `${value}x`},
+        y: {title: 'step (ms)', text: format.plain, beginAtZero: true},
+        series: [...grouped(grid, 'compute')].map(([compute, rows]) => ({
+          label: compute === 1 ? 'computation as it is' : `computation ${compute}x`,
+          showLine: true, intervalColour: palette.soft,
+          data: rows.map((row) => ({x: row.bandwidth, y: ms(row.step_ns)})),
+          intervals: rows.map((row) => [ms(row.low_ns), ms(row.high_ns)])}))})}).element;
   }
 
   function whatIf({what_if: rows, forecasts, run}, section) {
@@ -217,7 +233,9 @@
       return 'The data holds no estimates of what a change would save.';
     }
     if (forecasts.length) {
-      section.append(forecastSliders(forecasts), forecastTable(forecasts),
+      section.append(forecastSliders(forecasts), forecastCurve(forecasts),
+          table({caption: 'Forecasts: other links, other compute, more ranks', name: 'forecasts',
+            rows: forecasts, columns: forecastColumns}),
           paragraph(`Rests on ${forecasts[0].rests_on.join('; ')}.`, 'soft'));
     }
     if (!rows.length) return undefined;

@@ -35,15 +35,17 @@ void ReplaceMicros(absl::string_view old, int64_t ns, EventEdits* edits) {
   }
   if (ns < 0) *--begin = '-';
   if (is_quoted) *--begin = '"';
-  edits->Replace(old, absl::string_view(begin, buffer + sizeof(buffer) - begin));
+  edits->emplace_back(old, std::string(begin, buffer + sizeof(buffer) - begin));
 }
 
-}  // namespace
-
+// Returns the nearest whole number of nanoseconds, as times are written; nullopt when it does not
+// fit.
 std::optional<int64_t> WrittenNs(absl::int128 ps) {
   const absl::int128 half = ps < 0 ? -kPsPerNs / 2 : kPsPerNs / 2;
   return NarrowToInt64((ps + half) / kPsPerNs);
 }
+
+}  // namespace
 
 KinetoEventAligner::KinetoEventAligner(const NodeClock& clock, int64_t base_ns, int64_t new_base_ns)
     : line_(clock, ClockDomain::kHost),

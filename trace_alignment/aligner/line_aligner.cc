@@ -144,29 +144,19 @@ absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, Li
       return InvalidArgument("line '", line.name, "' has an event at ", event.offset_ps, " ps of ",
                              event.duration_ps, " ps, which no clock can show");
     }
-    events_.before.push_back(Timespan(start_ps, event.duration_ps));
-    events_.mapped.push_back({clock.Map(start_ps), clock.Map(end_ps)});
-  }
-  if (clock.has_remarks()) RemarkEvents(clock.domain());
-  remarks_.clamped += options_.strict_monotonic
-                          ? MakeStrictlyIncreasing(events_.before, absl::MakeSpan(events_.mapped))
-                          : KeepOrderAndNesting(events_.before, absl::MakeSpan(events_.mapped));
-  return absl::OkStatus();
-}
-
-// Counts events, of whose two times either may be remarkable. Most lines have none.
-void LineAligner::RemarkEvents(ClockDomain domain) {
-  LineClock clock(node_, domain);
-  for (const Timespan& event : events_.before) {
     const int64_t snapshots = clock.snapshot_extrapolations();
     const int64_t offsets = clock.offset_extrapolations();
     const int64_t repaired = clock.repaired_times();
-    clock.Map(event.begin_ps());
-    clock.Map(event.end_ps());
+    events_.before.push_back(Timespan(start_ps, event.duration_ps));
+    events_.mapped.push_back({clock.Map(start_ps), clock.Map(end_ps)});
     remarks_.snapshots += clock.snapshot_extrapolations() > snapshots;
     remarks_.offsets += clock.offset_extrapolations() > offsets;
     remarks_.clamped += clock.repaired_times() > repaired;
   }
+  remarks_.clamped += options_.strict_monotonic
+                          ? MakeStrictlyIncreasing(events_.before, absl::MakeSpan(events_.mapped))
+                          : KeepOrderAndNesting(events_.before, absl::MakeSpan(events_.mapped));
+  return absl::OkStatus();
 }
 
 void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& times) {

@@ -108,7 +108,6 @@ class LineAligner {
 
   absl::Status MapEvents(const XLineHeader& line, int64_t base_ps, LineClock& clock,
                          const std::vector<EventTimes>& times);
-  void RemarkEvents(ClockDomain domain);
   void Count(const LineClock& clock, const std::vector<EventTimes>& times);
   absl::Status CheckExtrapolation(absl::string_view plane_name, const XLineHeader& line,
                                   const LineClock& clock) const;

@@ -65,87 +65,37 @@ absl::Status CheckIncreasing(const std::vector<ClockKnot>& knots) {
   return absl::OkStatus();
 }
 
-// Returns by how much the clocks drifted apart from a to b, either way.
-absl::int128 ShiftChange(const ClockKnot& a, const ClockKnot& b) {
-  const absl::int128 change_ps =
-      (absl::int128(b.from_ps) - b.to_ps) - (absl::int128(a.from_ps) - a.to_ps);
-  return change_ps < 0 ? -change_ps : change_ps;
+// True when the slope from a to b is within [1/kMaxRepairedSlope, kMaxRepairedSlope].
+bool CanFollow(const ClockKnot& a, const ClockKnot& b) {
+  const absl::int128 run_ps = absl::int128(b.from_ps) - a.from_ps;
+  const absl::int128 rise_ps = absl::int128(b.to_ps) - a.to_ps;
+  return run_ps > 0 && rise_ps > 0 && rise_ps <= run_ps * kMaxRepairedSlope &&
+         run_ps <= rise_ps * kMaxRepairedSlope;
 }
 
-// Finds the most knots that one map goes through. The slope from a to b is within
-// [1/kMaxRepairedSlope, kMaxRepairedSlope] exactly when neither of two keys falls from a to b:
-//
-//   flat = kMaxRepairedSlope * to - from        steep = kMaxRepairedSlope * from - to
-//
-// so the knots to keep are, in the order of `flat`, a longest subsequence in which `steep` does not
-// fall. Among several, one whose shift varies little, since clocks run at nearly the same rate.
-// O(n log n).
-class LongestChain {
- public:
-  explicit LongestChain(const std::vector<ClockKnot>& knots) : links_(knots.begin(), knots.end()) {
-    std::sort(links_.begin(), links_.end(), [](const Link& a, const Link& b) {
-      return std::tie(a.flat, a.steep) < std::tie(b.flat, b.steep);
-    });
-    for (Link& link : links_) Append(&link);
+// Returns knots that one map goes through. Clocks run at nearly the same rate: of two that no map
+// goes through, the one whose shift is farther from the median is left out. `knots` are sorted.
+std::vector<ClockKnot> WithoutOutliers(const std::vector<ClockKnot>& knots) {
+  std::vector<absl::int128> shifts_ps;
+  for (const ClockKnot& knot : knots) {
+    shifts_ps.push_back(absl::int128(knot.from_ps) - knot.to_ps);
   }
-
-  std::vector<ClockKnot> Knots() const {
-    const Link* end = *std::min_element(
-        ends_.back().begin(), ends_.back().end(),
-        [](const Link* a, const Link* b) { return a->variation_ps < b->variation_ps; });
-    std::vector<ClockKnot> knots;
-    for (; end != nullptr; end = end->predecessor) knots.push_back(end->knot);
-    std::reverse(knots.begin(), knots.end());
-    return knots;
-  }
-
- private:
-  struct Link {
-    explicit Link(const ClockKnot& knot)
-        : knot(knot),
-          flat(absl::int128(kMaxRepairedSlope) * knot.to_ps - knot.from_ps),
-          steep(absl::int128(kMaxRepairedSlope) * knot.from_ps - knot.to_ps) {}
-
-    ClockKnot knot;
-    absl::int128 flat;
-    absl::int128 steep;
-    // The link before this one in the steadiest longest chain that ends here, and how much the
-    // shift varies along that chain.
-    const Link* predecessor = nullptr;
-    absl::int128 variation_ps = 0;
+  const auto median_ps = shifts_ps.begin() + shifts_ps.size() / 2;
+  std::nth_element(shifts_ps.begin(), median_ps, shifts_ps.end());
+  const auto distance_ps = [&](const ClockKnot& knot) {
+    const absl::int128 excess_ps = absl::int128(knot.from_ps) - knot.to_ps - *median_ps;
+    return excess_ps < 0 ? -excess_ps : excess_ps;
   };
-  using Level = std::vector<const Link*>;
-
-  // Finds the longest chains that the link can end.
-  void Append(Link* link) {
-    const auto level = std::upper_bound(
-        ends_.begin(), ends_.end(), link->steep,
-        [](const absl::int128& steep, const Level& ends) { return steep < ends.back()->steep; });
-    if (level != ends_.begin()) ChoosePredecessor(*(level - 1), link);
-    if (level == ends_.end()) {
-      ends_.push_back({link});
-    } else {
-      level->push_back(link);
+  std::vector<ClockKnot> kept;
+  for (const ClockKnot& knot : knots) {
+    while (!kept.empty() && !CanFollow(kept.back(), knot) &&
+           distance_ps(kept.back()) > distance_ps(knot)) {
+      kept.pop_back();
     }
+    if (kept.empty() || CanFollow(kept.back(), knot)) kept.push_back(knot);
   }
-
-  static void ChoosePredecessor(const Level& candidates, Link* link) {
-    // Limits what hostile input can cost.
-    constexpr int kMaxAlternatives = 64;
-    int alternatives = 0;
-    for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
-      if ((*it)->steep > link->steep || ++alternatives > kMaxAlternatives) return;
-      const absl::int128 variation_ps = (*it)->variation_ps + ShiftChange((*it)->knot, link->knot);
-      if (link->predecessor != nullptr && variation_ps >= link->variation_ps) continue;
-      link->predecessor = *it;
-      link->variation_ps = variation_ps;
-    }
-  }
-
-  std::vector<Link> links_;
-  // ends_[n] holds the ends of chains of n + 1 links, falling in `steep`.
-  std::vector<Level> ends_;
-};
+  return kept;
+}
 
 // Returns, for each run of removed knots, the times from the last kept knot before it to the first
 // after it.
@@ -186,7 +136,7 @@ absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisord
   std::vector<ClockInterval> repaired_intervals;
   if (on_disorder == OnDisorder::kRepair) {
     const std::vector<ClockKnot> all = std::move(knots);
-    knots = LongestChain(all).Knots();
+    knots = WithoutOutliers(all);
     repaired_intervals = RemovedIntervals(all, knots);
   } else {
     RETURN_IF_ERROR(CheckIncreasing(knots));

@@ -54,8 +54,8 @@ class ClockMap {
   enum class OnDisorder {
     // InvalidArgument that names two of them.
     kRefuse,
-    // Keep the most knots that one map of slopes up to kMaxRepairedSlope goes through, and report
-    // where the others were. Of several such sets, one whose shift varies little.
+    // Keep knots that one map of slopes up to kMaxRepairedSlope goes through, and report where the
+    // others were: those whose shift is farthest from the median.
     kRepair,
   };
 

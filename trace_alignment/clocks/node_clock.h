@@ -36,7 +36,7 @@ struct NodeClock {
 class LineClock {
  public:
   // The clock must outlive this.
-  LineClock(const NodeClock& clock, ClockDomain domain) : domain_(domain) {
+  LineClock(const NodeClock& clock, ClockDomain domain) {
     if (domain == ClockDomain::kTracer && clock.tracer_to_host.has_value()) {
       to_host_.emplace(&*clock.tracer_to_host);
     }
@@ -55,13 +55,6 @@ class LineClock {
     const int64_t reference_ps =
         to_reference_.has_value() ? to_reference_->Forward(host_ps) : host_ps;
     return to_target_.has_value() ? to_target_->Forward(reference_ps) : reference_ps;
-  }
-
-  ClockDomain domain() const { return domain_; }
-
-  // True when any of the counts below is not 0.
-  bool has_remarks() const {
-    return snapshot_extrapolations() > 0 || offset_extrapolations() > 0 || repaired_times_ > 0;
   }
 
   // How many times were mapped that lie outside the snapshot pairs (of the node or of the target),
@@ -83,7 +76,6 @@ class LineClock {
     return cursor.has_value() ? cursor->farthest_extrapolation_ps() : 0;
   }
 
-  ClockDomain domain_;
   std::optional<ClockMapCursor> to_host_;
   std::optional<ClockMapCursor> to_reference_;
   std::optional<ClockMapCursor> to_target_;

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -28,40 +29,13 @@ struct ProfileOp {
   uint32_t group = CollectiveInstance::kNoGroup;
 };
 
-// Positions of an instance's members by rank. Starting the next instance takes no time.
-class MembersByRank {
- public:
-  explicit MembersByRank(size_t ranks) : entries_(ranks) {}
-
-  void Clear() { ++round_; }
-  void Set(uint32_t rank, uint32_t member) { entries_[rank] = {round_, member}; }
-  // Returns kNone when the rank has none, or is not known.
-  uint32_t Find(int64_t rank) const {
-    if (rank == kUnknownId || entries_[rank].round != round_) return kNone;
-    return entries_[rank].member;
-  }
-
- private:
-  struct Entry {
-    uint64_t round = 0;
-    uint32_t member = 0;
-  };
-  std::vector<Entry> entries_;
-  uint64_t round_ = 1;
-};
-
 }  // namespace
 
 class CollectiveTableBuilder {
  public:
   CollectiveTableBuilder(absl::Span<const ProfileCollectives> profiles, const RankResolution& ranks,
                          const RunResolution& runs)
-      : profiles_(profiles),
-        ranks_(ranks),
-        runs_(runs),
-        sources_(ranks.device_of_rank.size()),
-        targets_(ranks.device_of_rank.size()),
-        missing_(ranks.device_of_rank.size()) {}
+      : profiles_(profiles), ranks_(ranks), runs_(runs) {}
 
   absl::StatusOr<CollectiveTable> Build() {
     ListNodes();
@@ -300,29 +274,26 @@ class CollectiveTableBuilder {
   }
 
   void PairAsTheProgramSays(CollectiveInstance* instance) {
-    sources_.Clear();
-    targets_.Clear();
-    missing_.Clear();
+    // Positions of the members by rank, and ranks that the instance lacks.
+    absl::flat_hash_map<int64_t, uint32_t> sources, targets;
+    absl::flat_hash_set<int64_t> missing;
     const absl::Span<const CollectiveMember> members = table_.MembersOf(*instance);
     for (uint32_t m = 0; m < members.size(); ++m) {
       const CollectiveKind kind = KindOf(members[m]);
-      if (kind != CollectiveKind::kRecv) sources_.Set(members[m].rank, m);
-      if (kind != CollectiveKind::kSend) targets_.Set(members[m].rank, m);
+      if (kind != CollectiveKind::kRecv) sources[members[m].rank] = m;
+      if (kind != CollectiveKind::kSend) targets[members[m].rank] = m;
     }
+    // A rank that is lacking counts once, one that is not known each time.
+    const auto lacks = [&](int64_t rank) {
+      instance->missing += rank == kUnknownId || missing.insert(rank).second ? 1 : 0;
+    };
     for (const SourceTargetPair& pair : rank_pairs_[instance->op]) {
-      const uint32_t source = sources_.Find(pair.source);
-      const uint32_t target = targets_.Find(pair.target);
-      if (source == kNone) CountMissing(pair.source, instance);
-      if (target == kNone) CountMissing(pair.target, instance);
-      if (source != kNone && target != kNone) table_.pairs_.push_back({source, target});
+      const auto source = sources.find(pair.source), target = targets.find(pair.target);
+      if (source == sources.end()) lacks(pair.source);
+      if (target == targets.end()) lacks(pair.target);
+      if (source == sources.end() || target == targets.end()) continue;
+      table_.pairs_.push_back({source->second, target->second});
     }
-  }
-
-  // Counts a rank that the instance lacks, once.
-  void CountMissing(int64_t rank, CollectiveInstance* instance) {
-    if (missing_.Find(rank) != kNone) return;
-    ++instance->missing;
-    if (rank != kUnknownId) missing_.Set(static_cast<uint32_t>(rank), 0);
   }
 
   void PairWithRoot(CollectiveInstance* instance) {
@@ -358,10 +329,6 @@ class CollectiveTableBuilder {
   std::vector<int64_t> first_starts_ps_;
   std::vector<std::vector<uint32_t>> assigned_;
   std::vector<uint32_t> position_;
-  // The members of the instance that is being paired, and the ranks that it lacks.
-  MembersByRank sources_;
-  MembersByRank targets_;
-  MembersByRank missing_;
 };
 
 bool IsSynchronising(CollectiveKind kind) {

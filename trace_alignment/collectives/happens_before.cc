@@ -83,13 +83,6 @@ HappensBefore CheckHappensBefore(const CollectiveTable& table, OffsetFunction of
   });
 }
 
-bool OffsetsSeemNegated(const CollectiveTable& table, OffsetFunction offset_ps) {
-  if (CheckHappensBefore(table, offset_ps).violations.empty()) return false;
-  return CheckHappensBefore(
-             table, [&](uint32_t node, int64_t time_ps) { return -offset_ps(node, time_ps); })
-      .violations.empty();
-}
-
 std::string DescribeViolation(const CollectiveTable& table, const Violation& violation) {
   const CollectiveMember& ended = table.members()[violation.ended];
   const CollectiveMember& started = table.members()[violation.started];

@@ -48,10 +48,6 @@ using OffsetFunction = absl::FunctionRef<int64_t(uint32_t node, int64_t time_ps)
 // As if every time t of every node were t - offset(node, t).
 HappensBefore CheckHappensBefore(const CollectiveTable& table, OffsetFunction offset_ps);
 
-// True when the offsets leave violations and their negatives would not: whoever measured them has
-// probably mixed up the sign.
-bool OffsetsSeemNegated(const CollectiveTable& table, OffsetFunction offset_ps);
-
 // Returns e.g. "all-reduce psum.7 of jit_step {0,1}: rank 0 ended 12.500 us before rank 1 started
 // (correlation ids 17 and 23)".
 std::string DescribeViolation(const CollectiveTable& table, const Violation& violation);

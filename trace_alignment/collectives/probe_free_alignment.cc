@@ -169,10 +169,7 @@ absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& 
     return InvalidArgument("a transfer of ", options.min_transfer_ps,
                            " ps at least; expected 0 or more, to 40 hours");
   }
-  if (!options.spans.empty() && options.spans.size() != table.node_count()) {
-    return InvalidArgument(options.spans.size(), " spans of profiles for ", table.node_count(),
-                           " nodes");
-  }
+  MERIDIAN_CHECK(options.spans.empty() || options.spans.size() == table.node_count());
   return absl::OkStatus();
 }
 

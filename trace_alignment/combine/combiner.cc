@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "re2/re2.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/line_aligner.h"
 #include "trace_alignment/combine/program_table.h"
@@ -93,27 +92,6 @@ std::string NodePlaneName(int64_t node_id, absl::string_view name) {
   return absl::StrCat("/node:", node_id, absl::StartsWith(name, "/") ? "" : "/", name);
 }
 
-// The parts of a device's name: "/device:TPU:12 SparseCore 0" has the kind "TPU", the number "12"
-// and the rest " SparseCore 0".
-struct DeviceName {
-  absl::string_view kind;
-  absl::string_view number;
-  absl::string_view rest;
-};
-
-// Returns false for planes that are not numbered devices.
-bool ParseDeviceName(absl::string_view name, DeviceName* device) {
-  if (!absl::ConsumePrefix(&name, kDevicePlanePrefix)) return false;
-  const size_t colon = name.find(':');
-  if (colon == absl::string_view::npos) return false;
-  size_t end = colon + 1;
-  while (end < name.size() && absl::ascii_isdigit(name[end])) ++end;
-  device->kind = name.substr(0, colon);
-  device->number = name.substr(colon + 1, end - colon - 1);
-  device->rest = name.substr(end);
-  return !device->number.empty();
-}
-
 class PlaneNames {
  public:
   explicit PlaneNames(PlaneNaming naming) : naming_(naming) {}
@@ -122,21 +100,25 @@ class PlaneNames {
   // one device of a node (a TPU and its SparseCores) share its number. InvalidArgument beyond what
   // viewers show.
   absl::StatusOr<std::string> Name(int64_t node_id, absl::string_view name) {
-    DeviceName device;
-    if (naming_ == PlaneNaming::kNodePrefix || !ParseDeviceName(name, &device)) {
+    // "/device:TPU:12 SparseCore 0" has the kind "TPU", the number "12" and the rest.
+    static const auto& device_name =
+        *new RE2("(?s)/device:([^:]*):([0-9]+)(.*)", RE2::CannedOptions::Latin1);
+    std::string kind, number, rest;
+    if (naming_ == PlaneNaming::kNodePrefix ||
+        !RE2::FullMatch(std::string(name), device_name, &kind, &number, &rest)) {
       return NodePlaneName(node_id, name);
     }
     const auto [it, is_new] =
-        devices_.try_emplace(absl::StrCat(device.kind, " ", node_id, " ", device.number), 0);
+        devices_.try_emplace(absl::StrCat(kind, " ", node_id, " ", number), 0);
     if (is_new) {
-      it->second = counts_[std::string(device.kind)]++;
+      it->second = counts_[kind]++;
       if (devices_.size() > kMaxViewerDevices) {
         return InvalidArgument("more than ", kMaxViewerDevices,
                                " devices, which viewers cannot show in one file; give --output_dir "
                                "for one aligned file per node, or --plane_naming=node_prefix");
       }
     }
-    return absl::StrCat(kDevicePlanePrefix, device.kind, ":", it->second, device.rest);
+    return absl::StrCat(kDevicePlanePrefix, kind, ":", it->second, rest);
   }
 
  private:

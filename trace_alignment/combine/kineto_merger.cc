@@ -4,16 +4,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/json/json_writer.h"
-#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 
@@ -47,24 +44,9 @@ class RankEvents {
 
   void Edit(const WrittenEvent& event, EventEdits* edits) {
     aligner_.Edit(event, edits);
-    if (!event.pid.empty()) edits->Replace(event.pid, PidText(event.pid));
-    if (!event.id.empty()) edits->Replace(event.id, IdText(event.id));
+    if (!event.pid.empty()) edits->emplace_back(event.pid, PidText(event.pid));
+    if (!event.id.empty()) edits->emplace_back(event.id, IdText(event.id));
     if (event.Is('M') && !event.args.empty()) EditMetadata(event, edits);
-  }
-
-  // Appends the arrows' ends, each behind a comma.
-  void AppendFlows(int64_t new_base_ns, std::string* out) {
-    for (const KinetoFlow& flow : input_.flows) {
-      const absl::int128 time_ps =
-          flow.time_ps + (absl::int128(input_.clock->run.base_ns()) - new_base_ns) * kPsPerNs;
-      absl::StrAppend(out, ",\n{\"ph\": \"", flow.starts ? "s" : "f", "\", \"id\": ", flow.id,
-                      ", \"pid\": ", PidText(absl::StrCat(flow.device)), ", \"tid\": ", flow.stream,
-                      ", \"ts\": ");
-      // As slices are written: to the nanosecond.
-      AppendPicosAsMicros(absl::int128(WrittenNs(time_ps).value_or(0)) * kPsPerNs, out);
-      absl::StrAppend(out, ", \"cat\": \"collective\", \"name\": ", QuotedJson(flow.name),
-                      flow.starts ? "}" : ", \"bp\": \"e\"}");
-    }
   }
 
   AlignmentStats TakeStats() const { return aligner_.TakeStats(); }
@@ -84,7 +66,7 @@ class RankEvents {
     return pids_.emplace(std::string(pid), std::move(text)).first->second;
   }
 
-  // A number that no other rank has; those of collectives have rank 0's place.
+  // A number that no other rank has.
   std::string IdText(absl::string_view id) const {
     uint64_t number = 0;
     const std::string text = TextOf(id);
@@ -95,12 +77,13 @@ class RankEvents {
 
   void EditMetadata(const WrittenEvent& event, EventEdits* edits) const {
     if (event.name == "\"process_name\"") {
-      edits->Replace(event.args, absl::StrCat("{\"name\": ", QuotedJson(ProcessName(event)), "}"));
+      edits->emplace_back(event.args,
+                          absl::StrCat("{\"name\": ", QuotedJson(ProcessName(event)), "}"));
     } else if (event.name == "\"process_sort_index\"") {
       const std::optional<int64_t> index = JsonValue(event.args).Find("sort_index").AsInt64();
       if (!index.has_value() || *index < 0 || *index >= kSortsPerRank) return;
-      edits->Replace(event.args,
-                     absl::StrCat("{\"sort_index\": ", input_.rank * kSortsPerRank + *index, "}"));
+      edits->emplace_back(
+          event.args, absl::StrCat("{\"sort_index\": ", input_.rank * kSortsPerRank + *index, "}"));
     }
   }
 
@@ -133,11 +116,10 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
   uint64_t bytes_before = 0;
   for (const KinetoMergeInput& input : inputs) {
     RankEvents rank(input, base_ns, &last_pid);
-    EventRewriter rewriter;
     const auto on_event = [&](absl::string_view element) -> absl::Status {
       if (element.empty()) return absl::OkStatus();
       buffer.append(std::exchange(is_first, false) ? "\n" : ",\n");
-      rewriter.Append(
+      AppendEdited(
           element, [&](const WrittenEvent& event, EventEdits* edits) { rank.Edit(event, edits); },
           &buffer);
       if (buffer.size() < kBufferBytes) return absl::OkStatus();
@@ -149,7 +131,6 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
     const auto on_member = [](absl::string_view, absl::string_view) { return absl::OkStatus(); };
     RETURN_IF_ERROR(CutTrace(input.text, on_event, on_member));
     bytes_before += input.text.size();
-    if (!is_first) rank.AppendFlows(base_ns, &buffer);
     stats.push_back(rank.TakeStats());
   }
   absl::StrAppend(&buffer, "\n]\n}\n");

@@ -5,8 +5,7 @@
 //   process "rank 3 GPU 0"          with the streams of that device
 //
 // Processes and devices of different ranks have the same numbers, and so have their arrows: both are
-// made unique. All else of an event stays as it is. Arrows of a collective lead from the kernel of
-// the rank that came last, when it starts, to those of all that had waited for it.
+// made unique. All else of an event stays as it is.
 #ifndef TRACE_ALIGNMENT_COMBINE_KINETO_MERGER_H_
 #define TRACE_ALIGNMENT_COMBINE_KINETO_MERGER_H_
 
@@ -24,19 +23,6 @@
 
 namespace meridian {
 
-// An end of an arrow between two ranks' kernels.
-struct KinetoFlow {
-  // On the common clock, in ps from the run's base; inside the kernel that it is at.
-  int64_t time_ps = 0;
-  // Of the kernel: its device and stream.
-  int64_t device = 0;
-  int64_t stream = 0;
-  // The same at both ends, and unique; positive and below 2^32.
-  int64_t id = 0;
-  bool starts = false;
-  std::string name;
-};
-
 struct KinetoMergeInput {
   absl::string_view text;
   // What its times count from, Unix time.
@@ -45,8 +31,6 @@ struct KinetoMergeInput {
   int64_t rank = 0;
   // Of the host; empty when it is not known.
   std::string hostname;
-  // Added behind its events.
-  std::vector<KinetoFlow> flows;
 };
 
 // Writes the traces one after the other; times count from the first one's base. Returns what was

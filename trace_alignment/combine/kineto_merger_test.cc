@@ -32,8 +32,8 @@ TEST(KinetoMergerTest, RanksAreTheirOwn) {
   std::string out;
   StringSink sink(&out);
   ASSERT_OK_AND_ASSIGN(const std::vector<AlignmentStats> stats,
-                       MergeKineto({{{kTrace, kRunBaseNs, &same, 0, "host-a", {}},
-                                     {kTrace, kRunBaseNs + 1000, &ahead, 3, "", {}}}},
+                       MergeKineto({{{kTrace, kRunBaseNs, &same, 0, "host-a"},
+                                     {kTrace, kRunBaseNs + 1000, &ahead, 3, ""}}},
                                    nullptr, sink));
   ASSERT_THAT(stats, SizeIs(2));
   EXPECT_EQ(stats[1].events(), 3);
@@ -49,27 +49,12 @@ TEST(KinetoMergerTest, RanksAreTheirOwn) {
                     HasSubstr(absl::StrCat(R"("sort_index": )", (int64_t{3} << 32) + 70))));
 }
 
-TEST(KinetoMergerTest, ArrowsLeadFromWhoCameLast) {
-  const NodeClock clock((RunClock(kRunBaseNs)));
-  std::string out;
-  StringSink sink(&out);
-  KinetoMergeInput first{kTrace, kRunBaseNs, &clock, 0, "", {}};
-  KinetoMergeInput second{kTrace, kRunBaseNs, &clock, 1, "", {}};
-  first.flows = {{2'500'400, 0, 7, 4, true, "all-reduce"}};
-  second.flows = {{2'500'000, 1, 20, 4, false, "all-reduce"}};
-  ASSERT_OK(MergeKineto({{first, second}}, nullptr, sink).status());
-  EXPECT_THAT(out, AllOf(HasSubstr(R"({"ph": "s", "id": 4, "pid": 2, "tid": 7, "ts": 2.5, )"
-                                   R"("cat": "collective", "name": "all-reduce"})"),
-                         HasSubstr(R"({"ph": "f", "id": 4, "pid": 4, "tid": 20, "ts": 2.5, )"
-                                   R"("cat": "collective", "name": "all-reduce", "bp": "e"})")));
-}
-
 TEST(KinetoMergerTest, DamageIsAnError) {
   const NodeClock clock((RunClock(kRunBaseNs)));
   std::string out;
   StringSink sink(&out);
   EXPECT_FALSE(
-      MergeKineto({{{"{\"traceEvents\": [{", kRunBaseNs, &clock, 0, "", {}}}}, nullptr, sink).ok());
+      MergeKineto({{{"{\"traceEvents\": [{", kRunBaseNs, &clock, 0, ""}}}, nullptr, sink).ok());
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
+#include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -13,69 +16,25 @@ namespace {
 
 // Field numbers of hlo.proto.
 constexpr uint32_t kHloProtoModule = 1;
-constexpr uint32_t kHloModuleId = 5;
 constexpr uint32_t kHloModuleSchedule = 7;
 
-// Returns the message with the fields that `write(field, output)` wrote in place of the old ones;
-// where it returns false the old one stays. A message that is damaged stays as it is.
-template <typename Write>
-std::string WithFields(absl::string_view message, Write write) {
-  return RewriteFields(message, message.data(), kMaxWireDepth,
-                       [&](const WireField& field, StringOutput* output) {
-                         if (!write(field, output)) output->Raw(field.raw);
-                       })
-      .value_or(std::string(message));
+// Returns a serialized HloProto whose module has another id. What is damaged stays as it is.
+std::string WithModuleId(const std::string& bytes, uint64_t id) {
+  xla::HloProto hlo;
+  if (!hlo.ParseFromString(bytes)) return bytes;
+  hlo.mutable_hlo_module()->set_id(static_cast<int64_t>(id));
+  return SerializeWithSortedMaps(hlo);
 }
 
-// Returns a serialized HloProto whose module has another id.
-std::string WithModuleId(absl::string_view hlo, uint64_t id) {
-  const auto set_id = [&](const WireField& field, StringOutput* output) {
-    if (!field.IsVarint(kHloModuleId)) return false;
-    WriteVarintField(kHloModuleId, id, output);
-    return true;
-  };
-  return WithFields(hlo, [&](const WireField& field, StringOutput* output) {
-    if (!field.IsBytes(kHloProtoModule)) return false;
-    WriteBytesField(kHloProtoModule, WithFields(field.bytes, set_id), output);
-    return true;
-  });
-}
-
-// Adds up the hashes of a message's fields, so that their order does not matter.
-absl::uint128 UnorderedHash(absl::string_view message) {
+// Adds up the hashes of a message's fields, so that their order does not matter; of the field that
+// comes first in `path` those of its own fields, by the rest of the path.
+absl::uint128 UnorderedHash(absl::string_view message, absl::Span<const uint32_t> path) {
   absl::uint128 sum = 0;
   WireReader reader(message, message.data(), kMaxWireDepth);
   WireField field;
   while (reader.Next(&field)) {
-    sum += HashOfText(field.raw);
-  }
-  return sum;
-}
-
-// Returns a hash of a serialized HloProto. The module's schedule is a map, which every process
-// writes in an order of its own.
-absl::uint128 ModuleHash(absl::string_view hlo) {
-  absl::uint128 sum = 0;
-  WireReader reader(hlo, hlo.data(), kMaxWireDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    ContentHash hash;
-    hash.AddNumber(field.number);
-    if (field.IsBytes(kHloProtoModule)) {
-      WireReader module(field.bytes, field.bytes.data(), kMaxWireDepth);
-      WireField part;
-      while (module.Next(&part)) {
-        hash.AddNumber(part.number);
-        if (part.IsBytes(kHloModuleSchedule)) {
-          hash.AddHash(UnorderedHash(part.bytes));
-        } else {
-          hash.AddText(part.raw);
-        }
-      }
-    } else {
-      hash.AddText(field.raw);
-    }
-    sum += hash.value();
+    const bool enters = !path.empty() && field.IsBytes(path[0]);
+    sum += enters ? UnorderedHash(field.bytes, path.subspan(1)) : HashOfText(field.raw);
   }
   return sum;
 }
@@ -102,7 +61,9 @@ absl::uint128 ContentOf(const XPlaneProto& plane, XEventMetadataProto* program) 
     hash.AddText(name_of(stat.metadata_id()));
     // Modules are long: neither copied nor hashed as they stand.
     if (stat.has_bytes_value()) {
-      hash.AddHash(ModuleHash(stat.bytes_value()));
+      // The schedule of an HloProto's module is a map, which every process writes in an order of its
+      // own.
+      hash.AddHash(UnorderedHash(stat.bytes_value(), {kHloProtoModule, kHloModuleSchedule}));
       continue;
     }
     XStatProto value = stat;

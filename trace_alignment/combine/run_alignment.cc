@@ -22,6 +22,7 @@ namespace {
 
 // In the order of AlignmentMethod.
 constexpr absl::string_view kMethodNames[] = {"auto", "offsets", "probes", "collectives", "none"};
+constexpr char kUnreachable[] = "unreachable";
 
 // GPU kernels are stamped by the tracer, the thunks of XLA:CPU by the host.
 ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
@@ -100,7 +101,6 @@ class RunAligner {
     result_.table = run_.table;
     MapTimes(&result_.table);
     result_.after = CheckHappensBefore(result_.table);
-    NoteLargeOffsets();
     return std::move(result_);
   }
 
@@ -242,7 +242,7 @@ class RunAligner {
   }
 
   absl::Status KeepRawClocks() {
-    for (AlignedNode& node : result_.nodes) node.method = "none";
+    for (AlignedNode& node : result_.nodes) node.stated.set_method("none");
     const absl::StatusOr<ClockAlignment> kept = KeepClocks(host_table_, BoundsOptions());
     if (absl::IsInvalidArgument(kept.status())) return kept.status();
     if (kept.ok()) {
@@ -259,7 +259,7 @@ class RunAligner {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       AlignedNode& node = result_.nodes[n];
       const NodeOffset& offset = aligned.nodes[n];
-      node.method = n == reference_ || offset.reachable ? "collectives" : "unreachable";
+      node.stated.set_method(n == reference_ || offset.reachable ? "collectives" : kUnreachable);
       if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
       ASSIGN_OR_RETURN(
           node.clock.host_to_reference,
@@ -272,7 +272,7 @@ class RunAligner {
 
   void NoteUnreachable() {
     for (size_t n = 0; n < result_.nodes.size(); ++n) {
-      if (result_.nodes[n].method != "unreachable") continue;
+      if (result_.nodes[n].stated.method() != kUnreachable) continue;
       Note(absl::StrCat("node ", inputs_.nodes[n].node_id,
                         ": no chain of collectives ties its clock to the reference from both "
                         "sides; it is left as it is"));
@@ -290,17 +290,20 @@ class RunAligner {
   }
 
   void State(const NodeOffset& offset, uint32_t n) {
-    AlignedNode& node = result_.nodes[n];
     if (!offset.reachable) return;
-    node.offset_at_ns = run_clock_.ToUnixNs(offset.offset_at_ps);
-    node.offset_ns = FloorToNs(offset.offset_ps);
+    CombinedNode& node = result_.nodes[n].stated;
+    node.set_offset_at_ns(run_clock_.ToUnixNs(offset.offset_at_ps));
+    node.set_offset_ns(FloorToNs(offset.offset_ps));
     // The uncertainty is that of the offset as it is stated, rounded down.
-    const int64_t rounded_ps = offset.offset_ps - *node.offset_ns * kPsPerNs;
-    node.uncertainty_ns = CeilToNs(offset.uncertainty_ps + rounded_ps);
-    node.uncertainty_max_ns = CeilToNs(offset.uncertainty_max_ps + rounded_ps);
-    node.certified_uncertainty_ns = CeilToNs(offset.certified_uncertainty_ps + rounded_ps);
-    node.drift_ppm = offset.drift_ppm;
-    node.drift_uncertainty_ppm = offset.drift_uncertainty_ppm;
+    const int64_t rounded_ps = offset.offset_ps - node.offset_ns() * kPsPerNs;
+    node.set_uncertainty_ns(CeilToNs(offset.uncertainty_ps + rounded_ps));
+    node.set_uncertainty_max_ns(CeilToNs(offset.uncertainty_max_ps + rounded_ps));
+    node.set_certified_uncertainty_ns(CeilToNs(offset.certified_uncertainty_ps + rounded_ps));
+    node.clear_drift_ppm();
+    if (offset.drift_ppm.has_value()) node.set_drift_ppm(*offset.drift_ppm);
+    if (offset.drift_uncertainty_ppm.has_value()) {
+      node.set_drift_uncertainty_ppm(*offset.drift_uncertainty_ppm);
+    }
   }
 
   absl::Status UseMeasured(const OffsetSamples& samples) {
@@ -310,7 +313,9 @@ class RunAligner {
       return MeasuredOffsetPs(n, time_ps);
     };
     const HappensBefore measured = CheckHappensBefore(host_table_, estimate_ps);
-    if (!measured.violations.empty() && OffsetsSeemNegated(host_table_, estimate_ps)) {
+    const auto negated_ps = [&](uint32_t n, int64_t time_ps) { return -estimate_ps(n, time_ps); };
+    if (!measured.violations.empty() &&
+        CheckHappensBefore(host_table_, negated_ps).violations.empty()) {
       return InvalidArgument("the ", AlignmentMethodName(result_.method),
                              " have the wrong sign: they leave ", measured.violations.size(),
                              " of ", measured.checked,
@@ -360,11 +365,11 @@ class RunAligner {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       const UnalignedNode& node = inputs_.nodes[n];
       AlignedNode& aligned = result_.nodes[n];
-      aligned.method = std::string(AlignmentMethodName(result_.method));
+      aligned.stated.set_method(std::string(AlignmentMethodName(result_.method)));
       if (n == reference_) continue;
       if (samples.SamplesOf(node.node_id).empty() && result_.method == AlignmentMethod::kProbes) {
         missing.push_back(node.node_id);
-        aligned.method = "unreachable";
+        aligned.stated.set_method(kUnreachable);
         continue;
       }
       ASSIGN_OR_RETURN(aligned.clock.host_to_reference,
@@ -385,20 +390,21 @@ class RunAligner {
 
   // States what the measurements alone say of a node: the sample in the middle.
   void StateMeasured(const OffsetSamples& samples, uint32_t n) {
-    AlignedNode& node = result_.nodes[n];
+    CombinedNode& node = result_.nodes[n].stated;
     const std::vector<OffsetSample>& own = samples.SamplesOf(inputs_.nodes[n].node_id);
     if (own.empty()) return;
     const OffsetSample& middle = own[own.size() / 2];
-    node.offset_at_ns = middle.midpoint_ref_ns;
-    node.offset_ns = FloorToNs(middle.offset_ps);
-    node.drift_ppm = MeasuredDriftPpm(own);
+    node.set_offset_at_ns(middle.midpoint_ref_ns);
+    node.set_offset_ns(FloorToNs(middle.offset_ps));
+    const std::optional<double> drift_ppm = MeasuredDriftPpm(own);
+    if (drift_ppm.has_value()) node.set_drift_ppm(*drift_ppm);
     int64_t largest_ns = 0;
     for (const OffsetSample& sample : own) {
       if (!sample.uncertainty_ns.has_value()) return;
       largest_ns = std::max(largest_ns, static_cast<int64_t>(std::ceil(*sample.uncertainty_ns)));
     }
-    node.uncertainty_ns = static_cast<int64_t>(std::ceil(*middle.uncertainty_ns));
-    node.uncertainty_max_ns = largest_ns;
+    node.set_uncertainty_ns(static_cast<int64_t>(std::ceil(*middle.uncertainty_ns)));
+    node.set_uncertainty_max_ns(largest_ns);
   }
 
   // Returns the drift from the first sample to the last; of a single sample, what was measured with
@@ -419,28 +425,27 @@ class RunAligner {
   void StateAround(const OffsetSamples& samples, const ClockAlignment& near) {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       const NodeOffset& offset = near.nodes[n];
-      AlignedNode& node = result_.nodes[n];
-      if (!offset.reachable || node.method == "unreachable") continue;
-      const std::optional<int64_t> measured_ns = node.uncertainty_ns;
-      const std::optional<double> drift_ppm = node.drift_ppm;
+      CombinedNode& node = result_.nodes[n].stated;
+      if (!offset.reachable || node.method() == kUnreachable) continue;
+      const CombinedNode measured = node;
       State(offset, n);
       const std::vector<OffsetSample>& own = samples.SamplesOf(inputs_.nodes[n].node_id);
       // Beyond the measurements their uncertainty says nothing.
-      const bool is_covered = !own.empty() && own.front().midpoint_ref_ns <= *node.offset_at_ns &&
-                              *node.offset_at_ns <= own.back().midpoint_ref_ns;
+      const bool is_covered = !own.empty() && own.front().midpoint_ref_ns <= node.offset_at_ns() &&
+                              node.offset_at_ns() <= own.back().midpoint_ref_ns;
       const int64_t node_time_ps = offset.offset_at_ps + offset.offset_ps;
       const int64_t used_ps = MeasuredOffsetPs(n, node_time_ps);
-      node.offset_ns = FloorToNs(used_ps);
+      node.set_offset_ns(FloorToNs(used_ps));
       const int64_t moved_ns = CeilToNs(std::abs(used_ps - offset.offset_ps)) + 1;
-      *node.uncertainty_ns += moved_ns;
-      *node.uncertainty_max_ns += moved_ns;
-      node.certified_uncertainty_ns = node.uncertainty_ns;
-      if (measured_ns.has_value() && is_covered) {
-        node.uncertainty_ns = std::min(*node.uncertainty_ns, *measured_ns);
+      node.set_uncertainty_ns(node.uncertainty_ns() + moved_ns);
+      node.set_uncertainty_max_ns(node.uncertainty_max_ns() + moved_ns);
+      node.set_certified_uncertainty_ns(node.uncertainty_ns());
+      if (measured.has_uncertainty_ns() && is_covered) {
+        node.set_uncertainty_ns(std::min(node.uncertainty_ns(), measured.uncertainty_ns()));
       }
-      if (drift_ppm.has_value()) {
-        node.drift_ppm = drift_ppm;
-        node.drift_uncertainty_ppm.reset();
+      if (measured.has_drift_ppm()) {
+        node.set_drift_ppm(measured.drift_ppm());
+        node.clear_drift_uncertainty_ppm();
       }
     }
   }
@@ -463,7 +468,8 @@ class RunAligner {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       if (maps[n].has_value()) result_.nodes[n].clock.host_to_reference = std::move(maps[n]);
       if (near.nodes[n].reachable) {
-        if (result_.nodes[n].method == "unreachable") result_.nodes[n].method = "collectives";
+        CombinedNode& stated = result_.nodes[n].stated;
+        if (stated.method() == kUnreachable) stated.set_method("collectives");
         State(near.nodes[n], n);
       }
     }
@@ -502,17 +508,6 @@ class RunAligner {
     const std::optional<ClockMap>& map = result_.nodes[reference_].clock.tracer_to_host;
     if (!map.has_value()) return;
     for (AlignedNode& node : result_.nodes) node.clock.reference_to_target = map->Inverted();
-  }
-
-  void NoteLargeOffsets() {
-    constexpr int64_t kHourNs = 3600LL * 1000 * 1000 * 1000;
-    for (size_t n = 0; n < result_.nodes.size(); ++n) {
-      const std::optional<int64_t>& offset_ns = result_.nodes[n].offset_ns;
-      if (!offset_ns.has_value() || std::abs(*offset_ns) < kHourNs) continue;
-      Note(absl::StrFormat("node %d's clock is %.1f hours off; are all profiles of one run?",
-                           inputs_.nodes[n].node_id,
-                           static_cast<double>(*offset_ns) / static_cast<double>(kHourNs)));
-    }
   }
 
   const AlignmentInputs& inputs_;

@@ -25,6 +25,7 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
+#include "trace_alignment/combine/combine_report.pb.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
@@ -64,26 +65,14 @@ struct AlignmentOptions {
   bool end_agreement = true;
 };
 
-// A node's clock as far as it is known; absent is what is not.
 struct AlignedNode {
   explicit AlignedNode(const RunClock& run) : clock(run) {}
 
   // The way of the node's times to the common clock.
   NodeClock clock;
-  // A method's name, or "unreachable" for a node that nothing ties to the reference; it keeps its
-  // clock.
-  std::string method;
-  // Node clock - reference clock, when the reference clock shows offset_at_ns (Unix time).
-  std::optional<int64_t> offset_at_ns;
-  std::optional<int64_t> offset_ns;
-  // How far offset_ns may be off; how far the offset at the worst time of the profile may be off;
-  // and the former without the assumption that members end together.
-  std::optional<int64_t> uncertainty_ns;
-  std::optional<int64_t> uncertainty_max_ns;
-  std::optional<int64_t> certified_uncertainty_ns;
-  // How much faster the node's clock runs than the reference's, and how far that may be off.
-  std::optional<double> drift_ppm;
-  std::optional<double> drift_uncertainty_ppm;
+  // Method, offset, uncertainties and drift, as far as they are known. A node that nothing ties to
+  // the reference keeps its clock.
+  CombinedNode stated;
 };
 
 struct RunAlignment {

@@ -1,8 +1,6 @@
 #include "trace_alignment/probes/probe_offsets.h"
 
-#include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -36,20 +34,6 @@ absl::StatusOr<ProbeFileKind> TellKind(absl::string_view contents, const std::st
   return kind.value_or(ProbeFileKind::kWindows);
 }
 
-std::pair<int64_t, int64_t> NodesOf(int64_t src, int64_t dst) { return std::minmax(src, dst); }
-
-// Leaves out windows of nodes that have raw probes too: those say the same, and how well.
-void DropWindowsWithProbes(const std::vector<TwoWayProbe>& probes,
-                           std::vector<ProbeWindowEdge>* windows) {
-  std::set<std::pair<int64_t, int64_t>> probed;
-  for (const TwoWayProbe& probe : probes) probed.insert(NodesOf(probe.src, probe.dst));
-  windows->erase(std::remove_if(windows->begin(), windows->end(),
-                                [&](const ProbeWindowEdge& window) {
-                                  return probed.count(NodesOf(window.src, window.dst)) > 0;
-                                }),
-                 windows->end());
-}
-
 }  // namespace
 
 absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
@@ -72,7 +56,6 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
     }
   }
 
-  DropWindowsWithProbes(two_way, &windows);
   std::vector<std::string> notes;
   WindowEstimates from_windows = EstimatesFromWindows(windows);
   std::vector<ProbeEdge> edges = std::move(from_windows.edges);
@@ -91,17 +74,13 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
         absl::StrJoin(files, ", "), ": no usable probe",
         notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, "; "), ")"));
   }
-  ASSIGN_OR_RETURN(ProbeSolution solution,
+  ASSIGN_OR_RETURN(std::vector<OffsetSample> samples,
                    Annotate(SolveProbes(edges, reference_node), absl::StrJoin(files, ", ")));
   // Fitted windows do not show a link's asymmetry; only raw probes bound the error.
   if (!windows.empty()) {
-    for (OffsetSample& sample : solution.samples) sample.uncertainty_ns.reset();
+    for (OffsetSample& sample : samples) sample.uncertainty_ns.reset();
   }
-  for (const auto& [node, rounds] : solution.unreachable_rounds) {
-    notes.push_back(absl::StrCat("node ", node, " is not connected to node ", reference_node,
-                                 " by probes in ", rounds, " round(s)"));
-  }
-  return ProbeOffsets{OffsetSamples("probes", reference_node, solution.samples), std::move(notes)};
+  return ProbeOffsets{OffsetSamples("probes", reference_node, samples), std::move(notes)};
 }
 
 }  // namespace meridian

@@ -20,9 +20,8 @@ struct ProbeOffsets {
 };
 
 // The first line that is no header tells which kind a file is. Files may be of many nodes; snapshot
-// pairs among them are left alone, and so are windows between two nodes that have raw probes too:
-// clock_probe leaves all three in one folder. `max_drift_ppm` bounds the slopes of raw probes.
-// InvalidArgument for what cannot be read, and when nothing usable is left.
+// pairs among them are left alone. `max_drift_ppm` bounds the slopes of raw probes. InvalidArgument
+// for what cannot be read, and when nothing usable is left.
 absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
                                               const std::vector<std::string>& files,
                                               int64_t reference_node, double max_drift_ppm);

@@ -14,7 +14,6 @@ constexpr absl::string_view kProbes =
     "{\"src\":0,\"dst\":1,\"t1\":2000,\"t2\":2120,\"t3\":2180,\"t4\":2100}\n"
     // Whoever wrote was ended meanwhile.
     "{\"src\":0,\"dst\":1,\"t1\":3000,\"t2\":";
-// A fit for the same nodes that is far off.
 constexpr absl::string_view kWindows =
     "{\"meta\":true,\"node_id\":0}\n"
     "{\"window_start_ns\":0,\"window_end_ns\":4000,\"round_id\":0,\"node_id\":0,"
@@ -23,12 +22,11 @@ constexpr absl::string_view kClocks =
     "{\"meta\":true,\"node_id\":0,\"absolute\":true}\n"
     "{\"sys_ns\":1000,\"tracer_ns\":5,\"sys_before_ns\":990,\"sys_after_ns\":1010}\n";
 
-TEST(ProbeOffsetsTest, RawProbesWinOverWindowsOfTheSameNodesAndKeepTheirBounds) {
+TEST(ProbeOffsetsTest, RawProbesBesideSnapshotPairsHaveBounds) {
   const TemporaryDirectory directory;
   ASSERT_OK_AND_ASSIGN(const ProbeOffsets offsets,
                        LoadProbeOffsets(FileSystem::Posix(),
                                         {directory.Write("clocks_node0.jsonl", kClocks),
-                                         directory.Write("probe_windows_node0.jsonl", kWindows),
                                          directory.Write("probes_node0.jsonl", kProbes)},
                                         0, 100));
   ASSERT_EQ(offsets.samples.SamplesOf(1).size(), 1u);

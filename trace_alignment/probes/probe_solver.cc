@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/btree_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -217,30 +218,19 @@ class Round {
 
 }  // namespace
 
-absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
-                                          int64_t reference_node) {
+absl::StatusOr<std::vector<OffsetSample>> SolveProbes(const std::vector<ProbeEdge>& edges,
+                                                      int64_t reference_node) {
   absl::btree_map<int64_t, std::vector<const ProbeEdge*>> rounds;
   for (const ProbeEdge& edge : edges) {
     MERIDIAN_CHECK(edge.weight > 0 && std::abs(edge.rate) < 1);
     rounds[edge.round_id].push_back(&edge);
   }
-  ProbeSolution solution;
+  std::vector<OffsetSample> samples;
   for (auto& [round_id, round_edges] : rounds) {
-    RETURN_IF_ERROR(Annotate(Round(std::move(round_edges), reference_node).Solve(&solution.samples),
+    RETURN_IF_ERROR(Annotate(Round(std::move(round_edges), reference_node).Solve(&samples),
                              absl::StrCat("probes of round ", round_id)));
   }
-  const int64_t all_rounds = static_cast<int64_t>(rounds.size());
-  for (const ProbeEdge& edge : edges) {
-    for (const int64_t node_id : {edge.src, edge.dst}) {
-      if (node_id != reference_node) solution.unreachable_rounds[node_id] = all_rounds;
-    }
-  }
-  for (const OffsetSample& sample : solution.samples) {
-    const auto rounds_left = solution.unreachable_rounds.find(sample.node_id);
-    if (rounds_left == solution.unreachable_rounds.end()) continue;
-    if (--rounds_left->second == 0) solution.unreachable_rounds.erase(rounds_left);
-  }
-  return solution;
+  return samples;
 }
 
 }  // namespace meridian

@@ -17,7 +17,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "trace_alignment/clocks/offset_samples.h"
 
@@ -47,19 +46,12 @@ struct ProbeEdge {
   std::optional<Bounds> bounds;
 };
 
-struct ProbeSolution {
-  // One per round and node that edges connect to the reference in it, the reference itself
-  // included. Drift is relative to the reference. The uncertainty follows from the edges' bounds;
-  // it is unknown when some edge of the round has none.
-  std::vector<OffsetSample> samples;
-  // In how many rounds a node was not connected to the reference, by node id; nodes that always
-  // were are not in it.
-  absl::btree_map<int64_t, int64_t> unreachable_rounds;
-};
-
-// OutOfRange when clocks are more than 106 days apart.
-absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
-                                          int64_t reference_node);
+// Returns a sample for each round and node that edges connect to the reference in it, the reference
+// itself included. Drift is relative to the reference. The uncertainty follows from the edges'
+// bounds; it is unknown when some edge of the round has none. OutOfRange when clocks are more than
+// 106 days apart.
+absl::StatusOr<std::vector<OffsetSample>> SolveProbes(const std::vector<ProbeEdge>& edges,
+                                                      int64_t reference_node);
 
 }  // namespace meridian
 

@@ -1,17 +1,12 @@
 #include "trace_alignment/probes/probe_windows.h"
 
 #include <cmath>
-#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/jsonl_row.h"
@@ -24,56 +19,22 @@ constexpr absl::string_view kExample =
     R"({"window_start_ns":1000,"window_end_ns":2000,"round_id":3,"node_id":0,)"
     R"("edges":[{"dst":1,"alpha":0.0000001,"beta":-123456,"pairs":40,"lost":2}]})";
 
-// Stores 12 for "out/probe_windows_node12.jsonl". False when no number follows "node".
-bool NodeInName(absl::string_view path, int64_t* node_id) {
-  const absl::string_view name = path.substr(path.rfind('/') + 1);
-  const size_t node = name.rfind("node");
-  if (node == absl::string_view::npos) return false;
-  const absl::string_view rest = name.substr(node + 4);
-  size_t digits = 0;
-  while (digits < rest.size() && absl::ascii_isdigit(rest[digits])) ++digits;
-  return absl::SimpleAtoi(rest.substr(0, digits), node_id);
-}
-
 class ProbeWindowsReader {
  public:
   explicit ProbeWindowsReader(const std::string& name) : name_(name) {}
 
   absl::Status ReadRow(const JsonlRow& row) {
     ASSIGN_OR_RETURN(const bool is_header, row.Bool("meta", false));
-    if (is_header && !first_) return row.Error("the header is not the first line");
-    first_ = false;
-    return is_header ? ReadHeader(row) : ReadWindow(row);
+    // The header says when the profiler began, which windows need not know.
+    return is_header ? absl::OkStatus() : ReadWindow(row);
   }
 
   std::vector<ProbeWindowEdge> Take() { return std::move(edges_); }
 
  private:
-  absl::Status ReadHeader(const JsonlRow& row) {
-    if (row.Has("node_id")) {
-      ASSIGN_OR_RETURN(header_node_, row.Int64("node_id"));
-    }
-    return ReadClockAnchors(row).status();
-  }
-
-  absl::StatusOr<int64_t> NodeOf(const JsonlRow& row) const {
-    if (row.Has("node_id")) {
-      ASSIGN_OR_RETURN(const int64_t node_id, row.Int64("node_id"));
-      if (header_node_.value_or(node_id) != node_id) {
-        return row.Error(
-            absl::StrCat("node_id is ", node_id, ", but the header says ", *header_node_));
-      }
-      return node_id;
-    }
-    if (header_node_.has_value()) return *header_node_;
-    int64_t node_id = 0;
-    if (!NodeInName(name_, &node_id)) return row.Error("node_id is missing");
-    return node_id;
-  }
-
   absl::Status ReadWindow(const JsonlRow& row) {
     ProbeWindowEdge window;
-    ASSIGN_OR_RETURN(window.src, NodeOf(row));
+    ASSIGN_OR_RETURN(window.src, row.Int64("node_id"));
     ASSIGN_OR_RETURN(window.round_id, row.Int64("round_id"));
     ASSIGN_OR_RETURN(window.window_start_ns, row.Int64("window_start_ns"));
     ASSIGN_OR_RETURN(window.window_end_ns, row.Int64("window_end_ns"));
@@ -122,10 +83,6 @@ class ProbeWindowsReader {
   }
 
   const std::string& name_;
-  // Whether no row was read yet.
-  bool first_ = true;
-  // The node that the header names, if it names one.
-  std::optional<int64_t> header_node_;
   std::vector<ProbeWindowEdge> edges_;
   // Position in edges_ and line in the file, by (src, dst, round).
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, std::pair<size_t, int64_t>> known_;

@@ -40,9 +40,8 @@ struct ProbeWindowEdge {
   int64_t lost = 0;
 };
 
-// Reads the edges of all windows, in file order and each neighbour once per round. The node is the
-// row's, else the header's, else the number after "node" in the file's name, `name`.
-// InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read and for
+// Reads the edges of all windows, in file order and each neighbour once per round; `name` stands for
+// the path in errors. InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read and for
 // contradictory rows (both lines are named).
 absl::StatusOr<std::vector<ProbeWindowEdge>> ParseProbeWindows(absl::string_view contents,
                                                                const std::string& name);

@@ -258,9 +258,9 @@ TEST(TwoWayProbesTest, TheTruthIsWithinTheUncertaintyOfTheSolution) {
   }
   const TwoWayEstimates estimates = EstimateEdges(probes);
   EXPECT_TRUE(estimates.notes.empty());
-  ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes(estimates.edges, 0));
-  EXPECT_GE(solution.samples.size(), 15);
-  for (const OffsetSample& sample : solution.samples) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<OffsetSample> solution, SolveProbes(estimates.edges, 0));
+  EXPECT_GE(solution.size(), 15);
+  for (const OffsetSample& sample : solution) {
     const int64_t truth_ns = ahead_ns(sample.node_id, sample.midpoint_ref_ns - kBaseNs);
     ASSERT_TRUE(sample.uncertainty_ns.has_value());
     // 3 ns: the made-up stamps are whole nanoseconds, and true only as of when t1 was taken.

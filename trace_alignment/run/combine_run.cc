@@ -33,10 +33,6 @@ std::vector<size_t> CombineState::ById() const {
   return order;
 }
 
-std::optional<int64_t> CombineState::StartOf(size_t n) const {
-  return request.profile_start_ns.empty() ? std::nullopt : request.profile_start_ns[n];
-}
-
 namespace {
 
 absl::Status CheckCounts(const CombineRequest& request) {
@@ -143,8 +139,8 @@ absl::Status GatherNodes(CombineState* state) {
     }
     pack(bytes, state->nodes[n], state->profiles[n]);
     RETURN_IF_ERROR(bytes.Finish());
-    ASSIGN_OR_RETURN(state->nodes[n].clock,
-                     SessionClock::Create(traces[n], state->nodes[n].session, state->StartOf(n)));
+    ASSIGN_OR_RETURN(state->nodes[n].clock, SessionClock::Create(traces[n], state->nodes[n].session,
+                                                                 state->request.StartOf(n)));
     return absl::OkStatus();
   };
   return state->processes.Gather(state->nodes.size(), make, take);
@@ -186,8 +182,6 @@ absl::Status GatherStats(CombineState* state) {
 
 // Puts the files of all processes in their place: at once, unless there are some already.
 absl::Status Publish(const std::string& folder, CombineState* state) {
-  RETURN_IF_ERROR(WritePerfettoManifest(folder, state));
-  RETURN_IF_ERROR(state->outputs.Commit());
   const std::string target = AlignedFolder(*state);
   const std::string parent = target.substr(0, target.rfind('/'));
   RETURN_IF_ERROR(state->file_system.CreateDirectories(parent));

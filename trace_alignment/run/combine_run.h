@@ -31,6 +31,9 @@ struct CombineRequest {
   InputFileOptions input;
   // When each profile began, one per trace, for those that do not say; or empty.
   std::vector<std::optional<int64_t>> profile_start_ns;
+  std::optional<int64_t> StartOf(size_t trace) const {
+    return profile_start_ns.empty() ? std::nullopt : profile_start_ns[trace];
+  }
   // One per trace, or empty to find them (node_ids.h).
   std::vector<int64_t> node_ids;
   // The id of a node; absent for the lowest.

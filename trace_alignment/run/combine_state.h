@@ -46,9 +46,6 @@ struct CombineState {
 
   // Returns the positions of the nodes in the order of their ids.
   std::vector<size_t> ById() const;
-
-  // Returns when the user says that a profile began.
-  std::optional<int64_t> StartOf(size_t n) const;
 };
 
 // The steps, in their order (combine_run.cc).
@@ -61,13 +58,8 @@ absl::Status CheckOutputs(const CombineState& state);
 // The folder that gets the aligned files, and their names, one per node.
 std::string AlignedFolder(const CombineState& state);
 std::vector<std::string> AlignedNames(const CombineState& state);
-// What the file beside them is called that says how Perfetto is to show them. It does not end in
-// .json, so that nobody takes it for a trace: Perfetto tells by the content.
-inline constexpr char kPerfettoManifest[] = "perfetto_manifest";
 // Writes the aligned files into the folder.
 absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state);
-// Writes the file beside them that says how Perfetto is to show them, if one is needed.
-absl::Status WritePerfettoManifest(const std::string& folder, CombineState* state);
 absl::Status WriteCombinedFile(CombineState* state);
 absl::Status WriteExports(CombineState* state);
 

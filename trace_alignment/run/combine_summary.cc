@@ -18,24 +18,10 @@ int64_t LargestCorrectionNs(const AlignmentStats& stats) {
 
 void DescribeNode(const CombineState& state, size_t n, CombinedNode* out) {
   const RunNode& node = state.nodes[n];
-  const AlignedNode& aligned = state.alignment.nodes[n];
+  *out = state.alignment.nodes[n].stated;
   out->set_node_id(node.id);
   if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);
   out->set_trace(state.request.files.traces[n]);
-  out->set_method(aligned.method);
-  if (aligned.offset_at_ns.has_value()) out->set_offset_at_ns(*aligned.offset_at_ns);
-  if (aligned.offset_ns.has_value()) out->set_offset_ns(*aligned.offset_ns);
-  if (aligned.uncertainty_ns.has_value()) out->set_uncertainty_ns(*aligned.uncertainty_ns);
-  if (aligned.uncertainty_max_ns.has_value()) {
-    out->set_uncertainty_max_ns(*aligned.uncertainty_max_ns);
-  }
-  if (aligned.certified_uncertainty_ns.has_value()) {
-    out->set_certified_uncertainty_ns(*aligned.certified_uncertainty_ns);
-  }
-  if (aligned.drift_ppm.has_value()) out->set_drift_ppm(*aligned.drift_ppm);
-  if (aligned.drift_uncertainty_ppm.has_value()) {
-    out->set_drift_uncertainty_ppm(*aligned.drift_uncertainty_ppm);
-  }
   if (node.snapshots.has_value()) {
     const std::optional<int64_t> reading_ns = ReadingUncertaintyNs(*node.snapshots);
     if (reading_ns.has_value()) out->set_tracer_uncertainty_ns(*reading_ns);
@@ -53,12 +39,6 @@ std::vector<OutputFile> FilesOfAll(const CombineState& state) {
   for (size_t n = 0; n < state.nodes.size(); ++n) {
     files.push_back({"aligned", absl::StrCat(AlignedFolder(state), "/", names[n]),
                      state.nodes[n].aligned_bytes});
-  }
-  // The first process alone has written a manifest, if there is one.
-  const std::vector<OutputFile>& own = state.outputs.files();
-  if (!own.empty() && own.back().kind == kPerfettoManifest) {
-    files.push_back({kPerfettoManifest, absl::StrCat(AlignedFolder(state), "/", kPerfettoManifest),
-                     own.back().bytes});
   }
   return files;
 }

@@ -2,14 +2,10 @@
 #include <memory>
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/types/span.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
-#include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/combine/kineto_merger.h"
 #include "trace_alignment/run/combine_run.h"
 #include "trace_alignment/run/combine_state.h"
@@ -17,9 +13,7 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
@@ -50,45 +44,6 @@ int64_t LastEndNs(const EventTable& table) {
     last_ps = std::max(last_ps, table.start_ps(row) + table.duration_ps(row));
   }
   return table.base_ns() + last_ps / kPsPerNs;
-}
-
-// Returns the arrows of all collectives, by node: from the member that started last to each that
-// had waited for it.
-std::vector<std::vector<KinetoFlow>> FindFlows(const CombineState& state) {
-  std::vector<std::vector<KinetoFlow>> flows(state.nodes.size());
-  const CollectiveTable& table = state.alignment.table;
-  int64_t next_id = 1;
-  for (const CollectiveInstance& instance : table.instances()) {
-    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
-    if (members.size() < 2) continue;
-    const CollectiveMember& last = *std::max_element(
-        members.begin(), members.end(), [](const CollectiveMember& a, const CollectiveMember& b) {
-          return a.start_ps < b.start_ps;
-        });
-    const std::string name(CollectiveKindName(table.OpOf(instance).kind));
-    const auto add = [&](const CollectiveMember& member, bool starts) {
-      const uint32_t node = table.NodeOf(member);
-      const CollectiveEvent& event = state.run.profiles[node].events[member.event];
-      KinetoFlow flow;
-      flow.time_ps = std::min(last.start_ps, member.end_ps - kPsPerNs);
-      absl::string_view device = state.run.profiles[node].devices[event.local_device].name;
-      absl::ConsumePrefix(&device, "GPU ");
-      if (!absl::SimpleAtoi(device, &flow.device)) return;
-      flow.stream = event.line_id;
-      flow.id = next_id;
-      flow.starts = starts;
-      flow.name = name;
-      flows[node].push_back(std::move(flow));
-    };
-    for (const CollectiveMember& member : members) {
-      // A message may have been sent, and its sender gone, before its receiver came.
-      if (&member == &last || member.end_ps <= last.start_ps) continue;
-      add(last, /*starts=*/true);
-      add(member, /*starts=*/false);
-      ++next_id;
-    }
-  }
-  return flows;
 }
 
 class KinetoTraces : public RunTraces {
@@ -130,9 +85,7 @@ class KinetoTraces : public RunTraces {
     std::string host = HostOfKinetoFile(path);
     if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
     if (!host.empty()) node->session.hostnames.push_back(host);
-    const auto& starts = request_.profile_start_ns;
-    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(path, node->session,
-                                                       starts.empty() ? std::nullopt : starts[n]));
+    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(path, node->session, request_.StartOf(n)));
     node->base_ns = trace.header.base_time_ns.value_or(0);
     traces_[n].collectives = ReadKinetoCollectives(trace, file.bytes(), path);
     traces_[n].file.emplace(std::move(file));
@@ -169,44 +122,6 @@ class KinetoTraces : public RunTraces {
     return stats;
   }
 
-  // Times of the files each count from a base of its own:
-  // https://perfetto.dev/docs/reference/perfetto-manifest.
-  std::optional<std::string> PerfettoManifest(
-      const CombineState& state, const std::vector<std::string>& names) const override {
-    const std::vector<RunNode>& nodes = state.nodes;
-    const auto earlier = [](const RunNode& a, const RunNode& b) { return a.base_ns < b.base_ns; };
-    const size_t first = std::min_element(nodes.begin(), nodes.end(), earlier) - nodes.begin();
-    std::string text;
-    JsonWriter json(&text, JsonSpacing::kSpaced);
-    json.BeginObject(JsonLayout::kIndented);
-    json.BeginObject("perfetto_manifest", JsonLayout::kIndented);
-    json.Member("version", 1);
-    json.BeginArray("files", JsonLayout::kIndented);
-    for (const size_t n : state.ById()) {
-      json.BeginObject();
-      json.Member("path", names[n]);
-      json.BeginObject("machine");
-      const std::string host = HostOf(nodes[n]);
-      json.Member("name", absl::StrCat("node ", nodes[n].id, host.empty() ? "" : " ", host));
-      json.EndObject();
-      if (n != first) {
-        json.BeginObject("clocks");
-        json.BeginObject("sync_to");
-        json.Member("file", names[first]);
-        json.EndObject();
-        json.Member("offset_ns",
-                    SaturateToInt64(absl::int128(nodes[n].base_ns) - nodes[first].base_ns));
-        json.EndObject();
-      }
-      json.EndObject();
-    }
-    json.EndArray();
-    json.EndObject();
-    json.EndObject();
-    text += "\n";
-    return text;
-  }
-
   bool MergesInOwnForm() const override {
     if (request_.output.empty()) return request_.trace_json.empty() && request_.perfetto.empty();
     return absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json");
@@ -215,13 +130,12 @@ class KinetoTraces : public RunTraces {
   absl::Status Merge(const std::vector<size_t>& order, CombineState* state,
                      ByteSink& sink) override {
     std::vector<KinetoMergeInput> inputs;
-    std::vector<std::vector<KinetoFlow>> flows = FindFlows(*state);
     uint64_t total_bytes = 0;
     for (const size_t n : order) {
       const RunNode& node = state->nodes[n];
       const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
       inputs.push_back({traces_[n].file->bytes(), node.base_ns, &state->alignment.nodes[n].clock,
-                        ranks.empty() ? node.id : ranks[0], HostOf(node), std::move(flows[n])});
+                        ranks.empty() ? node.id : ranks[0], HostOf(node)});
       total_bytes += inputs.back().text.size();
     }
     ProgressBar progress("combining", total_bytes);

@@ -4,49 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "absl/types/span.h"
 #include "trace_alignment/clocks/clock_map.h"
 #include "trace_alignment/clocks/node_clock.h"
 
 namespace meridian {
 namespace {
-
-// Packs ids as runs of equal steps (first, step, count): mostly one for all ranks of a run.
-void PackIds(PackedBytes& bytes, absl::Span<const int64_t> ids) {
-  std::vector<int64_t> runs;
-  for (size_t i = 0; i < ids.size();) {
-    const int64_t step = i + 1 < ids.size() ? ids[i + 1] - ids[i] : 0;
-    int64_t count = 1;
-    while (i + count < ids.size() && ids[i + count] - ids[i + count - 1] == step) ++count;
-    runs.insert(runs.end(), {ids[i], step, count});
-    i += count;
-  }
-  bytes(runs);
-}
-
-std::vector<int64_t> UnpackIds(PackedBytes& bytes) {
-  std::vector<int64_t> runs;
-  std::vector<int64_t> ids;
-  bytes(runs);
-  for (size_t r = 0; r + 2 < runs.size(); r += 3) {
-    const int64_t count = std::clamp<int64_t>(runs[r + 2], 0, kMaxGroupIds);
-    for (int64_t i = 0; i < count; ++i) ids.push_back(runs[r] + i * runs[r + 1]);
-  }
-  return ids;
-}
-
-std::string GroupBytes(const IdGroups& groups) {
-  PackedBytes packed;
-  for (size_t g = 0; g < groups.size(); ++g) PackIds(packed, groups[g]);
-  return packed.bytes();
-}
-
-IdGroups GroupsOf(size_t count, const std::string& packed) {
-  IdGroups groups;
-  PackedBytes bytes(packed);
-  for (size_t g = 0; g < count; ++g) groups.Add(UnpackIds(bytes));
-  return groups;
-}
 
 void PackMap(PackedBytes& bytes, std::optional<ClockMap>& map) {
   bool has_map = map.has_value();
@@ -60,7 +22,7 @@ void PackMap(PackedBytes& bytes, std::optional<ClockMap>& map) {
 }  // namespace
 
 void Pack(PackedBytes& bytes, SessionInfo& session) {
-  bytes(session.profile_start_ns, session.profile_stop_ns, session.process_id, session.hostnames);
+  bytes(session.profile_start_ns, session.profile_stop_ns, session.hostnames);
 }
 
 void Pack(PackedBytes& bytes, SnapshotBracket& bracket) {
@@ -82,9 +44,9 @@ void Pack(PackedBytes& bytes, AlignedNode& node) {
   PackMap(bytes, node.clock.tracer_to_host);
   PackMap(bytes, node.clock.host_to_reference);
   PackMap(bytes, node.clock.reference_to_target);
-  bytes(node.method, node.offset_at_ns, node.offset_ns, node.uncertainty_ns,
-        node.uncertainty_max_ns, node.certified_uncertainty_ns, node.drift_ppm,
-        node.drift_uncertainty_ppm);
+  std::string stated = node.stated.SerializeAsString();
+  bytes(stated);
+  node.stated.ParseFromString(stated);
 }
 
 void Pack(PackedBytes& bytes, SourceTargetPair& pair) { bytes(pair.source, pair.target); }
@@ -108,40 +70,39 @@ void Pack(PackedBytes& bytes, LocalDevice& device) { bytes(device.name, device.g
 
 void CollectivesPacker::PackGroups(PackedBytes& bytes, std::vector<CollectiveOp>& ops) {
   std::vector<IdGroups> different;
+  // By op: which of the different groups it has.
   std::vector<size_t> position;
   for (const CollectiveOp& op : ops) {
     const auto found = std::find(different.begin(), different.end(), op.groups);
     position.push_back(found - different.begin());
     if (found == different.end()) different.push_back(op.groups);
   }
-  bytes(position);
-  size_t count = different.size();
-  bytes(count);
-  for (size_t i = 0; i < count; ++i) {
-    size_t size = bytes.unpacks() ? 0 : different[i].size();
-    std::string packed = bytes.unpacks() ? "" : GroupBytes(different[i]);
-    bytes(size, packed);
-    if (!bytes.unpacks()) continue;
-    const auto [known, is_new] = known_groups_.try_emplace(packed);
-    if (is_new) known->second = GroupsOf(size, packed);
-    for (size_t op = 0; op < std::min(ops.size(), position.size()); ++op) {
-      if (position[op] == i) ops[op].groups = known->second;
+  std::vector<GroupLists> lists(different.size());
+  for (size_t i = 0; i < different.size(); ++i) {
+    for (size_t g = 0; g < different[i].size(); ++g) {
+      lists[i].emplace_back(different[i][g].begin(), different[i][g].end());
     }
+  }
+  bytes(position, lists);
+  if (!bytes.unpacks()) return;
+  different.clear();
+  for (const GroupLists& groups : lists) {
+    const auto [known, is_new] = known_groups_.try_emplace(groups);
+    for (size_t g = 0; g < groups.size() && is_new; ++g) known->second.Add(groups[g]);
+    different.push_back(known->second);
+  }
+  for (size_t op = 0; op < std::min(ops.size(), position.size()); ++op) {
+    if (position[op] < different.size()) ops[op].groups = different[position[op]];
   }
 }
 
 void CollectivesPacker::Pack(PackedBytes& bytes, ProfileCollectives& profile) {
+  std::vector<int64_t> devices = profile.assigned_devices;
   bytes(profile.trace, profile.base_ns, profile.ops, profile.events, profile.devices,
-        profile.protocols, profile.stated_ranks);
+        profile.protocols, profile.stated_ranks, devices);
   PackGroups(bytes, profile.ops);
-  PackedBytes devices;
-  PackIds(devices, profile.assigned_devices);
-  std::string packed = devices.bytes();
-  bytes(packed);
-  if (!bytes.unpacks() || packed == last_devices_) return;
-  PackedBytes received(packed);
-  profile.assigned_devices = UnpackIds(received);
-  last_devices_ = std::move(packed);
+  if (!bytes.unpacks() || devices == last_devices_) return;
+  profile.assigned_devices = last_devices_ = std::move(devices);
 }
 
 }  // namespace meridian

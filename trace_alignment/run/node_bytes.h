@@ -34,10 +34,12 @@ class CollectivesPacker {
  private:
   void PackGroups(PackedBytes& bytes, std::vector<CollectiveOp>& ops);
 
-  // Groups that were unpacked, by their bytes.
-  absl::flat_hash_map<std::string, IdGroups> known_groups_;
-  // Devices of the profile that was unpacked last, packed.
-  std::string last_devices_;
+  using GroupLists = std::vector<std::vector<int64_t>>;
+
+  // Groups that were unpacked.
+  absl::flat_hash_map<GroupLists, IdGroups> known_groups_;
+  // Devices of the profile that was unpacked last.
+  std::vector<int64_t> last_devices_;
 };
 
 }  // namespace meridian

@@ -65,8 +65,8 @@ TEST(NodeBytesTest, ClocksMapAsBefore) {
                        ClockMap::Create({{0, 5}, {1000, 1010}, {kEndSlopeSpanPs, 3}},
                                         ClockMap::OnDisorder::kRepair));
   AlignedNode node(RunClock(77));
-  node.method = "offsets";
-  node.drift_ppm = 0.1;
+  node.stated.set_method("offsets");
+  node.stated.set_drift_ppm(0.1);
   node.clock.host_to_reference = map;
   node.clock.reference_to_target = map.Inverted();
   PackedBytes packed;
@@ -76,9 +76,9 @@ TEST(NodeBytesTest, ClocksMapAsBefore) {
   bytes(unpacked);
   EXPECT_OK(bytes.Finish());
   EXPECT_EQ(unpacked.clock.run.base_ns(), 77);
-  EXPECT_EQ(unpacked.method, "offsets");
-  EXPECT_EQ(unpacked.drift_ppm, 0.1);
-  EXPECT_EQ(unpacked.offset_ns, std::nullopt);
+  EXPECT_EQ(unpacked.stated.method(), "offsets");
+  EXPECT_EQ(unpacked.stated.drift_ppm(), 0.1);
+  EXPECT_FALSE(unpacked.stated.has_offset_ns());
   EXPECT_FALSE(unpacked.clock.tracer_to_host.has_value());
   EXPECT_EQ(unpacked.clock.host_to_reference->knots_repaired(), map.knots_repaired());
   for (const int64_t time_ps : {-5000000, 0, 500, 1010, 7000000}) {

@@ -46,7 +46,7 @@ absl::Status AssignIds(CombineState* state) {
         state->nodes[n].unread_events));
   }
   for (const AssignedNodeId& id : final_ids) {
-    if (id.source != AssignedNodeId::Source::kPosition) continue;
+    if (!id.is_position) continue;
     state->report.add_notes(
         "node ids are the positions of the traces: their names hold no numbers");
     break;
@@ -54,20 +54,16 @@ absl::Status AssignIds(CombineState* state) {
   return absl::OkStatus();
 }
 
-bool HasMeasuredClocks(const CombineRequest& request) {
-  return !request.files.offsets.empty() || !request.files.probes.empty();
-}
-
 // Traces of one rank each that nothing ties together keep their clocks only if that was asked for.
 absl::Status CheckTied(const CombineState& state) {
-  RETURN_IF_ERROR(CheckOneRun(state.run, HasMeasuredClocks(state.request)));
   const bool has_collectives =
       std::any_of(state.run.profiles.begin(), state.run.profiles.end(),
                   [](const ProfileCollectives& profile) { return !profile.events.empty(); });
   const AlignmentMethod method = state.request.alignment.method;
+  const RunFiles& files = state.request.files;
   const bool needs_collectives =
       method == AlignmentMethod::kCollectives ||
-      (method == AlignmentMethod::kAuto && !HasMeasuredClocks(state.request));
+      (method == AlignmentMethod::kAuto && files.offsets.empty() && files.probes.empty());
   if (has_collectives || !needs_collectives || state.nodes.size() < 2) return absl::OkStatus();
   return InvalidArgument(state.run.profiles[0].trace,
                          " and the other traces hold no communication kernel of NCCL or RCCL (Gloo "
@@ -88,7 +84,8 @@ absl::Status Match(CombineState* state) {
 // Ranks that have collectives, but none that ties them to the reference, are of another job.
 absl::Status CheckReachable(CombineState* state) {
   for (size_t n = 0; n < state->nodes.size(); ++n) {
-    if (state->alignment.nodes[n].method != "unreachable" || state->run.profiles[n].events.empty())
+    if (state->alignment.nodes[n].stated.method() != "unreachable" ||
+        state->run.profiles[n].events.empty())
       continue;
     return InvalidArgument(
         state->run.profiles[n].trace, ": none of its collectives ties it to node ",

@@ -18,10 +18,6 @@
 namespace meridian {
 namespace {
 
-std::string ManifestPath(const CombineState& state) {
-  return absl::StrCat(AlignedFolder(state), "/", kPerfettoManifest);
-}
-
 // Whoever takes the folder for the run would take profiles of an earlier one for its nodes.
 absl::Status CheckNoOtherProfiles(const CombineState& state) {
   if (state.request.output_dir.empty()) return absl::OkStatus();
@@ -40,13 +36,13 @@ absl::Status CheckNoOtherProfiles(const CombineState& state) {
 }
 
 AlignmentRecord RecordOf(const CombineState& state, size_t n) {
-  const AlignedNode& aligned = state.alignment.nodes[n];
+  const CombinedNode& stated = state.alignment.nodes[n].stated;
   AlignmentRecord record;
   record.node_id = state.nodes[n].id;
-  record.method = aligned.method;
-  record.offset_ns = aligned.offset_ns;
-  record.uncertainty_ns = aligned.uncertainty_ns;
-  record.drift_ppm = aligned.drift_ppm;
+  record.method = stated.method();
+  if (stated.has_offset_ns()) record.offset_ns = stated.offset_ns();
+  if (stated.has_uncertainty_ns()) record.uncertainty_ns = stated.uncertainty_ns();
+  if (stated.has_drift_ppm()) record.drift_ppm = stated.drift_ppm();
   return record;
 }
 
@@ -80,9 +76,11 @@ absl::Status Export(const std::string& kind, const std::string& path, ExportFunc
     const std::vector<ViewedNode> nodes = ViewedNodes(*state);
     ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(combined));
     const int64_t start_ns = session.profile_start_ns.value_or(0);
-    ASSIGN_OR_RETURN(planes, ViewerPlanes(state->alignment.table, nodes, start_ns));
-    ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
-    options.additions = &*additions;
+    ASSIGN_OR_RETURN(planes, CollectivesPlane(state->alignment.table, start_ns));
+    if (!planes.empty()) {
+      ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
+      options.additions = &*additions;
+    }
     options.clock_readings = ReadClocks(nodes, start_ns);
   }
   options.progress = [&](uint64_t offset) { progress.Update(offset); };
@@ -131,7 +129,6 @@ absl::Status CheckOutputs(const CombineState& state) {
     for (const std::string& name : AlignedNames(state)) {
       outputs.push_back(absl::StrCat(AlignedFolder(state), "/", name));
     }
-    outputs.push_back(ManifestPath(state));
   }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
   RETURN_IF_ERROR(CheckNoOtherProfiles(state));
@@ -149,7 +146,7 @@ std::vector<ViewedNode> ViewedNodes(const CombineState& state) {
   std::vector<ViewedNode> viewed;
   for (size_t n : state.ById()) {
     const int64_t begin_ns = state.nodes[n].clock.start_ns();
-    viewed.push_back({state.nodes[n].id, &state.alignment.nodes[n].clock, begin_ns,
+    viewed.push_back({state.nodes[n].id, &state.alignment.nodes[n].clock,
                       std::max(begin_ns, state.nodes[n].session.profile_stop_ns.value_or(0))});
   }
   return viewed;
@@ -180,15 +177,7 @@ absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state) {
     RETURN_IF_ERROR(state->outputs.Commit());
     node.aligned_bytes = state->outputs.files().back().bytes;
   }
-  return is_alone ? WritePerfettoManifest(folder, state) : absl::OkStatus();
-}
-
-absl::Status WritePerfettoManifest(const std::string& folder, CombineState* state) {
-  const std::optional<std::string> manifest =
-      state->traces->PerfettoManifest(*state, AlignedNames(*state));
-  if (!manifest.has_value()) return absl::OkStatus();
-  return state->outputs.WriteText(kPerfettoManifest, absl::StrCat(folder, "/", kPerfettoManifest),
-                                  *manifest);
+  return absl::OkStatus();
 }
 
 absl::Status WriteCombinedFile(CombineState* state) {

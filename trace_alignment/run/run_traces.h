@@ -87,13 +87,6 @@ class RunTraces {
                                                       const AlignOptions& options,
                                                       ByteSink& sink) = 0;
 
-  // Returns how Perfetto is to show the aligned files together; nullopt when they say so
-  // themselves. `names` are those of the files.
-  virtual std::optional<std::string> PerfettoManifest(
-      const CombineState& /*state*/, const std::vector<std::string>& /*names*/) const {
-    return std::nullopt;
-  }
-
   // True when the combined file is to have the form of the traces, and that is no XSpace.
   virtual bool MergesInOwnForm() const { return false; }
   // Writes such a file of the nodes in that order, and their statistics.

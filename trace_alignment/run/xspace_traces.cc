@@ -34,7 +34,8 @@ class XSpaceTraces : public RunTraces {
     ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
     RETURN_IF_ERROR(CheckRaw(reader));
     ASSIGN_OR_RETURN(node->session, ReadSessionInfo(reader));
-    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(reader.name(), node->session, StartOf(n)));
+    ASSIGN_OR_RETURN(node->clock,
+                     SessionClock::Create(reader.name(), node->session, request_.StartOf(n)));
     readers_[n].emplace(std::move(reader));
     return absl::OkStatus();
   }
@@ -47,7 +48,7 @@ class XSpaceTraces : public RunTraces {
 
   absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) override {
     XSpaceCollectivesOptions options;
-    options.profile_start_ns = StartOf(n);
+    options.profile_start_ns = request_.StartOf(n);
     return ReadXSpaceCollectives(*readers_[n], options);
   }
 
@@ -71,10 +72,6 @@ class XSpaceTraces : public RunTraces {
   }
 
  private:
-  std::optional<int64_t> StartOf(size_t n) const {
-    return request_.profile_start_ns.empty() ? std::nullopt : request_.profile_start_ns[n];
-  }
-
   absl::Status CheckRaw(const XSpaceReader& reader) const {
     ASSIGN_OR_RETURN(const std::vector<NodeProfile> combined, SplitCombinedProfile(reader));
     if (!combined.empty()) {

@@ -19,7 +19,6 @@ constexpr size_t kMaxDestinations = 16;
 constexpr double kSameCost = 1e-9;
 
 using Counts = std::map<int64_t, int64_t>;
-using CountsByCell = std::map<WorkloadCell, Counts>;
 
 int64_t Sum(const Counts& counts) {
   int64_t sum = 0;
@@ -30,12 +29,6 @@ int64_t Sum(const Counts& counts) {
 Counts Merged(Counts a, const Counts& b) {
   for (const auto& [destination, count] : b) a[destination] += count;
   return a;
-}
-
-Counts Together(const CountsByCell& by_cell) {
-  Counts all;
-  for (const auto& [cell, counts] : by_cell) all = Merged(std::move(all), counts);
-  return all;
 }
 
 // How many nats it takes to say which destinations were taken when the shares are known.
@@ -101,19 +94,12 @@ struct Explanation {
   FlowBranch branch;
 };
 
-// Returns the choices that these counts mean, with shares that change from cell to cell where that
-// is worth its coefficients.
-void AddChoices(const CountsByCell& by_cell, FlowSegment* segment) {
-  for (const auto& [destination, count] : Together(by_cell)) {
+// Adds the choices that these counts mean.
+void AddChoices(const Counts& counts, FlowSegment* segment) {
+  for (const auto& [destination, count] : counts) {
     FlowChoice& choice = *segment->add_choices();
     choice.set_destination(destination);
-    std::vector<MeasuredShare> points;
-    for (const auto& [cell, counts] : by_cell) {
-      const auto taken = counts.find(destination);
-      points.push_back({cell, static_cast<double>(taken == counts.end() ? 0 : taken->second),
-                        static_cast<double>(Sum(counts))});
-    }
-    *choice.mutable_share() = FitShare(points);
+    choice.set_share(static_cast<double>(count) / static_cast<double>(Sum(counts)));
   }
 }
 
@@ -231,34 +217,24 @@ class FlowLearner {
         }
       });
     }
-    Explanation same = ByPooledVisits(by_cell, pooled, prices);
+    Explanation same = ByPooledVisits(pooled, prices);
     const Explanation own = ByVisitsOfCells(by_cell, prices);
     if (own.cost < same.cost - kSameCost) same = own;
     same.branch.set_since(since);
     return same;
   }
 
-  static Explanation ByPooledVisits(const std::map<WorkloadCell, std::vector<Counts>>& by_cell,
-                                    const std::vector<Counts>& pooled, const Prices& prices) {
+  static Explanation ByPooledVisits(const std::vector<Counts>& pooled, const Prices& prices) {
     Explanation result;
     result.cost = 0;
     const std::vector<Segment> segments = FindSegments(pooled, prices);
-    size_t begin = 0;
     for (const Segment& segment : segments) {
       result.cost += prices.OfSegment(segment.counts);
       FlowSegment& written = *result.branch.add_segments();
-      const size_t end = begin + static_cast<size_t>(segment.visits);
       if (&segment != &segments.back()) {
         *written.mutable_visits() = ConstantModel(static_cast<double>(segment.visits));
       }
-      CountsByCell counts;
-      for (const auto& [cell, visits] : by_cell) {
-        for (size_t i = begin; i < std::min(end, visits.size()); ++i) {
-          counts[cell] = Merged(counts[cell], visits[i]);
-        }
-      }
-      AddChoices(counts, &written);
-      begin = end;
+      AddChoices(segment.counts, &written);
     }
     return result;
   }
@@ -278,14 +254,14 @@ class FlowLearner {
       if (most == nullptr || of_cell.size() > most->size()) most = &of_cell;
     }
     std::vector<std::vector<MeasuredPoint>> lengths(most->size());
-    std::vector<CountsByCell> counts(most->size());
+    std::vector<Counts> counts(most->size());
     for (const auto& [cell, of_cell] : segments) {
       size_t next = 0;
       for (size_t i = 0; i < most->size(); ++i) {
         const bool is_there =
             next < of_cell.size() && LeadAlike(of_cell[next].counts, (*most)[i].counts);
         lengths[i].push_back({cell, is_there ? static_cast<double>(of_cell[next].visits) : 0.0});
-        if (is_there) counts[i][cell] = of_cell[next++].counts;
+        if (is_there) counts[i] = Merged(std::move(counts[i]), of_cell[next++].counts);
       }
       if (next < of_cell.size()) return Explanation();
     }
@@ -295,34 +271,33 @@ class FlowLearner {
       // The shares, and two numbers for the length: the same in all cells.
       result.cost += prices.of_number + prices.OfShares((*most)[i].counts);
       if (i + 1 == most->size()) break;
-      const std::optional<TripCount> trips = FitTrips(lengths[i]);
+      const std::optional<Model> trips = FitTrips(lengths[i]);
       // Lengths that no model explains are no rule.
       if (!trips.has_value()) return Explanation();
-      *written.mutable_visits() = trips->model;
-      written.set_also(trips->also);
+      *written.mutable_visits() = *trips;
     }
     return result;
   }
 
   // Explains a branch by so many callsites that came before.
   Explanation ByContext(int64_t callsite, int length, const Prices& prices) const {
-    std::map<std::vector<int64_t>, CountsByCell> contexts;
+    std::map<std::vector<int64_t>, Counts> contexts;
     for (const Run& run : runs_) {
       ForEachVisit(run, callsite, kNoCallsite, [&](int64_t, size_t position) {
         std::vector<int64_t> before;
         for (size_t i = 1; i <= static_cast<size_t>(length); ++i) {
           before.push_back(position >= i ? (*run.sequence)[position - i] : kNoCallsite);
         }
-        ++contexts[before][run.cell][run.After(position)];
+        ++contexts[before][run.After(position)];
       });
     }
     Explanation result;
     result.cost = 0;
-    for (const auto& [before, by_cell] : contexts) {
-      result.cost += prices.OfSegment(Together(by_cell));
+    for (const auto& [before, counts] : contexts) {
+      result.cost += prices.OfSegment(counts);
       FlowSegment& segment = *result.branch.add_segments();
       segment.mutable_before()->Add(before.begin(), before.end());
-      AddChoices(by_cell, &segment);
+      AddChoices(counts, &segment);
     }
     return result;
   }
@@ -349,8 +324,8 @@ class FlowLearner {
       run.after_end = flow->head();
       visits.push_back({run.cell, static_cast<double>(run.positions[flow->head()].size())});
     }
-    const std::optional<TripCount> trips = FitTrips(visits);
-    *flow->mutable_iterations() = trips.has_value() ? trips->model : FitCount(visits, FitOptions());
+    const std::optional<Model> trips = FitTrips(visits);
+    *flow->mutable_iterations() = trips.has_value() ? *trips : FitCount(visits, false);
   }
 
   std::vector<Run> runs_;

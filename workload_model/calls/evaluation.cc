@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <optional>
 #include <set>
-#include <tuple>
-#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "workload_model/models/curve_fit.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -25,22 +21,11 @@ constexpr double kLeastLinearSize = 1e-3;
 // 30,000 years.
 constexpr double kMaxTotalUs = 1e18;
 
-// A transition in one cell, as predicted: how often it is taken, and its time in all, in us.
-struct PredictedCall {
-  const CallModel* model = nullptr;
-  double count = 0;
-  double sum = 0;
-};
-
 absl::Status UnknownKind(const WorkloadModel& model, const CellKind& asked) {
-  std::map<std::pair<int64_t, int64_t>, std::string> known;
-  for (const CallModel& call : model.models()) {
-    const CellKind kind = KindOf(call);
-    known[{kind.threads, kind.ranks_per_machine}] = KindText(kind);
-  }
-  const auto text = [](std::string* out, const auto& kind) { out->append(kind.second); };
+  std::set<std::string> known;
+  for (const CallModel& call : model.models()) known.insert(KindText(KindOf(call)));
   return NotFound("there is no model of ", KindText(asked), "; there are those of ",
-                  absl::StrJoin(known, ", ", text));
+                  absl::StrJoin(known, ", "));
 }
 
 absl::Status NoFiniteNumber(const CallModel& call, const Model& model, const WorkloadCell& cell) {
@@ -49,108 +34,20 @@ absl::Status NoFiniteNumber(const CallModel& call, const Model& model, const Wor
                          " is no finite number for ", cell.machines, " nodes and size ", cell.size);
 }
 
-absl::StatusOr<PredictedCall> Predict(const CallModel& call, const WorkloadCell& cell) {
-  const CellValue value = PredictCall(call, cell);
-  if (std::isfinite(value.Sum())) return PredictedCall{&call, value.count, value.Sum()};
-  return NoFiniteNumber(call, call.value(), cell);
-}
-
-// Returns how many doublings a number is away from the nearest that is known; nullopt where only
-// another one is known, which tells nothing about it.
-std::optional<double> DoublingsFrom(const std::set<int64_t>& known, int64_t asked) {
-  if (known.size() < 2 && known.count(asked) == 0) return std::nullopt;
-  double least = std::numeric_limits<double>::max();
-  for (int64_t number : known) {
-    least = std::min(least, std::abs(std::log2(static_cast<double>(asked)) -
-                                     std::log2(static_cast<double>(number))));
-  }
-  return least;
-}
-
-// Returns the transitions of a number of threads, or ranks per machine, that was not measured: a power
-// of these numbers through those that were. Empty when these do not differ in what is asked for.
-absl::StatusOr<std::vector<PredictedCall>> PredictBetweenKinds(const WorkloadModel& model,
-                                                               const WorkloadCell& cell,
-                                                               double* doublings) {
-  std::set<int64_t> threads, ranks;
-  std::map<std::tuple<std::string, int64_t, int64_t>, std::vector<PredictedCall>> by_transition;
-  for (const CallModel& call : model.models()) {
-    const CellKind kind = KindOf(call);
-    threads.insert(kind.threads);
-    ranks.insert(kind.ranks_per_machine);
-    if (!cell.kind.rank_class.empty() && kind.rank_class != cell.kind.rank_class) continue;
-    ASSIGN_OR_RETURN(const PredictedCall predicted, Predict(call, cell));
-    by_transition[{kind.rank_class, call.source(), call.destination()}].push_back(predicted);
-  }
-  const std::optional<double> of_threads = DoublingsFrom(threads, cell.kind.threads);
-  const std::optional<double> of_ranks = DoublingsFrom(ranks, cell.kind.ranks_per_machine);
-  std::vector<PredictedCall> result;
-  if (!of_threads.has_value() || !of_ranks.has_value()) return result;
-  *doublings = *of_threads + *of_ranks;
-  for (const auto& transition_and_calls : by_transition) {
-    const std::vector<PredictedCall>& calls = transition_and_calls.second;
-    const auto at = [&](double PredictedCall::*value) {
-      std::vector<std::pair<CellKind, double>> values;
-      for (const PredictedCall& call : calls) {
-        values.push_back({KindOf(*call.model), call.*value});
-      }
-      return PowerOfKinds(values, cell.kind);
-    };
-    result.push_back({calls[0].model, at(&PredictedCall::count), at(&PredictedCall::sum)});
-  }
-  return result;
-}
-
-// Adds to `deviation` what is not known of a kind that was not measured.
-absl::StatusOr<std::vector<PredictedCall>> PredictCalls(const WorkloadModel& model,
-                                                        const WorkloadCell& cell, double* deviation,
-                                                        WorkloadEvaluation* evaluation) {
-  std::vector<PredictedCall> calls;
-  for (const CallModel& call : model.models()) {
-    if (!KindOf(call).Answers(cell.kind)) continue;
-    ASSIGN_OR_RETURN(const PredictedCall predicted, Predict(call, cell));
-    calls.push_back(predicted);
-  }
-  if (!calls.empty()) return calls;
-  double doublings = 0;
-  ASSIGN_OR_RETURN(calls, PredictBetweenKinds(model, cell, &doublings));
-  if (calls.empty()) return calls;
-  *deviation = kAssumedDeviation * doublings;
-  evaluation->add_notes(absl::StrCat(
-      KindText(cell.kind),
-      " were not measured: times are taken to be a power of them, and to be off by 20 % for each "
-      "doubling"));
-  return calls;
-}
-
-// Adds the transitions; returns the class of ranks that takes longest, for which the others wait.
-std::string AddTransitions(const std::vector<PredictedCall>& calls, WorkloadEvaluation* result) {
-  std::map<std::string, double> totals;
-  for (const PredictedCall& call : calls) {
-    EvaluatedTransition& transition = *result->add_transitions();
-    transition.set_source(call.model->source());
-    transition.set_destination(call.model->destination());
-    transition.set_type(call.model->value().type());
-    transition.set_rank_class(KindOf(*call.model).rank_class);
-    transition.set_count(call.count);
-    transition.set_us(call.count > 0 ? call.sum / call.count : 0);
-    totals[transition.rank_class()] += call.sum;
-  }
-  std::string slowest;
-  for (const auto& [name, total] : totals) {
-    if (total < result->total_us()) continue;
-    result->set_total_us(total);
-    slowest = name;
-  }
-  return slowest;
-}
-
 EvaluatedMessage& AddMessage(const CallModel& call, double bytes, WorkloadEvaluation* result) {
   EvaluatedMessage& message = *result->add_messages();
   message.set_callsite(call.source());
   message.set_type(call.value().type());
   message.set_bytes(bytes);
   return message;
+}
+
+WorkloadEvaluation EvaluationOf(const WorkloadCell& cell) {
+  WorkloadEvaluation result;
+  result.set_nodes(cell.machines);
+  result.set_size(cell.size);
+  result.set_threads(cell.kind.threads);
+  return result;
 }
 
 // Returns what is known of the asked kind, or else of the class of ranks.
@@ -167,108 +64,24 @@ const FittedKind& NearestKind(const WorkloadModel& model, const CellKind& asked,
 
 // How often the slowest class comes back to where its iterations begin, and what one takes.
 void AddIterations(const WorkloadModel& model, const std::string& rank_class,
-                   const std::vector<PredictedCall>& calls, const WorkloadCell& cell,
-                   WorkloadEvaluation* evaluation) {
+                   const WorkloadCell& cell, WorkloadEvaluation* evaluation) {
   for (const ControlFlow& flow : model.flows()) {
     if (flow.rank_class() != rank_class || flow.head() == 0) continue;
     double iterations = flow.first() == flow.head() ? 1 : 0, steady = 0;
-    for (const PredictedCall& call : calls) {
-      if (KindOf(*call.model).rank_class != rank_class) continue;
-      const double each = EvaluateModel(call.model->value(), cell);
-      if (call.model->destination() == flow.head()) iterations += call.count;
-      steady += call.count * each;
+    for (const CallModel& call : model.models()) {
+      const CellKind kind = KindOf(call);
+      if (!kind.Answers(cell.kind) || kind.rank_class != rank_class) continue;
+      const CellValue value = PredictCall(call, cell);
+      if (call.destination() == flow.head()) iterations += value.count;
+      steady += value.count * value.steady;
       // The last iteration does not come back; as it does for the others.
-      if (call.model->source() == flow.last() && call.model->destination() == flow.head()) {
-        steady += each;
-      }
+      if (call.source() == flow.last() && call.destination() == flow.head()) steady += value.steady;
     }
     if (iterations < 1.5) continue;
     evaluation->set_iterations(iterations);
     evaluation->set_iteration_us(steady / iterations);
   }
 }
-
-WorkloadEvaluation EvaluationOf(const WorkloadCell& cell) {
-  WorkloadEvaluation result;
-  result.set_nodes(cell.machines);
-  result.set_size(cell.size);
-  result.set_threads(cell.kind.threads);
-  return result;
-}
-
-// A transition that was not measured is noted when it is so much of what is predicted in all: rare ones
-// do not come in every run.
-constexpr double kNotableShare = 0.01;
-
-// The transitions of all cells together.
-class TransitionComparison {
- public:
-  // Returns what was measured in the cell in all, in us.
-  double Add(const Measurements& measurements, const WorkloadCell& cell,
-             const WorkloadEvaluation& evaluation) {
-    std::map<Transition, double> predicted;
-    for (const EvaluatedTransition& t : evaluation.transitions()) {
-      predicted[{t.source(), t.destination()}] = t.count() * t.us();
-    }
-    double measured_us = 0;
-    for (const auto& [transition, values] : measurements.times) {
-      const auto value = values.find(cell);
-      if (value == values.end()) continue;
-      measured_us += value->second.Sum();
-      const auto found = predicted.find(transition);
-      if (found == predicted.end()) {
-        unknown_.insert(transition);
-      } else {
-        AddTimes(value->second.Sum(), found->second, &compared_[transition]);
-        predicted.erase(found);
-      }
-    }
-    for (const auto& [transition, us] : predicted) {
-      if (us > kNotableShare * evaluation.total_us()) missing_.insert(transition);
-    }
-    return measured_us;
-  }
-
-  // Adds the transitions, the longest first, and what is to be said about others.
-  void AddTo(WorkloadComparison* result) {
-    for (auto& [transition, compared] : compared_) {
-      compared.set_source(transition.first);
-      compared.set_destination(transition.second);
-      const double cells = static_cast<double>(std::max<int64_t>(1, compared.cells()));
-      compared.set_error(compared.error() / cells);
-      compared.set_signed_error(compared.signed_error() / cells);
-      *result->add_transitions() = compared;
-    }
-    std::stable_sort(
-        result->mutable_transitions()->begin(), result->mutable_transitions()->end(),
-        [](const auto& a, const auto& b) { return a.measured_us() > b.measured_us(); });
-    for (const auto& [source, destination] : unknown_) {
-      result->add_notes(absl::StrCat("there is no model from callsite ", source, " to ",
-                                     destination, ": its time is missing in what is predicted"));
-    }
-    for (const auto& [source, destination] : missing_) {
-      result->add_notes(
-          absl::StrCat("from callsite ", source, " to ", destination,
-                       " nothing was measured in some run, where the model has time"));
-    }
-  }
-
- private:
-  static void AddTimes(double measured, double predicted, ComparedTransition* compared) {
-    compared->set_measured_us(compared->measured_us() + measured);
-    compared->set_predicted_us(compared->predicted_us() + predicted);
-    if (!(measured > 0)) return;
-    const double error = predicted / measured - 1;
-    compared->set_error(compared->error() + std::abs(error));
-    compared->set_signed_error(compared->signed_error() + error);
-    compared->set_cells(compared->cells() + 1);
-  }
-
-  // Errors are sums over cells until all are there.
-  std::map<Transition, ComparedTransition> compared_;
-  // Transitions without a model, and those of the model that were not measured.
-  std::set<Transition> unknown_, missing_;
-};
 
 }  // namespace
 
@@ -323,22 +136,39 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
                                                     const WorkloadCell& cell) {
   WorkloadEvaluation result = EvaluationOf(cell);
   result.set_ranks_per_node(cell.kind.ranks_per_machine);
-  double deviation_of_kind = 0;
-  ASSIGN_OR_RETURN(const std::vector<PredictedCall> calls,
-                   PredictCalls(model, cell, &deviation_of_kind, &result));
-  const std::string slowest = AddTransitions(calls, &result);
+  std::map<std::string, double> totals;
+  for (const CallModel& call : model.models()) {
+    const CellKind kind = KindOf(call);
+    if (!kind.Answers(cell.kind)) continue;
+    const CellValue value = PredictCall(call, cell);
+    if (!std::isfinite(value.Sum())) return NoFiniteNumber(call, call.value(), cell);
+    EvaluatedTransition& transition = *result.add_transitions();
+    transition.set_source(call.source());
+    transition.set_destination(call.destination());
+    transition.set_type(call.value().type());
+    transition.set_rank_class(kind.rank_class);
+    transition.set_count(value.count);
+    transition.set_us(value.count > 0 ? value.Sum() / value.count : 0);
+    totals[kind.rank_class] += value.Sum();
+  }
+  // The class of ranks that takes longest, for which the others wait.
+  std::string slowest;
+  for (const auto& [name, total] : totals) {
+    if (total < result.total_us()) continue;
+    result.set_total_us(total);
+    slowest = name;
+  }
   for (const CallModel& call : model.messages()) {
     const CellKind kind = KindOf(call);
     if (!kind.Answers(cell.kind)) continue;
     ASSIGN_OR_RETURN(const double bytes, FiniteValue(call, call.value(), cell));
     AddMessage(call, bytes, &result).set_rank_class(kind.rank_class);
   }
-  if (calls.empty() && result.messages_size() == 0) return UnknownKind(model, cell.kind);
-  AddIterations(model, slowest, calls, cell, &result);
+  if (totals.empty() && result.messages_size() == 0) return UnknownKind(model, cell.kind);
+  AddIterations(model, slowest, cell, &result);
   const FittedKind& kind = NearestKind(model, cell.kind, slowest);
   const double outside = DoublingsOutside(cell, kind);
-  const double deviation =
-      std::hypot(kind.log_deviation(), kind.log_deviation_beyond() * outside, deviation_of_kind);
+  const double deviation = std::hypot(kind.log_deviation(), kind.log_deviation_beyond() * outside);
   result.set_low_us(result.total_us() * std::exp(-kDeviations * deviation));
   result.set_high_us(result.total_us() * std::exp(kDeviations * deviation));
   const std::string measured =
@@ -397,11 +227,22 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
 absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
                                                    const Measurements& measurements) {
   WorkloadComparison result;
-  TransitionComparison transitions;
+  std::map<Transition, ComparedTransition> transitions;
   double errors = 0;
   for (const WorkloadCell& cell : measurements.cells) {
     ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, cell));
-    const double measured_us = transitions.Add(measurements, cell, evaluation);
+    double measured_us = 0;
+    for (const auto& [transition, values] : measurements.times) {
+      const auto value = values.find(cell);
+      if (value == values.end()) continue;
+      measured_us += value->second.Sum();
+      ComparedTransition& compared = transitions[transition];
+      compared.set_measured_us(compared.measured_us() + value->second.Sum());
+    }
+    for (const EvaluatedTransition& t : evaluation.transitions()) {
+      ComparedTransition& compared = transitions[{t.source(), t.destination()}];
+      compared.set_predicted_us(compared.predicted_us() + t.count() * t.us());
+    }
     if (!(measured_us > 0)) continue;
     ComparedCell& compared = *result.add_cells();
     compared.set_nodes(cell.machines);
@@ -422,7 +263,14 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
     return InvalidArgument("there is nothing to compare with: no time was measured");
   }
   result.set_mean_error(errors / result.cells_size());
-  transitions.AddTo(&result);
+  for (auto& [transition, compared] : transitions) {
+    compared.set_source(transition.first);
+    compared.set_destination(transition.second);
+    *result.add_transitions() = compared;
+  }
+  absl::c_stable_sort(*result.mutable_transitions(), [](const auto& a, const auto& b) {
+    return a.measured_us() > b.measured_us();
+  });
   return result;
 }
 

@@ -32,9 +32,8 @@ double DoublingsOutside(const WorkloadCell& cell, const FittedKind& kind);
 absl::Status CheckAskedCell(const WorkloadCell& cell);
 
 // The total is the sum over transitions of count times mean time, of the class of ranks that takes
-// longest; of one class, if the cell's kind names it (it may be empty). Numbers of threads and ranks per
-// machine that were not measured are answered by a power of those that were; NotFound when only one was.
-// InvalidArgument where the prediction is no finite number.
+// longest; of one class, if the cell's kind names it (it may be empty). NotFound for numbers of threads
+// and ranks per machine that were not measured, InvalidArgument where the prediction is no finite number.
 absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
                                                     const WorkloadCell& cell);
 
@@ -48,8 +47,8 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
 absl::StatusOr<double> FiniteValue(const CallModel& call, const Model& model,
                                    const WorkloadCell& cell);
 
-// Compares predictions with measurements, of which the model may or may not have known. Transitions
-// without a model are noted.
+// Compares predictions with measurements, of which the model may or may not have known. A transition
+// without a model is predicted to take no time.
 absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
                                                    const Measurements& measurements);
 

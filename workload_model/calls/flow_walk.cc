@@ -70,17 +70,11 @@ class FlowWalker {
                                 ", which measured runs never came to in this way");
     }
     if (segment->choices_size() == 1) return segment->choices(0).destination();
-    std::vector<double> shares;
-    double sum = 0;
-    for (const FlowChoice& choice : segment->choices()) {
-      shares.push_back(EvaluateModel(choice.share(), cell_));
-      sum += shares.back();
-    }
     // 53 bits, the same on all machines.
-    double draw = sum * static_cast<double>(random_() >> 11) / 9007199254740992.0;
-    for (size_t i = 0; i < shares.size(); ++i) {
-      draw -= shares[i];
-      if (draw < 0) return segment->choices(static_cast<int>(i)).destination();
+    double draw = static_cast<double>(random_() >> 11) / 9007199254740992.0;
+    for (const FlowChoice& choice : segment->choices()) {
+      draw -= choice.share();
+      if (draw < 0) return choice.destination();
     }
     return segment->choices(segment->choices_size() - 1).destination();
   }
@@ -131,10 +125,7 @@ absl::Status CheckControlFlow(const ControlFlow& flow) {
       if (segment.has_visits()) RETURN_IF_ERROR(CheckModel(segment.visits()));
       if (segment.before_size() > kMaxContext) return wrong("looks too far back");
       for (const FlowChoice& choice : segment.choices()) {
-        RETURN_IF_ERROR(CheckModel(choice.share()));
-        const bool is_share =
-            choice.share().type() == kLogistic ||
-            (choice.share().type() == kConstant && choice.share().coefficients(0) >= 0);
+        const bool is_share = choice.share() >= 0 && choice.share() <= 1;
         if (!is_share) return wrong("has a share that is none");
       }
     }

@@ -34,8 +34,6 @@ constexpr double kMaxLogSize = 60;
 constexpr size_t kLeastCells = 8;
 // Bytes that differ by no more than this are what a header or an average adds.
 constexpr double kNegligibleBytes = 16;
-// Bytes vary when ranks differ by more than this share of them.
-constexpr double kNotableSpread = 0.2;
 
 using CellValues = std::map<WorkloadCell, CellValue>;
 
@@ -94,14 +92,13 @@ FittedKind RangeOf(const CellSet& cells, bool linear_size) {
 }
 
 // The form of a model that was chosen, fitted to other cells; nullopt where these do not bear it.
-std::optional<Model> Refit(const Model& form, absl::Span<const MeasuredPoint> points,
-                           const FitOptions& options) {
+std::optional<Model> Refit(const Model& form, absl::Span<const MeasuredPoint> points, int order,
+                           bool linear_size) {
   if (form.type() == kNormal) {
     return FitNormal(points, std::vector<std::string>(form.terms().begin(), form.terms().end()),
-                     options);
+                     linear_size);
   }
-  const int order = form.terms_size() > 0 ? form.terms(form.terms_size() - 1)[2] - '0' : 0;
-  absl::StatusOr<Model> model = FitType(points, form.type(), order, options);
+  absl::StatusOr<Model> model = FitType(points, form.type(), order, linear_size);
   if (!model.ok()) return std::nullopt;
   return *std::move(model);
 }
@@ -132,8 +129,8 @@ struct TotalErrors {
 // Fits the times of one kind: one number of threads and ranks per machine, one class of ranks.
 class KindFitter {
  public:
-  KindFitter(const Measurements& measurements, const WorkloadFitOptions& options, CellKind kind)
-      : measurements_(measurements), options_(options), kind_(std::move(kind)) {
+  KindFitter(const Measurements& measurements, const std::string& models, int order, CellKind kind)
+      : measurements_(measurements), models_(models), order_(order), kind_(std::move(kind)) {
     for (const WorkloadCell& cell : measurements.cells) {
       if (cell.kind == kind_) cells_.insert(cell);
     }
@@ -147,7 +144,7 @@ class KindFitter {
     std::vector<double> near_errors, far_rates;
     if (!measurements_.times.empty()) {
       ASSIGN_OR_RETURN(const std::vector<CallModel> models, Fit(fitted.most_size()));
-      fitted.set_linear_size(fit_.linear_size);
+      fitted.set_linear_size(linear_size_);
       for (const WorkloadCell& cell : cells_) {
         errors->in_sample.Add(PredictTotal(models, cell), MeasuredTotal(measurements_, cell));
       }
@@ -173,7 +170,7 @@ class KindFitter {
     bool best_is_linear = false;
     for (const bool linear : {false, true}) {
       if (!linear && most_size > kMaxLogSize) continue;
-      fit_.linear_size = linear;
+      linear_size_ = linear;
       double error = 0;
       ASSIGN_OR_RETURN(std::vector<CallModel> models, FitAll(&error));
       if (error >= least_error) continue;
@@ -181,7 +178,7 @@ class KindFitter {
       best = std::move(models);
       best_is_linear = linear;
     }
-    fit_.linear_size = best_is_linear;
+    linear_size_ = best_is_linear;
     return best;
   }
 
@@ -215,8 +212,8 @@ class KindFitter {
     ASSIGN_OR_RETURN(const ChosenModel chosen, Choose(transition, steady));
     *call.mutable_value() = chosen.model;
     *call.mutable_first() =
-        first.size() < 4 ? FitConstant(first) : FitNormal(first, of_first, fit_);
-    *call.mutable_count() = FitCount(CountPoints(values, cells_), fit_);
+        first.size() < 4 ? FitConstant(first) : FitNormal(first, of_first, linear_size_);
+    *call.mutable_count() = FitCount(CountPoints(values, cells_), linear_size_);
     if (const auto computes = measurements_.computes.find(transition);
         computes != measurements_.computes.end()) {
       const std::vector<MeasuredPoint> points =
@@ -226,14 +223,11 @@ class KindFitter {
         *call.mutable_compute() = compute.model;
       }
     }
-    std::vector<double> spreads;
     MeanError in_sample;
     for (const auto& [cell, value] : values) {
       if (cells_.count(cell) == 0) continue;
-      spreads.push_back(value.spread);
       in_sample.Add(PredictCall(call, cell).Sum(), value.Sum());
     }
-    call.set_spread(Median(spreads));
     call.set_in_sample_error(in_sample.value().value_or(0));
     if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
     return call;
@@ -241,8 +235,8 @@ class KindFitter {
 
   absl::StatusOr<ChosenModel> Choose(const Transition& transition,
                                      const std::vector<MeasuredPoint>& points) const {
-    if (options_.models != "auto") {
-      absl::StatusOr<Model> model = FitType(points, options_.models, options_.order, fit_);
+    if (models_ != "auto") {
+      absl::StatusOr<Model> model = FitType(points, models_, order_, linear_size_);
       if (model.ok()) return ChosenModel{*std::move(model), std::nullopt};
       return InvalidArgument("from callsite ", transition.first, " to ", transition.second, ": ",
                              model.status().message());
@@ -250,7 +244,7 @@ class KindFitter {
     if (points.size() < kLeastCells && cells_.size() >= kLeastCells) {
       return ChosenModel{FitConstant(points), std::nullopt};
     }
-    return ChooseModel(points, fit_);
+    return ChooseModel(points, linear_size_);
   }
 
   // Fits the same forms without each number of machines, each size, and the two and three largest of
@@ -265,7 +259,7 @@ class KindFitter {
       if (fitted.size() < 2) continue;
       const std::optional<std::vector<CallModel>> refitted = RefitAll(models, fitted);
       if (!refitted.has_value()) continue;
-      const FittedKind range = RangeOf(fitted, fit_.linear_size);
+      const FittedKind range = RangeOf(fitted, linear_size_);
       for (const WorkloadCell& cell : left) {
         const double predicted = PredictTotal(*refitted, cell);
         const double measured = MeasuredTotal(measurements_, cell);
@@ -291,59 +285,58 @@ class KindFitter {
       const CellValues& values = measurements_.times.at({call.source(), call.destination()});
       const std::vector<MeasuredPoint> points = PointsOf(values, fitted, &CellValue::steady);
       if (points.empty()) continue;
-      const std::optional<Model> value = Refit(call.value(), points, fit_);
+      const std::optional<Model> value = Refit(call.value(), points, order_, linear_size_);
       const std::optional<Model> first =
-          Refit(call.first(), PointsOf(values, fitted, &CellValue::first), fit_);
+          Refit(call.first(), PointsOf(values, fitted, &CellValue::first), order_, linear_size_);
       if (!value.has_value() || !first.has_value()) return std::nullopt;
       CallModel& copy = result.emplace_back(call);
       *copy.mutable_value() = *value;
       *copy.mutable_first() = *first;
-      *copy.mutable_count() = FitCount(CountPoints(values, fitted), fit_);
+      *copy.mutable_count() = FitCount(CountPoints(values, fitted), linear_size_);
     }
     return result;
   }
 
   const Measurements& measurements_;
-  const WorkloadFitOptions& options_;
+  const std::string& models_;
+  const int order_;
   const CellKind kind_;
-  FitOptions fit_;
+  // Whether the size itself is what machines share, not its power of two.
+  bool linear_size_ = false;
   CellSet cells_;
 };
 
 // Messages vary when some form is better than a constant on what is left out, by more than the
 // standard error of that; what differs by a few bytes does not.
-ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points, const FitOptions& options) {
+ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points, bool linear_size) {
   const auto [least, most] = std::minmax_element(
       points.begin(), points.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
   if (most->value - least->value <= kNegligibleBytes) return {FitConstant(points), std::nullopt};
-  return ChooseModel(points, options);
+  return ChooseModel(points, linear_size);
 }
 
 // Sizes are linear as they are for the times of the kind.
 void FitMessages(const Measurements& measurements, WorkloadModel* model) {
-  std::map<CellKind, FitOptions> options;
-  for (const FittedKind& kind : model->kinds()) options[KindOf(kind)] = {kind.linear_size()};
+  std::map<CellKind, bool> linear_sizes;
+  for (const FittedKind& kind : model->kinds()) linear_sizes[KindOf(kind)] = kind.linear_size();
   for (const auto& [callsite, values] : measurements.messages) {
     std::map<CellKind, std::vector<MeasuredPoint>> by_kind;
-    std::set<CellKind> varying;
     for (const auto& [cell, value] : values) {
       // The mean of all: messages have no first one of their own.
       by_kind[cell.kind].push_back({cell, value.Sum() / std::max(1.0, value.count)});
-      if (value.varies || value.spread > kNotableSpread) varying.insert(cell.kind);
     }
     for (const auto& [kind, points] : by_kind) {
       CallModel& call = *model->add_messages();
       call.set_source(callsite);
       SetKind(kind, &call);
       call.set_cells(static_cast<int64_t>(points.size()));
-      const ChosenModel chosen = ChooseMessages(points, options[kind]);
+      const ChosenModel chosen = ChooseMessages(points, linear_sizes[kind]);
       *call.mutable_value() = chosen.model;
       MeanError in_sample;
       for (const MeasuredPoint& point : points) {
         in_sample.Add(EvaluateModel(chosen.model, point.cell), point.value);
       }
       call.set_in_sample_error(in_sample.value().value_or(0));
-      call.set_varies_in_runs(varying.count(kind) > 0);
       if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
     }
   }
@@ -381,24 +374,15 @@ absl::Status AddFlow(const std::string& rank_class, const std::vector<const RunM
   for (CallsiteModel& callsite : LearnCallsites(runs, all_traced)) {
     *flow.add_callsites() = std::move(callsite);
   }
-  for (const FlowBranch& branch : flow.branches()) {
-    for (const FlowSegment& segment : branch.segments()) {
-      if (segment.also().empty()) continue;
-      model->add_notes(absl::StrCat(
-          "how often callsite ", branch.callsite(), " leads on is taken for a rule in ",
-          segment.visits().terms(1), ", but one in ", segment.also(),
-          " says the same about these runs: measure another number of ranks"));
-    }
-  }
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
-                                          const WorkloadFitOptions& options) {
-  if (options.order < 1 || options.order > 4) {
-    return InvalidArgument("--order=", options.order, " is none of 1, 2, 3, 4");
+                                          const std::string& models, int order) {
+  if (order < 1 || order > 4) {
+    return InvalidArgument("--order=", order, " is none of 1, 2, 3, 4");
   }
   if (measurements.times.empty() && measurements.messages.empty()) {
     return InvalidArgument("there is nothing to fit: no transition was measured");
@@ -407,12 +391,11 @@ absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
   model.set_format(std::string(kWorkloadModelFormat));
   model.set_cells(static_cast<int64_t>(measurements.cells.size()));
   for (const std::string& note : measurements.notes) model.add_notes(note);
-  for (const MeasuredCell& cell : measurements.measured) *model.add_measured() = cell;
   std::set<CellKind> kinds;
   for (const WorkloadCell& cell : measurements.cells) kinds.insert(cell.kind);
   TotalErrors errors;
   for (const CellKind& kind : kinds) {
-    RETURN_IF_ERROR(KindFitter(measurements, options, kind).AddTo(&model, &errors));
+    RETURN_IF_ERROR(KindFitter(measurements, models, order, kind).AddTo(&model, &errors));
   }
   FitMessages(measurements, &model);
   if (const auto error = errors.in_sample.value()) model.mutable_errors()->set_in_sample(*error);
@@ -426,11 +409,11 @@ absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
   return model;
 }
 
-absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
-                                      const WorkloadFitOptions& options) {
+absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs, const std::string& models,
+                                      int order) {
   std::vector<std::string> notes;
   const std::optional<std::string> rule = ClassifyRanks(&runs, &notes);
-  ASSIGN_OR_RETURN(WorkloadModel model, FitWorkload(Aggregate(runs), options));
+  ASSIGN_OR_RETURN(WorkloadModel model, FitWorkload(Aggregate(runs), models, order));
   for (const std::string& note : notes) model.add_notes(note);
   if (!rule.has_value()) return model;
   model.set_rank_classes(*rule);

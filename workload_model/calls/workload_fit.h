@@ -13,22 +13,17 @@
 
 namespace meridian {
 
-struct WorkloadFitOptions {
-  // "auto", or the type of all models of times (curve_fit.h: FitType).
-  std::string models = "auto";
-  // The order of polynomials, 1 to 4.
-  int order = 2;
-};
-
-// Each kind of cells (threads, ranks per machine, class of ranks) has models of its own. InvalidArgument
-// when nothing was measured, or a type that was asked for cannot be fitted, which names the transition.
+// Each kind of cells (threads, ranks per machine, class of ranks) has models of its own. `models` is
+// "auto", or the type of all models of times (curve_fit.h: FitType), `order` that of polynomials, 1 to
+// 4. InvalidArgument when nothing was measured, or a type that was asked for cannot be fitted, which
+// names the transition.
 absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
-                                          const WorkloadFitOptions& options);
+                                          const std::string& models = "auto", int order = 2);
 
 // The same, of runs whose ranks are put into classes first; where their calls are known, with the
 // control flow of each class.
 absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
-                                      const WorkloadFitOptions& options);
+                                      const std::string& models = "auto", int order = 2);
 
 }  // namespace meridian
 

@@ -18,7 +18,6 @@ namespace {
 constexpr int kShown = 20;
 
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
-std::string SignedPercent(double share) { return absl::StrFormat("%+.1f %%", 100 * share); }
 std::string Ms(double us) { return absl::StrFormat("%.3f", us / 1000); }
 
 std::string Notes(const google::protobuf::RepeatedPtrField<std::string>& notes) {
@@ -63,14 +62,8 @@ std::string FittedText(const WorkloadModel& model) {
 
 // How one class of ranks goes on, and what of it cannot be generated.
 std::string FlowText(const ControlFlow& flow) {
-  int64_t branches = 0, draws = 0;
-  for (const FlowBranch& branch : flow.branches()) {
-    branches += branch.segments_size() > 1 || branch.segments(0).choices_size() > 1 ? 1 : 0;
-    for (const FlowSegment& segment : branch.segments()) draws += segment.choices_size() > 1;
-  }
-  std::string text =
-      absl::StrCat("control flow of ranks '", flow.rank_class(), "': ", flow.branches_size(),
-                   " callsites, ", branches, " branches, ", draws, " of their segments drawn\n");
+  std::string text = absl::StrCat("control flow of ranks '", flow.rank_class(),
+                                  "': ", flow.branches_size(), " callsites\n");
   for (const CallsiteModel& callsite : flow.callsites()) {
     if (callsite.unexplained().empty()) continue;
     absl::StrAppend(&text, "note: callsite ", callsite.callsite(), " (",
@@ -101,17 +94,12 @@ std::string TransitionsText(const WorkloadEvaluation& evaluation) {
 std::string MessagesText(const WorkloadEvaluation& evaluation) {
   if (evaluation.messages_size() == 0) return "";
   TextTable messages({">callsite", ">bytes", "model"});
-  int constants = 0;
   for (const EvaluatedMessage& message : evaluation.messages()) {
-    if (message.type() == kConstant) {
-      ++constants;
-      continue;
-    }
+    if (message.type() == kConstant) continue;
     messages.AddRow({absl::StrCat(message.callsite()), absl::StrFormat("%.1f", message.bytes()),
                      message.type()});
   }
-  return absl::StrCat("\n", messages.ToString(), "and ", constants,
-                      " callsites whose messages are constant\n");
+  return absl::StrCat("\n", messages.ToString(), "and callsites whose messages are constant\n");
 }
 
 }  // namespace
@@ -154,22 +142,20 @@ std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
     cells.AddRow({absl::StrFormat("%.15g", cell.nodes()), absl::StrFormat("%.15g", cell.size()),
                   Ms(cell.measured_us()), Ms(cell.predicted_us()),
                   absl::StrCat(Ms(cell.low_us()), " to ", Ms(cell.high_us())),
-                  SignedPercent(cell.error()), cell.extrapolated() ? "extrapolated" : ""});
+                  absl::StrFormat("%+.1f %%", 100 * cell.error()),
+                  cell.extrapolated() ? "extrapolated" : ""});
   }
-  TextTable transitions(
-      {">from", ">to", ">measured ms", ">predicted ms", ">mean error", ">signed"});
+  TextTable transitions({">from", ">to", ">measured ms", ">predicted ms"});
   for (int i = 0; i < std::min(comparison.transitions_size(), kShown); ++i) {
     const ComparedTransition& t = comparison.transitions(i);
     transitions.AddRow({absl::StrCat(t.source()), absl::StrCat(t.destination()),
-                        Ms(t.measured_us()), Ms(t.predicted_us()), Percent(t.error()),
-                        SignedPercent(t.signed_error())});
+                        Ms(t.measured_us()), Ms(t.predicted_us())});
   }
   return absl::StrCat(
       cells.ToString(), "\n", transitions.ToString(), MoreText(comparison.transitions_size()),
       absl::StrFormat("\ntotals are off by %.1f %% in the mean; %d of %d lie in "
                       "their intervals\n",
-                      100 * comparison.mean_error(), comparison.inside(), comparison.cells_size()),
-      Notes(comparison.notes()));
+                      100 * comparison.mean_error(), comparison.inside(), comparison.cells_size()));
 }
 
 }  // namespace meridian

@@ -1,14 +1,12 @@
 #include "workload_model/generate/call_workload.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,7 +23,6 @@
 #include "workload_model/generate/arrivals.h"
 #include "workload_model/generate/evaluated_flow.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 
@@ -39,9 +36,8 @@ constexpr int64_t kMaxTraceNodes = 20000000;
 constexpr int64_t kBarrierBytes = 64;
 // 11 days: all ranks' times in nanoseconds must fit into 64 bits.
 constexpr double kMaxTotalUs = 1e12;
-// Bytes that are predicted worse than this, and calls generated again that are off by more, are noted.
+// Bytes that are predicted worse than this are noted.
 constexpr double kNotableError = 0.2;
-constexpr double kNotableCalls = 0.02;
 // A call moves at most so much for each member of its group: a terabyte.
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
 
@@ -226,55 +222,6 @@ absl::StatusOr<GraphReplay> Replay(const CallWorkload& workload) {
   return ReplayAsSimulator(graph, match);
 }
 
-// Returns the largest cell in which calls of the class were measured; nullptr when there is none.
-const MeasuredCell* LargestCell(const WorkloadModel& model, const std::string& rank_class) {
-  const MeasuredCell* largest = nullptr;
-  for (const MeasuredCell& cell : model.measured()) {
-    if (cell.rank_class() != rank_class || !(cell.calls() > 0)) continue;
-    if (largest == nullptr || std::make_pair(cell.nodes(), cell.size()) >
-                                  std::make_pair(largest->nodes(), largest->size())) {
-      largest = &cell;
-    }
-  }
-  return largest;
-}
-
-// Generates the largest measured cell of each class again.
-absl::Status AddSelfChecks(const WorkloadModel& model, CallWorkloadReport* report) {
-  for (const ControlFlow& flow : model.flows()) {
-    const MeasuredCell* largest = LargestCell(model, flow.rank_class());
-    if (largest == nullptr) continue;
-    ASSIGN_OR_RETURN(
-        EvaluatedFlow evaluated,
-        EvaluateFlow(model, flow, {largest->nodes(), largest->size(), KindOf(*largest)}));
-    ASSIGN_OR_RETURN(const ClassCalls calls, WalkClass(std::move(evaluated)));
-    SelfCheck& check = *report->add_self_check();
-    check.set_nodes(largest->nodes());
-    check.set_size(largest->size());
-    check.set_rank_class(flow.rank_class());
-    check.set_measured_calls(largest->calls());
-    check.set_measured_bytes(largest->bytes());
-    check.set_measured_us(largest->total_us());
-    check.set_calls(static_cast<double>(calls.visits.size()));
-    check.set_us(calls.ComputeUs());
-    for (const Visit& visit : calls.visits) {
-      check.set_bytes(check.bytes() + static_cast<double>(visit.bytes));
-      const auto call = calls.evaluated.call_ns.find(visit.callsite->callsite());
-      // The first call has no transition that it ends.
-      if (&visit != &calls.visits.front() && call != calls.evaluated.call_ns.end()) {
-        check.set_us(check.us() + static_cast<double>(call->second) / kNsPerUs);
-      }
-    }
-    if (std::abs(check.calls() / check.measured_calls() - 1) > kNotableCalls) {
-      report->add_notes(absl::StrFormat(
-          "generated again, ranks '%s' of the largest measured run make %.0f calls, not %.0f: the "
-          "control flow is drawn where it is not understood",
-          Printable(flow.rank_class()), check.calls(), check.measured_calls()));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Returns a workload that is not too large, of a cell that models say something about.
 absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& model,
                                                           const WorkloadCell& cell) {
@@ -295,32 +242,11 @@ absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& m
   return workload;
 }
 
-// Adds how many nodes and bytes each kind of communication has.
-absl::Status AddTraffic(const CallWorkload& workload, CallWorkloadReport* report) {
-  ASSIGN_OR_RETURN(const ExecutionGraph graph, BuildWorkloadGraph(workload));
-  std::map<std::string, ScaledTraffic> traffic;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.communication(node) == nullptr) continue;
-    ScaledTraffic& of_kind = traffic[graph.CommunicationKind(node)];
-    of_kind.set_kind(graph.CommunicationKind(node));
-    of_kind.set_nodes(of_kind.nodes() + 1);
-    of_kind.set_bytes(
-        SaturateToInt64(absl::int128(of_kind.bytes()) + graph.communication(node)->bytes));
-  }
-  for (const auto& [kind, of_kind] : traffic) *report->add_traffic() = of_kind;
-  return absl::OkStatus();
-}
-
 void AddModelNotes(const WorkloadModel& model, CallWorkloadReport* report) {
   for (const CallModel& call : model.messages()) {
-    if (call.varies_in_runs()) {
-      report->add_notes(absl::StrCat("bytes of callsite ", call.source(),
-                                     " differ from call to call, or from rank to rank; all are "
-                                     "written with their mean"));
-    } else if (call.left_out_error() > kNotableError) {
-      report->add_notes(absl::StrFormat("bytes of callsite %d are predicted within %.0f %% only",
-                                        call.source(), 100 * call.left_out_error()));
-    }
+    if (call.left_out_error() <= kNotableError) continue;
+    report->add_notes(absl::StrFormat("bytes of callsite %d are predicted within %.0f %% only",
+                                      call.source(), 100 * call.left_out_error()));
   }
   for (const std::string& note : model.notes()) report->add_notes(note);
 }
@@ -334,7 +260,6 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
   ASSIGN_OR_RETURN(const std::unique_ptr<CallWorkload> workload, MakeChecked(model, options.cell));
   ASSIGN_OR_RETURN(const GraphReplay replay, Replay(*workload));
   CallWorkloadReport report;
-  RETURN_IF_ERROR(AddSelfChecks(model, &report));
   ASSIGN_OR_RETURN(const ChakraWorkloadReport written,
                    WriteGeneratedWorkload(file_system, *workload, prefix, options.progress));
   report.set_nodes(options.cell.machines);
@@ -355,7 +280,6 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
         "adds its own: give the report of mpiP that was written with the traces to fit, as "
         "--callsites");
   }
-  RETURN_IF_ERROR(AddTraffic(*workload, &report));
   for (const ChakraWorkloadRank& rank : written.ranks()) report.add_files(rank.path());
   if (!written.comm_groups().empty()) report.add_files(written.comm_groups());
   for (const std::string& note : workload->notes()) report.add_notes(note);
@@ -377,25 +301,8 @@ std::string FormatCallWorkload(const CallWorkloadReport& report) {
       absl::StrAppend(&text, absl::StrFormat("; with calls as they were measured %.3f ms",
                                              report.replayed_us() / 1000));
     }
-    TextTable traffic({"communication", ">nodes", ">bytes"});
-    for (const ScaledTraffic& kind : report.traffic()) {
-      traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
-    }
-    absl::StrAppend(&text, "\n\n", traffic.ToString(), "\n");
+    absl::StrAppend(&text, "\n");
   }
-  TextTable checks({"generated again", ">measured", ">generated"});
-  for (const SelfCheck& check : report.self_check()) {
-    const std::string cell = absl::StrFormat("%g nodes, size %g, ranks '%s': ", check.nodes(),
-                                             check.size(), Printable(check.rank_class()));
-    const auto row = [&](absl::string_view what, double measured, double generated) {
-      checks.AddRow({absl::StrCat(cell, what), absl::StrFormat("%.0f", measured),
-                     absl::StrFormat("%.0f", generated)});
-    };
-    row("calls", check.measured_calls(), check.calls());
-    row("bytes", check.measured_bytes(), check.bytes());
-    row("us", check.measured_us(), check.us());
-  }
-  if (report.self_check_size() > 0) absl::StrAppend(&text, checks.ToString(), "\n");
   for (const std::string& note : report.notes()) {
     absl::StrAppend(&text, "note: ", Printable(note), "\n");
   }

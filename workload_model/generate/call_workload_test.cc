@@ -41,8 +41,7 @@ class CallWorkloadTest : public testing::Test {
 
 // Measured on 4, 9 and 16 ranks, generated for 256: calls, groups and peers are those of the code.
 TEST_F(CallWorkloadTest, ASearchIsGeneratedForMoreRanks) {
-  WorkloadFitOptions fit;
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4}), fit));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4})));
   ASSERT_OK_AND_ASSIGN(const WorkloadModel read, ParseWorkloadModel(ReportToJson(model), "M.json"));
   GenerateOptions options;
   options.cell = {256, 20};
@@ -80,18 +79,10 @@ TEST_F(CallWorkloadTest, ASearchIsGeneratedForMoreRanks) {
   EXPECT_EQ(transposes, 20);
   EXPECT_EQ(sends, 15 * levels);
   EXPECT_NEAR(static_cast<double>(levels), 54, 8);
-  // The largest measured cell, generated again.
-  ASSERT_THAT(report.self_check(), SizeIs(1));
-  const SelfCheck& check = report.self_check(0);
-  EXPECT_EQ(check.nodes(), 16);
-  EXPECT_NEAR(check.calls() / check.measured_calls(), 1, 0.1);
-  EXPECT_NEAR(check.us() / check.measured_us(), 1, 0.12);
-  EXPECT_NEAR(check.bytes() / check.measured_bytes(), 1, 0.15);
 }
 
 TEST_F(CallWorkloadTest, WhatCannotBeGeneratedIsRefused) {
-  WorkloadFitOptions fit;
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3}), fit));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3})));
   GenerateOptions options;
   options.cell = {8, 16};
   const auto refusal = [&](const WorkloadModel& of) {
@@ -115,7 +106,7 @@ TEST_F(CallWorkloadTest, WhatCannotBeGeneratedIsRefused) {
 
 // Coefficients are finite, but infinity less infinity is no number; neither traces nor motifs hold it.
 TEST_F(CallWorkloadTest, WhatIsNoNumberIsNotGenerated) {
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3}), {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3})));
   const auto expect_refusal = [&](const std::function<Model*(WorkloadModel*)>& part,
                                   const char* reason) {
     WorkloadModel changed = model;
@@ -171,14 +162,13 @@ TEST_F(CallWorkloadTest, ReceivesAreFedByWhatWasSent) {
       runs.push_back(*ParseMeasurements(trace, "halo", name));
     }
   }
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(runs, {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(runs));
   GenerateOptions options;
   options.cell = {10, 0};
   ASSERT_OK_AND_ASSIGN(const CallWorkloadReport report,
                        GenerateWorkload(FileSystem::Posix(), model, Prefix(), options));
-  ASSERT_THAT(report.traffic(), SizeIs(2));
-  EXPECT_EQ(report.traffic(0).nodes(), 10 * 5);
-  EXPECT_EQ(report.traffic(1).nodes(), 10 * 5);
+  // Of each rank and step a send and a receive, and computation before them.
+  EXPECT_GE(report.trace_nodes(), 2 * 10 * 5);
   EXPECT_FALSE(report.has_replayed_us());
   EXPECT_THAT(report.notes(), Contains(HasSubstr("nobody measured how long calls took")));
   // What was generated is read back as the same calls.
@@ -216,7 +206,7 @@ TEST_F(CallWorkloadTest, ReceivesOfHalosGetWhatTheirNeighboursSent) {
       runs.push_back(*ParseMeasurements(trace, "halo", name));
     }
   }
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(runs, {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(runs));
   EXPECT_EQ(model.rank_classes(), "ends");
   GenerateOptions options;
   options.cell = {16, 0};
@@ -244,7 +234,7 @@ TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {
   GenerateOptions options;
   options.cell = {16, 16};
   const auto refusal = [&](const std::vector<RunMeasurements>& runs) {
-    const absl::StatusOr<WorkloadModel> model = FitRuns(runs, {});
+    const absl::StatusOr<WorkloadModel> model = FitRuns(runs);
     if (!model.ok()) return std::string(model.status().message());
     return std::string(
         GenerateWorkload(FileSystem::Posix(), *model, Prefix(), options).status().message());
@@ -266,13 +256,13 @@ TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {
   }
   EXPECT_THAT(refusal(unknown), HasSubstr("what it does is not known here"));
   // A size that is no number of anything any more.
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3}), {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3})));
   options.cell = {9, 500};
   EXPECT_FALSE(GenerateWorkload(FileSystem::Posix(), model, Prefix(), options).ok());
 }
 
 TEST(EmberMotifTest, AMotifIsASwitchOverCallsites) {
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4}), {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4})));
   ASSERT_OK_AND_ASSIGN(const EmberMotif motif, MakeEmberMotif(model, {256, 20}, "Search"));
   EXPECT_THAT(motif.source, HasSubstr("class EmberSearchGenerator"));
   EXPECT_THAT(motif.source, HasSubstr("AddRow(1, 16);"));

@@ -399,15 +399,11 @@ class MotifWriter {
       absl::StrAppend(&flows_, indent, GoText(at, segment.choices(0).destination()), "\n");
       return;
     }
-    double sum = 0, below = 0;
-    for (const FlowChoice& choice : segment.choices()) {
-      sum += EvaluateModel(choice.share(), flow_->cell_of_ranks);
-    }
+    double below = 0;
     absl::StrAppend(&flows_, indent, "{\n", indent,
                     "  const double draw = random_.nextUniform();\n");
     for (int i = 0; i < segment.choices_size(); ++i) {
-      below +=
-          EvaluateModel(segment.choices(i).share(), flow_->cell_of_ranks) / (sum > 0 ? sum : 1);
+      below += segment.choices(i).share();
       absl::StrAppend(&flows_, indent, "  ", i == 0 ? "" : "else ");
       if (i + 1 < segment.choices_size()) {
         absl::StrAppend(&flows_, absl::StrFormat("if (draw < %.9g) ", below));

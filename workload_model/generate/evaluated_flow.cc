@@ -27,7 +27,7 @@ int64_t Nanoseconds(double us) {
   return std::llround(kNsPerUs * std::clamp(us, 0.0, kMaxComputeUs));
 }
 
-// Shares and visits are not negative, so that of a finite sum all are finite.
+// Visits are not negative, so that of a finite sum all are finite.
 absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
   double iterations = 0;
   if (flow.has_iterations()) iterations = EvaluateModel(flow.iterations(), cell);
@@ -37,16 +37,10 @@ absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
   }
   for (const FlowBranch& branch : flow.branches()) {
     double visits = 0;
-    bool is_finite = true;
     for (const FlowSegment& segment : branch.segments()) {
       if (segment.has_visits()) visits += EvaluateModel(segment.visits(), cell);
-      double shares = 0;
-      for (const FlowChoice& choice : segment.choices()) {
-        if (choice.has_share()) shares += EvaluateModel(choice.share(), cell);
-      }
-      is_finite = is_finite && std::isfinite(visits) && std::isfinite(shares);
     }
-    if (is_finite) continue;
+    if (std::isfinite(visits)) continue;
     return InvalidArgument("how the control flow goes on at callsite ", branch.callsite(),
                            " is no finite number for ", cell.machines, " ranks and size ",
                            cell.size);

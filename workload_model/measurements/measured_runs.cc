@@ -27,26 +27,15 @@ namespace {
 // Returns the size of a job, which its name tells, or the user for all.
 absl::StatusOr<double> SizeOfJob(const std::string& name, const MeasuredRunsOptions& options) {
   double size = options.size.value_or(-1);
-  if (!options.name_pattern.empty()) {
-    ASSIGN_OR_RETURN(const RunName in_name, ReadRunName(name, options.name_pattern,
-                                                        WorkloadCell(1, options.size.value_or(0))));
+  if (!options.size.has_value() && !options.name_pattern.empty()) {
+    ASSIGN_OR_RETURN(const RunName in_name,
+                     ReadRunName(name, options.name_pattern, /*is_job=*/true));
     size = in_name.cell.size;
   }
   if (size >= 0 && size <= kMaxSize) return size;
   return InvalidArgument(name,
                          ": how large is the problem of this job? Say it for all with --size=1, or "
                          "by their names with --name_pattern='s(?P<size>\\d+)'");
-}
-
-// Reads a table that the user may have given; empty when not.
-template <typename Value>
-absl::StatusOr<Value> ReadTable(FileSystem& file_system, const std::string& path,
-                                const InputFileOptions& options,
-                                absl::StatusOr<Value> (*parse)(absl::string_view text,
-                                                               const std::string& name)) {
-  if (path.empty()) return Value();
-  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path, options));
-  return parse(file.bytes(), path);
 }
 
 // The communications of one rank as calls, nodes being in the order in which they started.
@@ -115,17 +104,19 @@ absl::StatusOr<MeasuredInputs> FindMeasuredRuns(FileSystem& file_system,
     inputs.files.insert(inputs.files.end(), files.begin(), files.end());
   }
   inputs.all.insert(inputs.all.end(), inputs.files.begin(), inputs.files.end());
-  inputs.all.insert(inputs.all.end(), {options.cells, options.callsites});
+  inputs.all.push_back(options.callsites);
   return inputs;
 }
 
 absl::StatusOr<std::vector<RunMeasurements>> ReadMeasuredRuns(FileSystem& file_system,
                                                               const MeasuredInputs& inputs,
                                                               const MeasuredRunsOptions& options) {
-  ASSIGN_OR_RETURN(const auto cells,
-                   ReadTable(file_system, options.cells, options.input, ParseCells));
-  ASSIGN_OR_RETURN(const auto callsites,
-                   ReadTable(file_system, options.callsites, options.input, ParseCallsites));
+  std::map<int64_t, Callsite> callsites;
+  if (!options.callsites.empty()) {
+    ASSIGN_OR_RETURN(const InputFile file,
+                     InputFile::Open(file_system, options.callsites, options.input));
+    ASSIGN_OR_RETURN(callsites, ParseCallsites(file.bytes(), options.callsites));
+  }
   std::vector<RunMeasurements> runs;
   size_t position = 0;
   const auto show_progress = [&] {
@@ -133,10 +124,7 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadMeasuredRuns(FileSystem& file_s
   };
   for (const std::string& path : inputs.files) {
     show_progress();
-    const auto listed = cells.find(path.substr(path.rfind('/') + 1));
-    const std::optional<WorkloadCell> known =
-        listed == cells.end() ? std::nullopt : std::make_optional(listed->second);
-    ASSIGN_OR_RETURN(const RunName name, ReadRunName(path, options.name_pattern, known));
+    ASSIGN_OR_RETURN(const RunName name, ReadRunName(path, options.name_pattern));
     ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path, options.input));
     ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), path, name, callsites));
     runs.push_back(std::move(run));
@@ -170,9 +158,7 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRunCalls(FileSystem& file_syste
   RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
   EtGraphReaderOptions options;
   options.ignore_dangling = true;
-  if (const std::string path = CommGroupsBeside(file_system, prefix); !path.empty()) {
-    ASSIGN_OR_RETURN(options.groups, ReadCommGroups(file_system, path));
-  }
+  ASSIGN_OR_RETURN(options.groups, FindCommGroups(file_system, "", prefix));
   ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, files, options));
   std::map<int64_t, std::vector<NodeIndex>> by_rank;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {

@@ -25,9 +25,8 @@ struct MeasuredRunsOptions {
   std::string traces;
   std::string et;
   std::string working_directory;
-  // How names tell cells (ReadRunName), or a file that does.
+  // How names tell cells (ReadRunName).
   std::string name_pattern;
-  std::string cells;
   // A report of mpiP that belongs to the traces.
   std::string callsites;
   // The size of jobs whose names do not tell it.

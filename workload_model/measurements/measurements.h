@@ -6,8 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,16 +29,10 @@ struct RunName {
 // Returns what a file's name tells: by named groups of a pattern (RE2: nodes, size and, if there are
 // such, threads, ranks_per_node and rank) or, without one, in the form of the published data,
 // bfs_exectrace_16-16-1-20-0.txt for 16 nodes, 16 ranks, 1 thread, size 20 and rank 0. A rank that the
-// pattern does not name is a number at the end, as of A-mpiP: NAME_3. What is given by `known` (of the
-// cell: --size of all, or a table) need not be told.
+// pattern does not name is a number at the end, as of A-mpiP: NAME_3. The name of a job need not tell
+// nodes, which are its ranks.
 absl::StatusOr<RunName> ReadRunName(const std::string& path, const std::string& pattern,
-                                    const std::optional<WorkloadCell>& known = std::nullopt);
-
-// Reads a table of cells: lines "file,nodes,size" or "file,nodes,size,threads", where the file is named
-// without its folders; a first line that begins with "file" is a header. InvalidArgument with file
-// and line for others.
-absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view text,
-                                                               const std::string& name);
+                                    bool is_job = false);
 
 // The callsites between which a code went: source and destination.
 using Transition = std::pair<int64_t, int64_t>;
@@ -61,17 +53,7 @@ struct RunMeasurements : RunName {
   int64_t negative_times = 0;
   // How many calls do not begin where the one before ended: lines are missing.
   int64_t breaks = 0;
-  // How many calls took longer than the transition that they end, as far as it is known.
-  int64_t longer_calls = 0;
 };
-
-// Returns the sum of all values.
-template <typename Key>
-double SumOf(const std::map<Key, std::vector<double>>& values) {
-  double sum = 0;
-  for (const auto& [key, of_key] : values) sum = std::accumulate(of_key.begin(), of_key.end(), sum);
-  return sum;
-}
 
 // A transition, or a callsite's messages, in one cell: the runs and ranks together.
 struct CellValue {
@@ -79,11 +61,6 @@ struct CellValue {
   double first = 0;
   // The mean of all but the first; the first where there is one.
   double steady = 0;
-  // How much the runs of the cell differ: 1.4826 times the median distance from their median, as a
-  // share of it.
-  double spread = 0;
-  // Values of one run, the first aside, differ by more than a little.
-  bool varies = false;
 
   double Sum() const { return count >= 1 ? first + (count - 1) * steady : count * first; }
 };
@@ -95,8 +72,6 @@ struct Measurements {
   std::map<Transition, std::map<WorkloadCell, CellValue>> times;
   std::map<Transition, std::map<WorkloadCell, CellValue>> computes;
   std::map<int64_t, std::map<WorkloadCell, CellValue>> messages;
-  // What a rank of each cell did in all: the median of its runs and ranks.
-  std::vector<MeasuredCell> measured;
   std::vector<std::string> notes;
 };
 
@@ -110,8 +85,7 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(
 absl::StatusOr<RunMeasurements> MeasureCalls(std::vector<TracedCall> calls, const std::string& file,
                                              const RunName& name);
 
-// Puts runs and ranks of one cell together: the median of their counts and times. Single times that
-// stand out, and are much of their run, are noted; they stay in.
+// Puts runs and ranks of one cell together: the median of their counts and times.
 Measurements Aggregate(const std::vector<RunMeasurements>& runs);
 
 }  // namespace meridian

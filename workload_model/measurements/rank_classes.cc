@@ -5,17 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "xla_profiler/base/statistics.h"
-
 namespace meridian {
 namespace {
 
 constexpr absl::string_view kRules[] = {"all", "first", "diagonal", "ends", "parity"};
-// A rule that only times speak for explains so much of how they differ, and they differ by so much.
-constexpr double kExplained = 0.8;
-constexpr double kNotable = 0.1;
-// With fewer ranks anything is explained by chance.
-constexpr size_t kLeastRanks = 8;
 
 // The ranks of each run in each cell.
 using Jobs = std::map<std::pair<WorkloadCell, std::string>, std::vector<const RunMeasurements*>>;
@@ -42,44 +35,6 @@ bool ExplainsCalls(absl::string_view rule, const Jobs& jobs) {
     }
   }
   return true;
-}
-
-double SquaresAboutMean(const std::vector<double>& values) {
-  const double mean = Mean(values);
-  double sum = 0;
-  for (double value : values) sum += (value - mean) * (value - mean);
-  return sum;
-}
-
-// Whether the computation of the ranks, where it is known apart from their calls, differs by class and
-// hardly within classes, in the median of all jobs.
-bool ExplainsTimes(absl::string_view rule, const Jobs& jobs) {
-  std::vector<double> explained, differences;
-  for (const auto& [place, job] : jobs) {
-    std::map<std::string, std::vector<double>> times;
-    std::vector<double> all;
-    for (const RunMeasurements* run : job) {
-      const std::optional<std::string> rank_class = ClassOf(rule, *run);
-      if (!rank_class.has_value()) return false;
-      const double total = SumOf(run->computes);
-      if (!(total > 0)) return false;
-      times[*rank_class].push_back(std::log(total));
-      all.push_back(std::log(total));
-    }
-    if (all.size() < kLeastRanks || times.size() < 2) continue;
-    double within = 0;
-    std::vector<double> means;
-    for (const auto& [name, values] : times) {
-      within += SquaresAboutMean(values);
-      means.push_back(Mean(values));
-    }
-    const double about = SquaresAboutMean(all);
-    if (!(about > 0)) return false;
-    explained.push_back(1 - within / about);
-    const auto [least, most] = std::minmax_element(means.begin(), means.end());
-    differences.push_back(*most - *least);
-  }
-  return !explained.empty() && Median(explained) >= kExplained && Median(differences) >= kNotable;
 }
 
 }  // namespace
@@ -113,23 +68,15 @@ std::optional<std::string> ClassifyRanks(std::vector<RunMeasurements>* runs,
     if (!run.calls.empty()) jobs[{run.cell, run.run}].push_back(&run);
   }
   if (jobs.empty()) return "all";
-  std::optional<std::string> chosen;
   for (absl::string_view rule : kRules) {
     if (!ExplainsCalls(rule, jobs)) continue;
-    if (!chosen.has_value()) chosen = std::string(rule);
-    if (rule != "all" && ExplainsTimes(rule, jobs)) {
-      chosen = std::string(rule);
-      break;
-    }
+    AssignClasses(rule, runs);
+    return std::string(rule);
   }
-  if (!chosen.has_value()) {
-    notes->push_back(
-        "ranks of one run make different calls, and neither the first, the last, the diagonal nor "
-        "every second one explains it: there is no control flow, and ranks are taken together");
-    return std::nullopt;
-  }
-  AssignClasses(*chosen, runs);
-  return chosen;
+  notes->push_back(
+      "ranks of one run make different calls, and neither the first, the last, the diagonal nor "
+      "every second one explains it: there is no control flow, and ranks are taken together");
+  return std::nullopt;
 }
 
 void AssignClasses(absl::string_view rule, std::vector<RunMeasurements>* runs) {

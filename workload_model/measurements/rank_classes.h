@@ -31,8 +31,7 @@ std::optional<std::string> RankClassOf(absl::string_view rule, int64_t rank, int
 std::optional<int64_t> SquareRoot(int64_t number);
 
 // Finds the simplest rule under which the ranks of a class call the same, in every run, and writes
-// their classes into the runs. A rule that tells times apart counts, too: where classes differ by more
-// than ranks within them do. Runs without single calls are of class "all". Returns the rule, or
+// their classes into the runs. Runs without single calls are of class "all". Returns the rule, or
 // nullopt, with a note, when ranks do different things that no rule explains; all are then of one
 // class.
 std::optional<std::string> ClassifyRanks(std::vector<RunMeasurements>* runs,

@@ -1,5 +1,6 @@
 #include "workload_model/models/models.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -66,9 +67,6 @@ double Formula(const Model& model, const WorkloadCell& cell) {
   if (model.type() == kConstant) return c[0];
   if (model.type() == kExponential) return std::exp(c[0] * n * s + c[1] * n + c[2] * s + c[3]);
   if (model.type() == kBilinear) return c[0] * n * s + c[1] * n + c[2] * s + c[3];
-  if (model.type() == kLogistic) {
-    return 1 / (1 + std::exp(-(c[0] + c[1] * s + c[2] * std::log2(n))));
-  }
   if (model.type() == kTrace) return std::accumulate(c.begin(), c.end(), 0.0) / c.size();
   double sum = 0;
   if (model.type() == kPolynomial) {
@@ -114,7 +112,7 @@ absl::Status CheckModel(const Model& model) {
   if (model.terms_size() > 0) return wrong("terms, which only sums have");
   if (model.type() == kTrace) return count > 0 ? absl::OkStatus() : wrong("no values");
   for (const auto& [type, expected] :
-       {std::make_pair(kConstant, 1), {kExponential, 4}, {kBilinear, 4}, {kLogistic, 3}}) {
+       {std::make_pair(kConstant, 1), {kExponential, 4}, {kBilinear, 4}}) {
     if (model.type() != type) continue;
     if (count == expected) return absl::OkStatus();
     return wrong(absl::StrCat(count, " coefficients, not ", expected));

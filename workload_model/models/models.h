@@ -24,7 +24,6 @@ inline constexpr absl::string_view kBilinear = "BILINEAR";
 inline constexpr absl::string_view kPolynomial = "POLYNOMIAL";
 inline constexpr absl::string_view kTrace = "TRACE";
 inline constexpr absl::string_view kNormal = "NORMAL";
-inline constexpr absl::string_view kLogistic = "LOGISTIC";
 
 // Beyond these a cell is a slip of the finger.
 inline constexpr double kMaxMachines = 1e9;
@@ -50,7 +49,7 @@ struct CellKind {
   }
 };
 
-// Returns the kind of a CallModel, FittedKind or MeasuredCell, whose absent fields mean 1 and "all".
+// Returns the kind of a CallModel or FittedKind, whose absent fields mean 1 and "all".
 template <typename Message>
 CellKind KindOf(const Message& message) {
   return {message.threads(), std::max<int64_t>(1, message.ranks_per_node()),

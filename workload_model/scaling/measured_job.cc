@@ -3,23 +3,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "chakra_export/et/comm_groups.h"
-#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/et_graph_reader.h"
-#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
-
-using ChakraProtoMsg::Node;
 
 // Cuts are strides of axes, from 1 to the number of ranks; each must be a divisor of the next.
 absl::StatusOr<RankMesh> MeshOf(const std::set<int64_t>& cuts) {
@@ -36,24 +35,6 @@ absl::StatusOr<RankMesh> MeshOf(const std::set<int64_t>& cuts) {
 
 }  // namespace
 
-absl::StatusOr<CommunicationNode> ReadCommunication(const Node& node) {
-  CommunicationNode result;
-  result.is_message = IsMessage(node.type());
-  ASSIGN_OR_RETURN(result.bytes, GetIntAttribute(node.attr(), kCommSizeAttribute));
-  ASSIGN_OR_RETURN(const std::optional<int64_t> type,
-                   GetIntAttribute(node.attr(), kCommTypeAttribute));
-  result.type = static_cast<ChakraProtoMsg::CollectiveCommType>(type.value_or(0));
-  if (!result.is_message) return result;
-  const bool sends = node.type() == ChakraProtoMsg::COMM_SEND_NODE;
-  ASSIGN_OR_RETURN(const std::optional<int64_t> peer,
-                   GetIntAttribute(node.attr(), sends ? kCommDstAttribute : kCommSrcAttribute));
-  if (peer.value_or(-1) < 0) {
-    return InvalidArgument("'", node.name(), "' does not say which rank its message is from or to");
-  }
-  result.peer = *peer;
-  return result;
-}
-
 absl::StatusOr<MeasuredJob> MeasuredJob::Read(FileSystem& file_system, const std::string& prefix) {
   ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
   RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
@@ -62,74 +43,66 @@ absl::StatusOr<MeasuredJob> MeasuredJob::Read(FileSystem& file_system, const std
   const auto ranks = static_cast<int64_t>(job.paths_.size());
   if (ranks < 2) return InvalidArgument("a job of one rank has no axis to scale");
   EtGraphReaderOptions options;
-  if (const std::string path = CommGroupsBeside(file_system, prefix); !path.empty()) {
-    ASSIGN_OR_RETURN(options.groups, ReadCommGroups(file_system, path));
+  ASSIGN_OR_RETURN(options.groups, FindCommGroups(file_system, "", prefix));
+  ASSIGN_OR_RETURN(job.graph_, ReadEtGraph(file_system, files, options));
+  RETURN_IF_ERROR(TopologicalOrder(job.graph_).status());
+  job.first_nodes_.assign(static_cast<size_t>(ranks) + 1, 0);
+  for (NodeIndex node = 0; node < job.graph_.node_count(); ++node) {
+    ++job.first_nodes_[static_cast<size_t>(job.graph_.rank(node)) + 1];
   }
+  std::partial_sum(job.first_nodes_.begin(), job.first_nodes_.end(), job.first_nodes_.begin());
   std::set<int64_t> cuts = {1, ranks};
-  std::map<std::string, RankRow> rows;
-  for (const auto& [name, members] : options.groups) {
-    const std::optional<RankRow> row = RowOfMembers(members, ranks);
+  std::vector<RankRow> rows;
+  for (const ProcessGroup& group : job.graph_.groups()) {
+    const std::optional<RankRow> row = RowOfMembers(group.ranks, ranks);
     if (!row.has_value()) {
-      return InvalidArgument("the group {", absl::StrJoin(members, ","),
+      return InvalidArgument("the group {", absl::StrJoin(group.ranks, ","),
                              "} is no row of a mesh of ", ranks, " ranks");
     }
     cuts.insert({row->stride, row->stride * row->length});
-    rows[name] = *row;
+    rows.push_back(*row);
   }
   ASSIGN_OR_RETURN(job.mesh_, MeshOf(cuts));
-  for (const auto& [name, row] : rows) job.axes_of_group_[name] = job.mesh_.AxesOf(row);
-  ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, files, options));
-  RETURN_IF_ERROR(TopologicalOrder(graph).status());
+  for (const RankRow& row : rows) job.axes_of_group_.push_back(job.mesh_.AxesOf(row));
   return job;
 }
 
-absl::StatusOr<EtReader> MeasuredJob::Open(FileSystem& file_system, int64_t rank) const {
-  return EtReader::Open(file_system, paths_[static_cast<size_t>(rank)]);
+int64_t MeasuredJob::PeerOf(NodeIndex node) const {
+  const Communication& message = *graph_.communication(node);
+  return graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE ? message.target : message.source;
 }
 
-absl::StatusOr<AxisRange> MeasuredJob::AxesOf(const Node& node, int64_t rank) const {
-  if (IsMessage(node.type())) {
-    ASSIGN_OR_RETURN(const CommunicationNode message, ReadCommunication(node));
-    if (message.peer == rank) return AxisRange(0, 0);
-    const std::optional<size_t> axis =
-        message.peer < mesh_.ranks() ? mesh_.AxisBetween(rank, message.peer) : std::nullopt;
-    if (axis.has_value()) return AxisRange(*axis, *axis + 1);
-    return InvalidArgument("'", node.name(), "': a message from or to rank ", message.peer,
-                           " goes along no axis of the mesh");
-  }
-  ASSIGN_OR_RETURN(const std::optional<std::string> name,
-                   GetStringAttribute(node.attr(), kPgNameAttribute));
-  if (IsWorldGroup(name.value_or(""))) return AxisRange(0, mesh_.axes());
-  const auto axes = axes_of_group_.find(PlainGroupName(*name));
-  if (axes != axes_of_group_.end()) return axes->second;
-  return InvalidArgument("'", node.name(), "': there is no group ", *name);
+absl::StatusOr<AxisRange> MeasuredJob::AxesOf(NodeIndex node) const {
+  if (!IsMessage(graph_.type(node))) return axes_of_group_[graph_.communication(node)->group];
+  const int64_t rank = graph_.rank(node), peer = PeerOf(node);
+  if (peer == rank) return AxisRange(0, 0);
+  const bool is_rank = peer >= 0 && peer < mesh_.ranks();
+  const std::optional<size_t> axis = is_rank ? mesh_.AxisBetween(rank, peer) : std::nullopt;
+  if (axis.has_value()) return AxisRange(*axis, *axis + 1);
+  return InvalidArgument(graph_.Describe(node), ": its message from or to rank ", peer,
+                         " goes along no axis of the mesh");
 }
 
-absl::StatusOr<std::map<AxisRange, AxisTraffic>> MeasuredJob::Traffic(
-    FileSystem& file_system) const {
-  std::map<AxisRange, AxisTraffic> most;
-  for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
-    std::map<AxisRange, AxisTraffic> by_axes;
-    ASSIGN_OR_RETURN(EtReader reader, Open(file_system, rank));
-    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
-      if (!IsCommunication(node.type())) return absl::OkStatus();
-      ASSIGN_OR_RETURN(const AxisRange axes, AxesOf(node, rank));
-      ASSIGN_OR_RETURN(const CommunicationNode communication, ReadCommunication(node));
-      AxisTraffic& traffic = by_axes[axes];
-      const int64_t bytes = communication.bytes.value_or(0);
-      ++traffic.communications;
-      traffic.bytes += bytes;
-      traffic.largest = std::max(traffic.largest, bytes);
-      if (communication.is_message) {
-        ++traffic.messages;
-      } else if (communication.type == ChakraProtoMsg::ALL_TO_ALL) {
-        ++traffic.all_to_alls;
-      }
-      return absl::OkStatus();
-    }));
-    for (const auto& [axes, traffic] : by_axes) {
-      if (traffic.communications > most[axes].communications) most[axes] = traffic;
+absl::StatusOr<std::map<AxisRange, AxisTraffic>> MeasuredJob::Traffic() const {
+  std::map<std::pair<int64_t, AxisRange>, AxisTraffic> by_rank;
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+    const Communication* communication = graph_.communication(node);
+    if (communication == nullptr) continue;
+    ASSIGN_OR_RETURN(const AxisRange axes, AxesOf(node));
+    AxisTraffic& traffic = by_rank[{graph_.rank(node), axes}];
+    ++traffic.communications;
+    traffic.bytes += communication->bytes;
+    traffic.largest = std::max(traffic.largest, communication->bytes);
+    if (IsMessage(graph_.type(node))) {
+      ++traffic.messages;
+    } else if (communication->type == ChakraProtoMsg::ALL_TO_ALL) {
+      ++traffic.all_to_alls;
     }
+  }
+  std::map<AxisRange, AxisTraffic> most;
+  for (const auto& [rank_and_axes, traffic] : by_rank) {
+    AxisTraffic& of_axes = most[rank_and_axes.second];
+    if (traffic.communications > of_axes.communications) of_axes = traffic;
   }
   return most;
 }

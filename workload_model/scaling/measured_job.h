@@ -5,31 +5,16 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "chakra_export/et/et_reader.h"
-#include "third_party/chakra/et_def.pb.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "workload_model/models/rank_mesh.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
-
-// What the attributes of a communication node say.
-struct CommunicationNode {
-  bool is_message = false;
-  // What a collective does; that of messages means nothing.
-  ChakraProtoMsg::CollectiveCommType type = ChakraProtoMsg::ALL_REDUCE;
-  std::optional<int64_t> bytes;
-  // The other rank of a message.
-  int64_t peer = 0;
-};
-
-// InvalidArgument for attributes that cannot be meant, and for a message without a peer.
-absl::StatusOr<CommunicationNode> ReadCommunication(const ChakraProtoMsg::Node& node);
 
 // What a rank communicates over one set of axes.
 struct AxisTraffic {
@@ -49,20 +34,28 @@ class MeasuredJob {
   static absl::StatusOr<MeasuredJob> Read(FileSystem& file_system, const std::string& prefix);
 
   const RankMesh& mesh() const { return mesh_; }
-  // The traces, by rank.
+  // The traces, by rank, and their graph.
   const std::vector<std::string>& paths() const { return paths_; }
-  absl::StatusOr<EtReader> Open(FileSystem& file_system, int64_t rank) const;
+  const ExecutionGraph& graph() const { return graph_; }
+  // Returns the node that comes first in the rank's trace; the others follow in its order.
+  NodeIndex FirstNode(int64_t rank) const { return first_nodes_[static_cast<size_t>(rank)]; }
 
-  // Returns the axes over which the rank's node communicates.
-  absl::StatusOr<AxisRange> AxesOf(const ChakraProtoMsg::Node& node, int64_t rank) const;
+  // Returns the other rank of a message.
+  int64_t PeerOf(NodeIndex node) const;
+
+  // Returns the axes over which a node communicates.
+  absl::StatusOr<AxisRange> AxesOf(NodeIndex node) const;
 
   // Returns for each set of axes what that rank communicates over it which communicates most: a middle
   // rank has all that the others have, and messages both ways.
-  absl::StatusOr<std::map<AxisRange, AxisTraffic>> Traffic(FileSystem& file_system) const;
+  absl::StatusOr<std::map<AxisRange, AxisTraffic>> Traffic() const;
 
  private:
   std::vector<std::string> paths_;
-  std::map<std::string, AxisRange> axes_of_group_;
+  ExecutionGraph graph_;
+  std::vector<NodeIndex> first_nodes_;
+  // By the graph's number of the group.
+  std::vector<AxisRange> axes_of_group_;
   RankMesh mesh_;
 };
 

@@ -113,8 +113,8 @@ class Scaler {
     return job_.mesh().RankAt(place);
   }
 
-  // Changes a node of the template into one of the new rank.
-  absl::Status Change(int64_t new_rank, Node* node) {
+  // Changes a node of the template, which is `old` in the measured job, into one of the new rank.
+  absl::Status Change(int64_t new_rank, NodeIndex old, Node* node) {
     auto& attributes = *node->mutable_attr();
     node->set_start_time_micros(0);
     RemoveAttribute(kStartNsAttribute, &attributes);
@@ -123,14 +123,13 @@ class Scaler {
     node->set_duration_micros(0);
     RemoveAttribute(kDurationNsAttribute, &attributes);
     RemoveAttribute(kRawDurationNsAttribute, &attributes);
-    const int64_t old_rank = TemplateOf(new_rank);
-    ASSIGN_OR_RETURN(const AxisRange axes, job_.AxesOf(*node, old_rank));
-    ASSIGN_OR_RETURN(const CommunicationNode old, ReadCommunication(*node));
-    if (old.is_message) return MoveMessage(new_rank, old_rank, old.peer, axes.first, node);
-    if (old.bytes.has_value()) {
-      const bool is_gather = old.type == ChakraProtoMsg::ALL_GATHER;
+    ASSIGN_OR_RETURN(const AxisRange axes, job_.AxesOf(old));
+    if (IsMessage(node->type())) return MoveMessage(new_rank, old, axes.first, node);
+    const Communication& communication = *job_.graph().communication(old);
+    if (communication.bytes > 0) {
+      const bool is_gather = communication.type == ChakraProtoMsg::ALL_GATHER;
       auto bytes = static_cast<int64_t>(
-          std::ceil(static_cast<double>(*old.bytes) * ShareOf(axes, is_gather)));
+          std::ceil(static_cast<double>(communication.bytes) * ShareOf(axes, is_gather)));
       if (is_gather && bytes < kMinAllGatherBytes) {
         raised_shares_ = true;
         bytes = kMinAllGatherBytes;
@@ -141,6 +140,19 @@ class Scaler {
       RemoveAttribute(kPgNameAttribute, &attributes);
     } else {
       SetStringAttribute(kPgNameAttribute, GroupOf(new_rank, axes), &attributes);
+    }
+    return absl::OkStatus();
+  }
+
+  // InvalidArgument when something is sent in the new job and not received, or the other way round.
+  absl::Status CheckMessages() const {
+    for (const auto& [message, count] : unmatched_) {
+      if (count == 0) continue;
+      return InvalidArgument(
+          "messages do not go along an axis as a ring, a pipeline or pairs do: in the new job, "
+          "rank ",
+          std::get<0>(message), " and rank ", std::get<1>(message), " would not agree on ",
+          std::abs(count), " of them");
     }
     return absl::OkStatus();
   }
@@ -185,8 +197,8 @@ class Scaler {
   }
 
   // To the rank at the same distance, around the end where the old message went around.
-  absl::Status MoveMessage(int64_t new_rank, int64_t old_rank, int64_t old_peer, size_t axis,
-                           Node* node) const {
+  absl::Status MoveMessage(int64_t new_rank, NodeIndex old, size_t axis, Node* node) {
+    const int64_t old_rank = job_.graph().rank(old), old_peer = job_.PeerOf(old);
     std::vector<int64_t> place = new_mesh_.PlaceOf(new_rank);
     if (old_peer != old_rank) {
       const int64_t length = axes_[axis].length(), new_length = axes_[axis].new_length();
@@ -204,8 +216,10 @@ class Scaler {
     }
     const int64_t peer = new_mesh_.RankAt(place);
     const bool sends = node->type() == ChakraProtoMsg::COMM_SEND_NODE;
-    SetIntAttribute(kCommSrcAttribute, sends ? new_rank : peer, node->mutable_attr());
-    SetIntAttribute(kCommDstAttribute, sends ? peer : new_rank, node->mutable_attr());
+    const int64_t source = sends ? new_rank : peer, target = sends ? peer : new_rank;
+    SetIntAttribute(kCommSrcAttribute, source, node->mutable_attr());
+    SetIntAttribute(kCommDstAttribute, target, node->mutable_attr());
+    unmatched_[{source, target, job_.graph().communication(old)->bytes}] += sends ? 1 : -1;
     return absl::OkStatus();
   }
 
@@ -224,52 +238,12 @@ class Scaler {
   // What computation is multiplied by.
   double work_ = 1;
   bool raised_shares_ = false;
-  // Names of groups, by their first rank and their axes.
-  std::map<std::pair<int64_t, AxisRange>, std::string> names_;
-  CommGroups groups_;
-};
-
-class NewTraffic {
- public:
-  absl::Status Add(const Node& node, int64_t rank) {
-    if (!IsCommunication(node.type())) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const CommunicationNode communication, ReadCommunication(node));
-    const int64_t bytes = communication.bytes.value_or(0);
-    const std::string kind = communication.is_message
-                                 ? ChakraProtoMsg::NodeType_Name(node.type())
-                                 : ChakraProtoMsg::CollectiveCommType_Name(communication.type);
-    ScaledTraffic& of_kind = by_kind_[kind];
-    of_kind.set_kind(kind);
-    of_kind.set_nodes(of_kind.nodes() + 1);
-    of_kind.set_bytes(of_kind.bytes() + bytes);
-    if (!communication.is_message) return absl::OkStatus();
-    if (node.type() == ChakraProtoMsg::COMM_SEND_NODE) {
-      ++unmatched_[{rank, communication.peer, bytes}];
-    } else {
-      --unmatched_[{communication.peer, rank, bytes}];
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckMessages() const {
-    for (const auto& [message, count] : unmatched_) {
-      if (count == 0) continue;
-      return InvalidArgument(
-          "messages do not go along an axis as a ring, a pipeline or pairs do: in the new job, "
-          "rank ",
-          std::get<0>(message), " and rank ", std::get<1>(message), " would not agree on ",
-          std::abs(count), " of them");
-    }
-    return absl::OkStatus();
-  }
-
-  const std::map<std::string, ScaledTraffic>& by_kind() const { return by_kind_; }
-
- private:
-  std::map<std::string, ScaledTraffic> by_kind_;
   // Messages that were sent and not received, less those received and not sent: by sender, receiver
   // and bytes.
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> unmatched_;
+  // Names of groups, by their first rank and their axes.
+  std::map<std::pair<int64_t, AxisRange>, std::string> names_;
+  CommGroups groups_;
 };
 
 void AddAssumptions(bool raised_shares, ScaleReport* report) {
@@ -334,7 +308,7 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
                                           const std::string& output, const ScaleOptions& options) {
   ASSIGN_OR_RETURN(const MeasuredJob job, MeasuredJob::Read(file_system, prefix));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, job.paths()));
-  ASSIGN_OR_RETURN(const auto old_traffic, job.Traffic(file_system));
+  ASSIGN_OR_RETURN(const auto old_traffic, job.Traffic());
   std::vector<ScaledAxis> axes = DescribeAxes(job.mesh(), old_traffic);
   RETURN_IF_ERROR(options.layout.empty() ? TakeRanks(options.ranks, job.mesh().ranks(), &axes)
                                          : TakeLayout(options, &axes));
@@ -345,21 +319,22 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
   report.set_new_ranks(new_mesh.ranks());
   for (ScaledAxis& axis : axes) *report.add_axes() = std::move(axis);
   EtWorkloadWriter writer(file_system, output);
-  NewTraffic traffic;
   for (int64_t rank = 0; rank < new_mesh.ranks(); ++rank) {
     if (options.progress) options.progress(rank);
-    ASSIGN_OR_RETURN(EtReader reader, job.Open(file_system, scaler.TemplateOf(rank)));
+    const int64_t old_rank = scaler.TemplateOf(rank);
+    NodeIndex old = job.FirstNode(old_rank);
+    ASSIGN_OR_RETURN(EtReader reader,
+                     EtReader::Open(file_system, job.paths()[static_cast<size_t>(old_rank)]));
     RETURN_IF_ERROR(writer.BeginTrace(rank, reader.metadata()));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       Node changed = node;
-      RETURN_IF_ERROR(scaler.Change(rank, &changed));
+      RETURN_IF_ERROR(scaler.Change(rank, old++, &changed));
       report.set_nodes(report.nodes() + 1);
-      RETURN_IF_ERROR(traffic.Add(changed, rank));
       CompleteForSimulators(&changed);
       return writer.Add(changed);
     }));
   }
-  RETURN_IF_ERROR(traffic.CheckMessages());
+  RETURN_IF_ERROR(scaler.CheckMessages());
   report.set_groups(static_cast<int64_t>(scaler.groups().size()));
   if (report.groups() > kMaxGroupNumber) {
     return InvalidArgument("the new job has ", report.groups(), " groups; simulators take ",
@@ -367,7 +342,6 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
   }
   writer.AddGroups(scaler.groups());
   RETURN_IF_ERROR(writer.Commit(new_mesh.ranks()).status());
-  for (const auto& [kind, of_kind] : traffic.by_kind()) *report.add_traffic() = of_kind;
   AddAssumptions(scaler.raised_shares(), &report);
   return report;
 }
@@ -380,13 +354,9 @@ std::string FormatScaleReport(const ScaleReport& report) {
                  absl::StrCat(axis.new_length()), axis.kind(), WithThousands(axis.communications()),
                  WithThousands(axis.bytes())});
   }
-  TextTable traffic({"communication", ">nodes", ">bytes"});
-  for (const ScaledTraffic& kind : report.traffic()) {
-    traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
-  }
   std::string text = absl::StrCat(report.ranks(), " ranks -> ", report.new_ranks(), " ranks, ",
                                   WithThousands(report.nodes()), " nodes, ", report.groups(),
-                                  " groups\n\n", axes.ToString(), "\n", traffic.ToString(), "\n");
+                                  " groups\n\n", axes.ToString(), "\n");
   for (const std::string& assumption : report.assumptions()) {
     absl::StrAppend(&text, "assumed: ", assumption, "\n");
   }

@@ -1,4 +1,4 @@
-// Any bytes as traces and reports of mpiP, as a table of cells and as model files.
+// Any bytes as traces and reports of mpiP and as model files.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,7 +15,6 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   absl::StatusOr<std::vector<TracedCall>> calls = ParseCallTrace(bytes, "fuzz.txt");
   const absl::StatusOr<std::map<int64_t, Callsite>> callsites = ParseCallsites(bytes, "fuzz.txt");
   if (calls.ok() && callsites.ok()) AddCallTimes(*callsites, "fuzz.txt", &*calls).IgnoreError();
-  ParseCells(bytes, "fuzz.txt").IgnoreError();
   const absl::StatusOr<RunMeasurements> run = ParseMeasurements(bytes, "fuzz.txt", RunName());
   if (run.ok()) Aggregate({*run});
   const absl::StatusOr<std::vector<CallModel>> models = ParseModelFile(bytes, "fuzz.txt");

@@ -17,7 +17,10 @@ namespace meridian {
 class StringPool {
  public:
   StringPool() = default;
-  // The index points into the strings, whose addresses a move keeps and a copy would not.
+  // The index points into the strings, whose addresses a move keeps and a copy does not.
+  StringPool(const StringPool& other) {
+    for (const std::string& text : other.strings_) Intern(text);
+  }
   StringPool(StringPool&&) = default;
   StringPool& operator=(StringPool&&) = default;
 

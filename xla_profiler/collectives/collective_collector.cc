@@ -8,15 +8,6 @@
 
 namespace meridian {
 
-const HloProgram* CollectiveCollector::FindProgram(std::optional<uint64_t> program_id,
-                                                   absl::string_view module) const {
-  // A module of the same name may be another compilation.
-  if (program_id.has_value()) return programs_.Find(*program_id);
-  if (module.empty()) return nullptr;
-  const std::vector<const HloProgram*> named = programs_.FindByName(module);
-  return named.size() == 1 ? named[0] : nullptr;
-}
-
 const HloCollective* CollectiveCollector::FindCollective(const HloProgram& program,
                                                          absl::string_view instruction) {
   const absl::StatusOr<const HloCollectives*> collectives = program.Collectives();

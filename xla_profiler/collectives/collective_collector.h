@@ -31,9 +31,7 @@ class CollectiveCollector {
   CollectiveCollector(const HloModuleIndex& programs, ProfileCollectives* out)
       : programs_(programs), out_(out) {}
 
-  // Returns the program that an event names by id, or, if it gives no id, by the name of its module
-  // when that is unique; nullptr when there is none.
-  const HloProgram* FindProgram(std::optional<uint64_t> program_id, absl::string_view module) const;
+  const HloModuleIndex& programs() const { return programs_; }
 
   // Returns the collective that an instruction of the program belongs to; nullptr when it belongs
   // to none. A program that cannot be decoded is counted as unresolved.

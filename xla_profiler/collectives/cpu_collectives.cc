@@ -24,7 +24,7 @@ bool HasThunks(const XPlaneVisitor& host_plane) {
 
 }  // namespace
 
-absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTimes& times,
+absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const SessionClock& clock,
                                 CollectiveCollector* collector) {
   if (!HasThunks(host_plane)) return absl::OkStatus();
   // Position of the device in the profile, by its ordinal, which is the global id.
@@ -37,7 +37,7 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
       const XStatVisitor* hlo_op = event.GetStat(StatType::kHloOp);
       const std::optional<int64_t> ordinal = NumberOf(event.GetStat(StatType::kDeviceOrdinal));
       if (hlo_op == nullptr || !ordinal.has_value()) return absl::OkStatus();
-      const HloProgram* program = ProgramOf(event, *collector);
+      const HloProgram* program = ProgramOf(event, collector->programs());
       if (program == nullptr) {
         collector->AddUnresolved("thunk of a program without HLO",
                                  std::string(hlo_op->StrOrRefValue()));
@@ -52,7 +52,7 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
         device->second = collector->AddDevice({absl::StrCat("CPU ", *ordinal), *ordinal});
       }
       CollectivePiece piece;
-      if (!times.Read(line.Header(), event, collector, &piece.start_ps, &piece.end_ps)) {
+      if (!ReadTimes(clock, line, event, collector, &piece)) {
         return absl::OkStatus();
       }
       piece.op = collector->OpOf(*program, *collective);

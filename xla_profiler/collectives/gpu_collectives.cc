@@ -47,9 +47,9 @@ absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
 
 class GpuPlaneReader {
  public:
-  GpuPlaneReader(const XPlaneVisitor& plane, const HostExecutions& host, const ProfileTimes& times,
+  GpuPlaneReader(const XPlaneVisitor& plane, const HostExecutions& host, const SessionClock& clock,
                  AnnotatedCollectives* annotated, CollectiveCollector* collector)
-      : plane_(plane), host_(host), times_(times), annotated_(annotated), collector_(collector) {}
+      : plane_(plane), host_(host), clock_(clock), annotated_(annotated), collector_(collector) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(plane_.ForEachLine([this](const XLineVisitor& line) {
@@ -64,7 +64,7 @@ class GpuPlaneReader {
     if (event.IsAggregatedEvent() || IsCopyOrFill(event)) return absl::OkStatus();
     const std::optional<int64_t> correlation =
         NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId));
-    const HloProgram* program = ProgramOf(event, *collector_);
+    const HloProgram* program = ProgramOf(event, collector_->programs());
     const std::optional<uint32_t> op = FindOp(event, program);
     std::optional<HostLaunch> launch;
     if (correlation.has_value()) launch = host_.FindLaunch(static_cast<uint64_t>(*correlation));
@@ -78,7 +78,7 @@ class GpuPlaneReader {
     piece.line_id = line.Id();
     piece.correlation_id = static_cast<uint64_t>(correlation.value_or(0));
     piece.protocol = collector_->ProtocolOf(event.Name());
-    if (!times_.Read(line.Header(), event, collector_, &piece.start_ps, &piece.end_ps)) {
+    if (!ReadTimes(clock_, line, event, collector_, &piece)) {
       return absl::OkStatus();
     }
     // Devices without collectives are not asked for their rank.
@@ -152,7 +152,7 @@ class GpuPlaneReader {
 
   const XPlaneVisitor& plane_;
   const HostExecutions& host_;
-  const ProfileTimes& times_;
+  const SessionClock& clock_;
   AnnotatedCollectives* annotated_;
   CollectiveCollector* collector_;
   std::optional<uint32_t> device_;
@@ -195,9 +195,9 @@ std::optional<uint32_t> AnnotatedCollectives::FindOp(const XEventVisitor& event,
 }
 
 absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,
-                                const ProfileTimes& times, AnnotatedCollectives* annotated,
+                                const SessionClock& clock, AnnotatedCollectives* annotated,
                                 CollectiveCollector* collector) {
-  return GpuPlaneReader(plane, host, times, annotated, collector).Run();
+  return GpuPlaneReader(plane, host, clock, annotated, collector).Run();
 }
 
 }  // namespace meridian

@@ -18,20 +18,10 @@
 
 namespace meridian {
 
-// Times of a profile's events, in picoseconds from its session's start.
-class ProfileTimes {
- public:
-  explicit ProfileTimes(const SessionClock& clock) : clock_(clock), run_(clock.start_ns()) {}
-
-  // Reads the start and end of an event. Returns false, and counts it as unresolved, when they do
-  // not fit or the end lies before the start.
-  bool Read(const XLineHeader& line, const XEventVisitor& event, CollectiveCollector* collector,
-            int64_t* start_ps, int64_t* end_ps) const;
-
- private:
-  const SessionClock& clock_;
-  RunClock run_;
-};
+// Reads the start and end of an event (SessionClock::ReadTimes). Returns false, and counts it as
+// unresolved, when they cannot be true.
+bool ReadTimes(const SessionClock& clock, const XLineVisitor& line, const XEventVisitor& event,
+               CollectiveCollector* collector, CollectivePiece* piece);
 
 // Collectives of profiles that hold no HLO, by what XLA's detailed annotations say about a kernel:
 //
@@ -51,17 +41,14 @@ class AnnotatedCollectives {
 };
 
 absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,
-                                const ProfileTimes& times, AnnotatedCollectives* annotated,
+                                const SessionClock& clock, AnnotatedCollectives* annotated,
                                 CollectiveCollector* collector);
 
-absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTimes& times,
+absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const SessionClock& clock,
                                 CollectiveCollector* collector);
 
-absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const ProfileTimes& times,
+absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const SessionClock& clock,
                                 CollectiveCollector* collector);
-
-// The program that an event's stats name, by id or module; nullptr when they name none.
-const HloProgram* ProgramOf(const XEventVisitor& event, const CollectiveCollector& collector);
 
 }  // namespace meridian
 

@@ -50,9 +50,9 @@ bool IsCorePlane(absl::string_view name) {
 
 class TpuPlaneReader {
  public:
-  TpuPlaneReader(const XPlaneVisitor& plane, const ProfileTimes& times,
+  TpuPlaneReader(const XPlaneVisitor& plane, const SessionClock& clock,
                  CollectiveCollector* collector)
-      : plane_(plane), times_(times), collector_(collector) {}
+      : plane_(plane), clock_(clock), collector_(collector) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(ForEachEventOf(
@@ -88,16 +88,16 @@ class TpuPlaneReader {
   void ReadModule(const XLineVisitor& line, const XEventVisitor& event) {
     const std::optional<int64_t> run_id = NumberOf(event.GetEventOrMetadataStat(StatType::kRunId));
     if (!run_id.has_value()) return;
-    int64_t start_ps = 0, end_ps = 0;
-    if (!times_.Read(line.Header(), event, collector_, &start_ps, &end_ps)) return;
-    runs_.push_back({Timespan::FromEndPoints(start_ps, end_ps), *run_id});
+    CollectivePiece run;
+    if (!ReadTimes(clock_, line, event, collector_, &run)) return;
+    runs_.push_back({Timespan::FromEndPoints(run.start_ps, run.end_ps), *run_id});
   }
 
   void ReadOp(const XLineVisitor& line, const XEventVisitor& event) {
     const auto [program, collective] = FindCollective(event);
     if (collective == nullptr) return;
     CollectivePiece piece;
-    if (!times_.Read(line.Header(), event, collector_, &piece.start_ps, &piece.end_ps)) return;
+    if (!ReadTimes(clock_, line, event, collector_, &piece)) return;
     piece.op = collector_->OpOf(*program, *collective);
     piece.local_device = Device();
     piece.line_id = line.Id();
@@ -137,7 +137,7 @@ class TpuPlaneReader {
   std::pair<const HloProgram*, const HloCollective*> FindCollective(const XEventVisitor& event) {
     const auto [it, inserted] = found_.try_emplace(event.Id(), nullptr, nullptr);
     if (inserted) {
-      it->second.first = ProgramOf(event, *collector_);
+      it->second.first = ProgramOf(event, collector_->programs());
       if (it->second.first != nullptr) {
         it->second.second =
             collector_->FindCollective(*it->second.first, TpuInstruction(event.Metadata()));
@@ -168,7 +168,7 @@ class TpuPlaneReader {
   }
 
   const XPlaneVisitor& plane_;
-  const ProfileTimes& times_;
+  const SessionClock& clock_;
   CollectiveCollector* collector_;
   std::optional<uint32_t> device_;
   std::vector<ModuleRun> runs_;
@@ -179,10 +179,10 @@ class TpuPlaneReader {
 
 }  // namespace
 
-absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const ProfileTimes& times,
+absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const SessionClock& clock,
                                 CollectiveCollector* collector) {
   if (!IsCorePlane(plane.Name())) return absl::OkStatus();
-  return TpuPlaneReader(plane, times, collector).Run();
+  return TpuPlaneReader(plane, clock, collector).Run();
 }
 
 }  // namespace meridian

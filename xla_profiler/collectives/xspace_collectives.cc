@@ -1,6 +1,7 @@
 #include "xla_profiler/collectives/xspace_collectives.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
@@ -8,7 +9,6 @@
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/collectives/plane_collectives.h"
-#include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -28,23 +28,20 @@ absl::string_view TpuInstruction(const XEventMetadata& metadata) {
   return name.substr(0, name.find(' '));
 }
 
-bool ProfileTimes::Read(const XLineHeader& line, const XEventVisitor& event,
-                        CollectiveCollector* collector, int64_t* start_ps, int64_t* end_ps) const {
-  const absl::StatusOr<int64_t> base_ns = clock_.LineBaseNs(line);
-  const absl::StatusOr<int64_t> start =
-      base_ns.ok() ? run_.ToRunPs(*base_ns, event.OffsetPs()) : base_ns;
-  if (!start.ok() || event.DurationPs() < 0 ||
-      __builtin_add_overflow(*start, event.DurationPs(), end_ps)) {
-    collector->AddUnresolved("collective whose times cannot be true", std::string(event.Name()));
-    return false;
-  }
-  *start_ps = *start;
-  return true;
+bool ReadTimes(const SessionClock& clock, const XLineVisitor& line, const XEventVisitor& event,
+               CollectiveCollector* collector, CollectivePiece* piece) {
+  if (clock.ReadTimes(line.Header(), event, &piece->start_ps, &piece->end_ps)) return true;
+  collector->AddUnresolved("collective whose times cannot be true", std::string(event.Name()));
+  return false;
 }
 
-const HloProgram* ProgramOf(const XEventVisitor& event, const CollectiveCollector& collector) {
-  return collector.FindProgram(NumberOf(event.GetEventOrMetadataStat(StatType::kProgramId)),
-                               TextOf(event.GetEventOrMetadataStat(StatType::kHloModule)));
+const HloProgram* ProgramOf(const XEventVisitor& event, const HloModuleIndex& programs) {
+  // A module of the same name may be another compilation.
+  const std::optional<int64_t> id = NumberOf(event.GetEventOrMetadataStat(StatType::kProgramId));
+  if (id.has_value()) return programs.Find(static_cast<uint64_t>(*id));
+  const std::vector<const HloProgram*> named =
+      programs.FindByName(TextOf(event.GetEventOrMetadataStat(StatType::kHloModule)));
+  return named.size() == 1 ? named[0] : nullptr;
 }
 
 absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& reader,
@@ -55,7 +52,6 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
   ProfileCollectives result;
   result.trace = reader.path();
   result.base_ns = clock.start_ns();
-  const ProfileTimes times(clock);
 
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> metadata,
                    reader.FindPlane(kMetadataPlaneName));
@@ -68,7 +64,7 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
                    reader.FindPlane(kHostThreadsPlaneName));
   if (host.has_value()) {
-    RETURN_IF_ERROR(Annotate(ReadCpuCollectives(*host, times, &collector), reader.name()));
+    RETURN_IF_ERROR(Annotate(ReadCpuCollectives(*host, clock, &collector), reader.name()));
   }
   // Kernels are understood through their launches.
   std::optional<HostExecutions> executions;
@@ -81,10 +77,10 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
           ASSIGN_OR_RETURN(*executions, HostExecutions::Read(*host));
         }
       }
-      return ReadGpuCollectives(plane, *executions, times, &annotated, &collector);
+      return ReadGpuCollectives(plane, *executions, clock, &annotated, &collector);
     }
     if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) {
-      RETURN_IF_ERROR(ReadTpuCollectives(plane, times, &collector));
+      RETURN_IF_ERROR(ReadTpuCollectives(plane, clock, &collector));
     }
     // Nothing is concluded from a profile that is damaged where nobody looks.
     const bool was_read = executions.has_value() && host.has_value() &&

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -34,6 +35,10 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(
 // Return what a stat says; nothing for nullptr and for a stat of another type.
 absl::string_view TextOf(const XStatVisitor* stat);
 std::optional<int64_t> NumberOf(const XStatVisitor* stat);
+
+// Returns the program that an event names by id, or, if it gives no id, by the name of its module
+// when that is unique; nullptr when there is none.
+const HloProgram* ProgramOf(const XEventVisitor& event, const HloModuleIndex& programs);
 
 // Returns the instruction of an op on a TPU's line: "fusion.1" for
 // "%fusion.1 = f32[8]{0} fusion(...)".

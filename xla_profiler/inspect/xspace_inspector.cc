@@ -103,7 +103,6 @@ absl::Status DescribeSession(const XSpaceReader& reader, XSpaceReport* report) {
   report->set_trace(reader.path());
   report->set_bytes(reader.source().bytes.size());
   for (const std::string& hostname : info.hostnames) report->add_hostnames(hostname);
-  if (info.process_id.has_value()) report->set_process_id(*info.process_id);
   if (info.profile_start_ns.has_value()) report->set_profile_start_ns(*info.profile_start_ns);
   if (info.profile_stop_ns.has_value()) report->set_profile_stop_ns(*info.profile_stop_ns);
   for (absl::string_view text : reader.layout().errors) report->add_errors(std::string(text));
@@ -121,7 +120,6 @@ absl::Status DescribeLine(const XPlaneVisitor& plane, const XLineVisitor& line,
   out->set_name(std::string(line.Name()));
   out->set_display_name(std::string(line.DisplayName()));
   out->set_clock_domain(std::string(ClockDomainName(ClockDomainOf(plane.Name(), line.Name()))));
-  out->set_timestamp_ns(line.TimestampNs());
   out->set_events(line.NumEvents());
   const absl::int128 base_ps = absl::int128(line.TimestampNs()) * kPsPerNs;
   return line.ForEachEvent([&](const XEventVisitor& event) {
@@ -172,7 +170,6 @@ std::string HeaderText(const XSpaceReport& report) {
   row("size", absl::StrCat(WithThousands(report.bytes()), " bytes"));
   const std::set<std::string> hosts(report.hostnames().begin(), report.hostnames().end());
   if (!hosts.empty()) row("host", Shorten(absl::StrJoin(hosts, ", ")));
-  if (report.has_process_id()) row("process", absl::StrCat(report.process_id()));
   if (report.has_profile_start_ns()) row("start", UtcTime(report.profile_start_ns()));
   if (report.has_profile_stop_ns()) row("stop", UtcTime(report.profile_stop_ns()));
   for (const std::string& text : report.errors()) row("error", text);
@@ -215,9 +212,6 @@ absl::StatusOr<XSpaceReport> InspectXSpace(const XSpaceReader& reader,
   RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
     PlaneReport* out = report.add_planes();
     out->set_name(std::string(plane.Name()));
-    out->set_id(plane.Id());
-    out->set_event_metadata(plane.EventMetadata().size());
-    out->set_stat_metadata(plane.StatMetadata().size());
     return plane.ForEachLine([&](const XLineVisitor& line) {
       return DescribeLine(plane, line, count_event, out->add_lines());
     });
@@ -228,22 +222,20 @@ absl::StatusOr<XSpaceReport> InspectXSpace(const XSpaceReader& reader,
 }
 
 std::string FormatReport(const XSpaceReport& report) {
-  TextTable table(
-      {"plane / line", "clock", ">events", ">event names", ">stat names", ">first ms", ">last ms"});
+  TextTable table({"plane / line", "clock", ">events", ">first ms", ">last ms"});
   for (const PlaneReport& plane : report.planes()) {
     table.AddRow({plane.name().empty() ? "(no name)" : Shorten(plane.name()), "",
-                  WithThousands(plane.events()), WithThousands(plane.event_metadata()),
-                  WithThousands(plane.stat_metadata()), "", ""});
+                  WithThousands(plane.events()), "", ""});
     for (const LineReport& line : plane.lines()) {
       const bool timed = line.has_first_start_ps();
       table.AddRow({absl::StrCat("  ", line.display_name().empty() ? absl::StrCat("#", line.id())
                                                                    : Shorten(line.display_name())),
-                    line.clock_domain(), WithThousands(line.events()), "", "",
+                    line.clock_domain(), WithThousands(line.events()),
                     timed ? FormatMillis(line.first_start_ps()) : "",
                     timed ? FormatMillis(line.last_end_ps()) : ""});
     }
   }
-  table.AddRow({"total", "", WithThousands(report.events()), "", "", "", ""});
+  table.AddRow({"total", "", WithThousands(report.events()), "", ""});
   return absl::StrCat(HeaderText(report), "\n", table.ToString(), CollectivesText(report));
 }
 

@@ -95,9 +95,7 @@ TEST_F(XSpaceInspectorTest, TextShowsTheLinesOfEachPlane) {
   ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect());
   const std::string text = FormatReport(report);
   EXPECT_THAT(text, HasSubstr("host      vm?[2J\n"));
-  EXPECT_THAT(
-      text,
-      HasSubstr("  Stream #1    tracer       2                             -1.500   -1.500\n"));
+  EXPECT_THAT(text, HasSubstr("  Stream #1    tracer       2    -1.500   -1.500\n"));
   EXPECT_THAT(text, HasSubstr("total                       2\n"));
 }
 

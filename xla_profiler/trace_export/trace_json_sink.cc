@@ -30,17 +30,15 @@ class TraceJsonSink : public TraceSink {
   TraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out) : writer_(out, start_ns) {}
 
   absl::Status AddProcess(const TraceProcess& process) override {
-    RETURN_IF_ERROR(
-        writer_.WriteProcessName(process.id, FirstCharacters(process.name, kMaxNameCharacters)));
-    return writer_.WriteProcessSortIndex(process.id, process.position);
+    return writer_.WriteProcess(process.id, FirstCharacters(process.name, kMaxNameCharacters),
+                                process.position);
   }
 
   absl::Status AddTrack(const TraceTrack& track) override {
     // Counters need no announcement.
     if (track.kind == TraceTrack::Kind::kCounter) return absl::OkStatus();
-    RETURN_IF_ERROR(writer_.WriteThreadName(track.process_id, track.id,
-                                            FirstCharacters(track.name, kMaxNameCharacters)));
-    return writer_.WriteThreadSortIndex(track.process_id, track.id, track.position);
+    return writer_.WriteThread(track.process_id, track.id,
+                               FirstCharacters(track.name, kMaxNameCharacters), track.position);
   }
 
   absl::Status BeginPlane(const XPlaneVisitor&) override { return absl::OkStatus(); }

@@ -1,7 +1,7 @@
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstddef>
 
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
@@ -14,45 +14,39 @@ constexpr size_t kFlushedBytes = size_t{1} << 18;
 
 constexpr std::pair<absl::string_view, absl::string_view WrittenEvent::*> kFields[] = {
     {"ph", &WrittenEvent::ph},   {"name", &WrittenEvent::name}, {"cat", &WrittenEvent::cat},
-    {"pid", &WrittenEvent::pid}, {"ts", &WrittenEvent::ts},     {"dur", &WrittenEvent::dur},
-    {"id", &WrittenEvent::id},   {"args", &WrittenEvent::args}};
+    {"pid", &WrittenEvent::pid}, {"tid", &WrittenEvent::tid},   {"ts", &WrittenEvent::ts},
+    {"dur", &WrittenEvent::dur}, {"id", &WrittenEvent::id},     {"args", &WrittenEvent::args}};
 
 }  // namespace
 
-bool EventRewriter::Append(
-    absl::string_view element,
-    absl::FunctionRef<void(const WrittenEvent& event, EventEdits* edits)> edit, std::string* out) {
-  WrittenEvent event;
-  event.element = element;
+bool ReadWrittenEvent(absl::string_view element, WrittenEvent* event) {
   JsonCutter cutter(element);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const absl::string_view value = cutter.CutValue();
     for (const auto& [name, field] : kFields) {
-      if (key == name) event.*field = value;
+      if (key == name) event->*field = value;
     }
   }
-  edits_.edits_.clear();
-  edits_.texts_.clear();
-  const bool is_readable = cutter.status().ok();
-  if (is_readable) edit(event, &edits_);
-  std::sort(edits_.edits_.begin(), edits_.edits_.end(),
-            [](const auto& a, const auto& b) { return a.value.data() < b.value.data(); });
-  const char* from = element.data();
-  for (const EventEdits::Edit& replaced : edits_.edits_) {
-    out->append(from, replaced.value.data() - from);
-    out->append(edits_.texts_, replaced.begin, replaced.size);
-    from = replaced.value.data() + replaced.value.size();
-  }
-  out->append(from, element.data() + element.size() - from);
-  return is_readable;
+  return cutter.status().ok();
 }
 
-absl::Status RewriteTraceJson(
-    absl::string_view text,
-    absl::FunctionRef<void(const WrittenEvent& event, EventEdits* edits)> edit, ByteSink& sink,
-    int64_t* unreadable) {
-  EventRewriter rewriter;
+void AppendEdited(absl::string_view element, EditEvent edit, std::string* out) {
+  WrittenEvent event;
+  EventEdits edits;
+  if (ReadWrittenEvent(element, &event)) edit(event, &edits);
+  std::sort(edits.begin(), edits.end(),
+            [](const auto& a, const auto& b) { return a.first.data() < b.first.data(); });
+  const char* from = element.data();
+  for (const auto& [value, text] : edits) {
+    out->append(from, value.data() - from);
+    out->append(text);
+    from = value.data() + value.size();
+  }
+  out->append(from, element.data() + element.size() - from);
+}
+
+absl::Status RewriteTraceJson(absl::string_view text, EditEvent edit, ByteSink& sink) {
   std::string buffer;
   const char* from = text.data();
   const auto flush = [&](size_t limit) -> absl::Status {
@@ -65,7 +59,7 @@ absl::Status RewriteTraceJson(
     if (element.empty()) return absl::OkStatus();
     buffer.append(from, element.data() - from);
     from = element.data() + element.size();
-    if (!rewriter.Append(element, edit, &buffer) && unreadable != nullptr) ++*unreadable;
+    AppendEdited(element, edit, &buffer);
     return flush(kFlushedBytes);
   };
   const auto on_member = [](absl::string_view, absl::string_view) { return absl::OkStatus(); };

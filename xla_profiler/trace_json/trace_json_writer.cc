@@ -1,5 +1,6 @@
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 
 namespace meridian {
@@ -25,28 +26,16 @@ TraceJsonWriter::TraceJsonWriter(ByteSink* sink, std::optional<int64_t> base_tim
   buffer_.append("\"traceEvents\":[");
 }
 
-absl::Status TraceJsonWriter::WriteProcessName(int64_t pid, absl::string_view name) {
+absl::Status TraceJsonWriter::WriteNamed(absl::string_view what, int64_t pid, int64_t tid,
+                                         absl::string_view name,
+                                         std::optional<int64_t> sort_index) {
   TraceJsonArgs args;
   args.AddString("name", name);
-  return WriteMetadata(pid, 0, "process_name", args);
-}
-
-absl::Status TraceJsonWriter::WriteProcessSortIndex(int64_t pid, int64_t sort_index) {
-  TraceJsonArgs args;
-  args.AddInt64("sort_index", sort_index);
-  return WriteMetadata(pid, 0, "process_sort_index", args);
-}
-
-absl::Status TraceJsonWriter::WriteThreadName(int64_t pid, int64_t tid, absl::string_view name) {
-  TraceJsonArgs args;
-  args.AddString("name", name);
-  return WriteMetadata(pid, tid, "thread_name", args);
-}
-
-absl::Status TraceJsonWriter::WriteThreadSortIndex(int64_t pid, int64_t tid, int64_t sort_index) {
-  TraceJsonArgs args;
-  args.AddInt64("sort_index", sort_index);
-  return WriteMetadata(pid, tid, "thread_sort_index", args);
+  RETURN_IF_ERROR(WriteMetadata(pid, tid, absl::StrCat(what, "_name"), args));
+  if (!sort_index.has_value()) return absl::OkStatus();
+  args.Clear();
+  args.AddInt64("sort_index", *sort_index);
+  return WriteMetadata(pid, tid, absl::StrCat(what, "_sort_index"), args);
 }
 
 absl::Status TraceJsonWriter::WriteComplete(const TraceJsonFields& fields, int64_t dur_ps) {

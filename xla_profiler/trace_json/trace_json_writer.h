@@ -73,10 +73,14 @@ class TraceJsonWriter {
   // readers find it as `baseTimeNanoseconds`.
   explicit TraceJsonWriter(ByteSink* sink, std::optional<int64_t> base_time_ns = std::nullopt);
 
-  absl::Status WriteProcessName(int64_t pid, absl::string_view name);
-  absl::Status WriteProcessSortIndex(int64_t pid, int64_t sort_index);
-  absl::Status WriteThreadName(int64_t pid, int64_t tid, absl::string_view name);
-  absl::Status WriteThreadSortIndex(int64_t pid, int64_t tid, int64_t sort_index);
+  // Name a process or thread. Viewers sort by the index, where there is one.
+  absl::Status WriteProcess(int64_t pid, absl::string_view name, int64_t sort_index) {
+    return WriteNamed("process", pid, 0, name, sort_index);
+  }
+  absl::Status WriteThread(int64_t pid, int64_t tid, absl::string_view name,
+                           std::optional<int64_t> sort_index = std::nullopt) {
+    return WriteNamed("thread", pid, tid, name, sort_index);
+  }
 
   absl::Status WriteComplete(const TraceJsonFields& fields, int64_t dur_ps);
   absl::Status WriteFlow(const TraceJsonFields& fields, FlowPhase phase, uint64_t id);
@@ -87,6 +91,8 @@ class TraceJsonWriter {
   absl::Status Finish();
 
  private:
+  absl::Status WriteNamed(absl::string_view what, int64_t pid, int64_t tid, absl::string_view name,
+                          std::optional<int64_t> sort_index);
   absl::Status WriteMetadata(int64_t pid, int64_t tid, absl::string_view name,
                              const TraceJsonArgs& args);
   void BeginEvent(char ph, const TraceJsonFields& fields);

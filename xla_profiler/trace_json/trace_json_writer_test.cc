@@ -20,10 +20,8 @@ TEST(TraceJsonWriterTest, WritesTheWholeDocument) {
   std::string out;
   StringSink sink(&out);
   TraceJsonWriter writer(&sink);
-  ASSERT_OK(writer.WriteProcessName(1, "Node \"0\""));
-  ASSERT_OK(writer.WriteProcessSortIndex(1, -5));
-  ASSERT_OK(writer.WriteThreadName(1, 7, "Stream #7"));
-  ASSERT_OK(writer.WriteThreadSortIndex(1, 7, 2));
+  ASSERT_OK(writer.WriteProcess(1, "Node \"0\"", -5));
+  ASSERT_OK(writer.WriteThread(1, 7, "Stream #7", 2));
   TraceJsonArgs args;
   args.AddString("s", "a\n");
   args.AddInt64("i", std::numeric_limits<int64_t>::min());

@@ -50,9 +50,9 @@ absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& in
   std::vector<std::string> open_files;
   for (size_t i = 0; i < count; ++i) {
     if (!inputs.given.empty()) {
-      nodes[i] = {inputs.given[i], AssignedNodeId::Source::kGiven};
+      nodes[i].id = inputs.given[i];
     } else if (!inputs.from_snapshots.empty() && inputs.from_snapshots[i].has_value()) {
-      nodes[i] = {*inputs.from_snapshots[i], AssignedNodeId::Source::kSnapshots};
+      nodes[i].id = *inputs.from_snapshots[i];
     } else {
       open.push_back(i);
       open_files.push_back(inputs.files[i]);
@@ -60,10 +60,8 @@ absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& in
   }
   const std::optional<std::vector<int64_t>> names = IdsFromNames(open_files);
   for (size_t k = 0; k < open.size(); ++k) {
-    nodes[open[k]] =
-        names.has_value()
-            ? AssignedNodeId{(*names)[k], AssignedNodeId::Source::kFileName}
-            : AssignedNodeId{static_cast<int64_t>(open[k]), AssignedNodeId::Source::kPosition};
+    nodes[open[k]] = {names.has_value() ? (*names)[k] : static_cast<int64_t>(open[k]),
+                      !names.has_value()};
   }
 
   absl::flat_hash_map<int64_t, size_t> owner;

@@ -22,12 +22,10 @@ struct NodeIdInputs {
   std::vector<std::optional<int64_t>> from_snapshots;
 };
 
-// A node's id and where it came from.
 struct AssignedNodeId {
-  enum class Source { kGiven, kSnapshots, kFileName, kPosition };
-
   int64_t id = 0;
-  Source source = Source::kPosition;
+  // Whether it is the file's position in the list, since nothing tells the id.
+  bool is_position = false;
 };
 
 // Assigns each file its id: the given one, else the snapshots', else the last integer in the file's

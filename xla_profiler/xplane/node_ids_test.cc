@@ -23,16 +23,16 @@ TEST(NodeIdsTest, GivenIdsWin) {
                        AssignNodeIds({{"rank0.pb", "rank1.pb"}, {5, 3}, {7, std::nullopt}}));
   EXPECT_EQ(nodes[0].id, 5);
   EXPECT_EQ(nodes[1].id, 3);
-  EXPECT_EQ(nodes[0].source, AssignedNodeId::Source::kGiven);
+  EXPECT_FALSE(nodes[0].is_position);
 }
 
 TEST(NodeIdsTest, SnapshotIdsComeBeforeNames) {
   ASSERT_OK_AND_ASSIGN(const auto nodes,
                        AssignNodeIds({{"rank0.pb", "rank1.pb"}, {}, {7, std::nullopt}}));
   EXPECT_EQ(nodes[0].id, 7);
-  EXPECT_EQ(nodes[0].source, AssignedNodeId::Source::kSnapshots);
+  EXPECT_FALSE(nodes[0].is_position);
   EXPECT_EQ(nodes[1].id, 1);
-  EXPECT_EQ(nodes[1].source, AssignedNodeId::Source::kFileName);
+  EXPECT_FALSE(nodes[1].is_position);
 }
 
 TEST(NodeIdsTest, NamesServeOnlyWhenUnique) {
@@ -42,7 +42,7 @@ TEST(NodeIdsTest, NamesServeOnlyWhenUnique) {
   ASSERT_OK_AND_ASSIGN(nodes, AssignNodeIds({{"10.0.0.1_6003.pb", "10.0.0.2_6003.pb"}, {}, {}}));
   EXPECT_EQ(nodes[0].id, 0);
   EXPECT_EQ(nodes[1].id, 1);
-  EXPECT_EQ(nodes[1].source, AssignedNodeId::Source::kPosition);
+  EXPECT_TRUE(nodes[1].is_position);
 }
 
 TEST(NodeIdsTest, ARepeatedIdNamesBothFiles) {

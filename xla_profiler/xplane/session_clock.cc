@@ -5,7 +5,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/xplane/xplane_schema.h"
-#include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {
 namespace {
@@ -15,16 +14,6 @@ std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type) {
   const XStatVisitor* stat = plane.GetStat(type);
   const std::optional<int64_t> value = stat == nullptr ? std::nullopt : stat->IntOrUintValue();
   return value.value_or(0) > 0 ? value : std::nullopt;
-}
-
-absl::StatusOr<std::optional<int64_t>> FindProcessId(const XSpaceReader& reader) {
-  for (absl::string_view name : {kHostThreadsPlaneName, kMetadataPlaneName}) {
-    ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane, reader.FindPlane(name));
-    if (!plane.has_value()) continue;
-    const XStatVisitor* stat = plane->GetStat(StatType::kProcessId);
-    if (stat != nullptr && stat->IntOrUintValue().has_value()) return stat->IntOrUintValue();
-  }
-  return std::optional<int64_t>();
 }
 
 }  // namespace
@@ -40,7 +29,6 @@ absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader) {
     info.profile_start_ns = UnixTimeStat(*environment, StatType::kProfileStartTime);
     info.profile_stop_ns = UnixTimeStat(*environment, StatType::kProfileStopTime);
   }
-  ASSIGN_OR_RETURN(info.process_id, FindProcessId(reader));
   return info;
 }
 
@@ -64,6 +52,15 @@ absl::StatusOr<int64_t> SessionClock::LineBaseNs(const XLineHeader& line) const 
                                               line.timestamp_ns, " ns after the session started"));
   }
   return *base_ns;
+}
+
+bool SessionClock::ReadTimes(const XLineHeader& line, const XEventVisitor& event, int64_t* start_ps,
+                             int64_t* end_ps) const {
+  const std::optional<int64_t> start =
+      NarrowToInt64(absl::int128(line.timestamp_ns) * kPsPerNs + event.OffsetPs());
+  if (!start.has_value() || event.DurationPs() < 0) return false;
+  *start_ps = *start;
+  return !__builtin_add_overflow(*start, event.DurationPs(), end_ps);
 }
 
 absl::StatusOr<int64_t> RunClock::ToRunPs(int64_t unix_ns, int64_t offset_ps) const {

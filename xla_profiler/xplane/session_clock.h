@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -27,12 +28,10 @@ namespace meridian {
 struct SessionInfo {
   std::optional<int64_t> profile_start_ns;
   std::optional<int64_t> profile_stop_ns;
-  std::optional<int64_t> process_id;
   std::vector<std::string> hostnames;
 };
 
-// Start and stop come from the `Task Environment` plane, the process id from `/host:CPU` or
-// `/host:metadata`.
+// Start and stop come from the `Task Environment` plane.
 absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader);
 
 // Turns the times of one profile into Unix time.
@@ -47,6 +46,11 @@ class SessionClock {
 
   // Returns the Unix time of the line's base, on the line's clock. OutOfRange when it does not fit.
   absl::StatusOr<int64_t> LineBaseNs(const XLineHeader& line) const;
+
+  // Reads when an event started and ended, in picoseconds from the session's start. Returns false
+  // when these do not fit, or the end lies before the start.
+  bool ReadTimes(const XLineHeader& line, const XEventVisitor& event, int64_t* start_ps,
+                 int64_t* end_ps) const;
 
  private:
   SessionClock(std::string file, int64_t start_ns) : file_(std::move(file)), start_ns_(start_ns) {}

@@ -33,7 +33,6 @@ XSpace SpaceWithSession() {
   space.add_hostnames("vm");
   XPlane* host = space.add_planes();
   host->set_name("/host:CPU");
-  AddPlaneStat("process_id", host)->set_int64_value(917);
   XPlane* environment = space.add_planes();
   environment->set_name("Task Environment");
   AddPlaneStat("profile_start_time", environment)->set_uint64_value(kStartNs);
@@ -52,7 +51,6 @@ TEST(SessionClockTest, ReadsWhatTheFileSays) {
   ASSERT_OK_AND_ASSIGN(const SessionInfo info, InfoOf(SpaceWithSession()));
   EXPECT_EQ(info.profile_start_ns, kStartNs);
   EXPECT_EQ(info.profile_stop_ns, kStartNs + 5);
-  EXPECT_EQ(info.process_id, 917);
   EXPECT_THAT(info.hostnames, ElementsAre("vm"));
 }
 
@@ -61,7 +59,6 @@ TEST(SessionClockTest, WhatTheFileDoesNotSayIsAbsent) {
   space.add_planes()->set_name("/host:CPU");
   ASSERT_OK_AND_ASSIGN(const SessionInfo info, InfoOf(space));
   EXPECT_EQ(info.profile_start_ns, std::nullopt);
-  EXPECT_EQ(info.process_id, std::nullopt);
   EXPECT_THAT(SessionClock::Create("a.pb", info, std::nullopt).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--profile_start_ns")));
   ASSERT_OK_AND_ASSIGN(const SessionClock clock, SessionClock::Create("a.pb", info, 77));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
@@ -286,55 +287,34 @@ class XEventRewriter {
   BufferOutput stat_;
 };
 
-// Fields of a plane or line that are to have another value, each written where the old one stood
-// (at every place, should it stand there several times) or else at the end.
+// Fields of a plane or line that are to have another value: the old ones are left out, the new ones
+// come at the end.
 class FieldChanges {
  public:
   void Varint(uint32_t number, const std::optional<int64_t>& wanted, int64_t current) {
     if (!wanted.has_value() || *wanted == current) return;
-    StringOutput output(&Add(number, WireType::kVarint));
+    dropped_.push_back(MakeTag(number, WireType::kVarint));
+    StringOutput output(&fields_);
     WriteVarintField(number, static_cast<uint64_t>(*wanted), &output);
   }
 
   void Text(uint32_t number, const std::optional<std::string>& wanted, absl::string_view current) {
     if (!wanted.has_value() || *wanted == current) return;
-    StringOutput output(&Add(number, WireType::kBytes));
+    dropped_.push_back(MakeTag(number, WireType::kBytes));
+    StringOutput output(&fields_);
     WriteBytesField(number, *wanted, &output);
   }
 
-  bool empty() const { return changes_.empty(); }
-
-  // Returns what is to be written in place of the field, or nullptr when it is to stay.
-  const std::string* Replace(const WireField& field) {
-    for (Change& change : changes_) {
-      if (change.number != field.number || change.type != field.type) continue;
-      change.is_written = true;
-      return &change.field;
-    }
-    return nullptr;
+  // Returns whether the field is one that is left out.
+  bool Drops(const WireField& field) const {
+    return absl::c_linear_search(dropped_, MakeTag(field.number, field.type));
   }
-
-  template <typename Output>
-  void AppendMissing(Output* output) const {
-    for (const Change& change : changes_) {
-      if (!change.is_written) output->Raw(change.field);
-    }
-  }
+  // What is to be written at the end.
+  const std::string& fields() const { return fields_; }
 
  private:
-  struct Change {
-    uint32_t number;
-    WireType type;
-    // The whole new field.
-    std::string field;
-    bool is_written = false;
-  };
-
-  std::string& Add(uint32_t number, WireType type) {
-    return changes_.emplace_back(Change{number, type, ""}).field;
-  }
-
-  std::vector<Change> changes_;
+  std::vector<uint32_t> dropped_;
+  std::string fields_;
 };
 
 // Reads a line's header and its events' times in one walk, and checks all that will be copied. The
@@ -437,7 +417,7 @@ class PlaneWriter {
     if (!edit.edit_lines) RETURN_IF_ERROR(visitor.CheckEvents());
     FieldChanges changes;
     changes.Text(XPlaneField::kName, edit.name, plane.name);
-    if (!edit.edit_lines && changes.empty() && edit.additions.empty() &&
+    if (!edit.edit_lines && changes.fields().empty() && edit.additions.empty() &&
         edit.replacements.empty()) {
       output_.Raw(header);
       output_.Raw(edited.payload);
@@ -529,8 +509,9 @@ class PlaneWriter {
 
   // Writes, or measures, the payload of a plane.
   template <typename Output>
-  absl::Status WritePlaneFields(const LineOwner& owner, const PlaneEdit& edit, FieldChanges changes,
-                                absl::Span<const PreparedLine> lines, Output* output) {
+  absl::Status WritePlaneFields(const LineOwner& owner, const PlaneEdit& edit,
+                                const FieldChanges& changes, absl::Span<const PreparedLine> lines,
+                                Output* output) {
     size_t line_index = 0;
     WireReader reader(owner.plane.payload, owner.source.origin(), kXPlaneDepth);
     WireField part;
@@ -541,13 +522,12 @@ class PlaneWriter {
         RETURN_IF_ERROR(WritePreparedLine(owner, part.bytes, line, output));
       } else if (const std::string* replacement = FindReplacement(edit, part)) {
         WriteBytesField(part.number, *replacement, output);
-      } else {
-        const std::string* changed = changes.Replace(part);
-        output->Raw(changed == nullptr ? part.raw : *changed);
+      } else if (!changes.Drops(part)) {
+        output->Raw(part.raw);
       }
     }
     RETURN_IF_ERROR(reader.status());
-    changes.AppendMissing(output);
+    output->Raw(changes.fields());
     output->Raw(edit.additions);
     return absl::OkStatus();
   }
@@ -598,14 +578,14 @@ class PlaneWriter {
     changes.Varint(XLineField::kId, edit.id, header.id);
     changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, header.timestamp_ns);
     changes.Text(XLineField::kDisplayName, edit.display_name, header.display_name);
-    RETURN_IF_ERROR(WriteLineFields(owner.source, line, edit, &changes, output));
+    RETURN_IF_ERROR(WriteLineFields(owner.source, line, edit, changes, output));
     times_ = std::move(edit.times);
     return absl::OkStatus();
   }
 
   template <typename Output>
   absl::Status WriteLineFields(const XSpaceSource& source, absl::string_view line,
-                               const LineEdit& edit, FieldChanges* changes, Output* output) {
+                               const LineEdit& edit, const FieldChanges& changes, Output* output) {
     XEventRewriter rewriter(source, edit.ids);
     // Fields that stay are copied in runs: [unchanged, here) waits to be written.
     const char* unchanged = line.data();
@@ -627,16 +607,15 @@ class PlaneWriter {
         WriteBytesHeader(XLineField::kEvents, event.size() + additions_.size(), output);
         output->Raw(event);
         output->Raw(additions_);
-      } else if (const std::string* changed = changes->Replace(field)) {
+      } else if (changes.Drops(field)) {
         output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
-        output->Raw(*changed);
       } else {
         continue;
       }
       unchanged = field.raw.data() + field.raw.size();
     }
     output->Raw(absl::string_view(unchanged, line.data() + line.size() - unchanged));
-    changes->AppendMissing(output);
+    output->Raw(changes.fields());
     return reader.status();
   }
 

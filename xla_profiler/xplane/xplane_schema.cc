@@ -12,7 +12,7 @@ constexpr absl::string_view kStatNames[] = {
     "partition",      "rank",           "stream",       "cuda_graph_id",      "hlo_op",
     "hlo_module",     "Hlo Proto",      "program_id",   "replica_groups",     "shape",
     "memcpy_details", "Memset_details", "core_details", "profile_start_time", "profile_stop_time",
-    "process_id",     "rocm_ns",
+    "rocm_ns",
 };
 static_assert(sizeof(kStatNames) / sizeof(kStatNames[0]) == kNumStatTypes,
               "kStatNames lists every StatType");

@@ -62,7 +62,6 @@ enum class StatType {
   // The session.
   kProfileStartTime,
   kProfileStopTime,
-  kProcessId,
   // Clock snapshots.
   kRocmNs,
   kLast = kRocmNs,

@@ -39,8 +39,10 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
-// Returns the name that `name` is a misspelling of; empty when there is none.
-absl::string_view Nearest(absl::string_view name, const std::vector<absl::string_view>& names) {
+// Returns "; did you mean --trace?" for what is a misspelling of one of the names, else where these
+// are listed.
+std::string Suggestion(absl::string_view name, const std::vector<absl::string_view>& names,
+                       absl::string_view dashes) {
   // A name replaced altogether is no misspelling.
   size_t nearest_distance = std::min(kFurthestSuggestion + 1, name.size());
   absl::string_view nearest;
@@ -51,16 +53,14 @@ absl::string_view Nearest(absl::string_view name, const std::vector<absl::string
       nearest = candidate;
     }
   }
-  return nearest;
+  return nearest.empty() ? "; --help lists all"
+                         : absl::StrCat("; did you mean ", dashes, nearest, "?");
 }
 
 absl::Status UnknownFlag(const Command& command, absl::string_view name) {
   std::vector<absl::string_view> names;
   for (const AnyFlag* flag : command.flags) names.push_back(flag->name());
-  const absl::string_view nearest = Nearest(name, names);
-  return InvalidArgument(
-      nearest.empty() ? absl::StrCat("unknown flag --", name, "; --help lists all flags")
-                      : absl::StrCat("unknown flag --", name, "; did you mean --", nearest, "?"));
+  return InvalidArgument("unknown flag --", name, Suggestion(name, names, "--"));
 }
 
 // Goes through the arguments once, setting flags as it finds them.
@@ -188,11 +188,7 @@ absl::StatusOr<const Command*> FindCommand(const std::vector<Command>& commands,
     if (command.name == name) return &command;
     names.push_back(command.name);
   }
-  const absl::string_view nearest = Nearest(name, names);
-  return InvalidArgument(
-      nearest.empty()
-          ? absl::StrCat("'", name, "' is none of its commands; --help lists them")
-          : absl::StrCat("'", name, "' is none of its commands; did you mean ", nearest, "?"));
+  return InvalidArgument("'", name, "' is none of its commands", Suggestion(name, names, ""));
 }
 
 std::string HelpText(const Command& command, absl::string_view prefix) {

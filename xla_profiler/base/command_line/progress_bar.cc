@@ -10,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {
@@ -19,7 +18,7 @@ constexpr absl::Duration kSilence = absl::Seconds(1);
 constexpr absl::Duration kRedrawInterval = absl::Milliseconds(100);
 constexpr int kBarCells = 20;
 // Leaves room for the rest in 80 columns; a line that wraps cannot be erased.
-constexpr int kLabelColumns = 40;
+constexpr size_t kLabelColumns = 37;
 constexpr absl::string_view kToLineStart = "\r";
 constexpr absl::string_view kEraseToLineEnd = "\x1b[K";
 
@@ -32,12 +31,6 @@ ProgressBarOptions WithDefaults(ProgressBarOptions options) {
   if (options.output == nullptr && isatty(STDERR_FILENO)) options.output = WriteToStandardError;
   if (options.now == nullptr) options.now = absl::Now;
   return options;
-}
-
-std::string Shortened(absl::string_view text) {
-  absl::string_view rest = text;
-  for (int i = 0; i < kLabelColumns && !rest.empty(); ++i) ConsumeCodePoint(&rest);
-  return std::string(text.substr(0, text.size() - rest.size()));
 }
 
 std::string Bar(double share) {
@@ -58,7 +51,7 @@ std::string RoundedUp(absl::Duration duration) {
 }  // namespace
 
 ProgressBar::ProgressBar(std::string label, uint64_t total, ProgressBarOptions options)
-    : label_(Shortened(Printable(label))),
+    : label_(FirstCharacters(Printable(label), kLabelColumns)),
       total_(total),
       options_(WithDefaults(std::move(options))),
       start_(options_.now()),

@@ -107,7 +107,7 @@ TEST_F(ProgressBarTest, ShortensALabelThatWouldWrapTheLine) {
   ProgressBar bar(label, 0, Options());
   now_ += absl::Seconds(1);
   bar.Update(1);
-  EXPECT_EQ(TakeOutput(), absl::StrCat("\r", label.substr(0, 80), "  1\x1b[K"));
+  EXPECT_EQ(TakeOutput(), absl::StrCat("\r", label.substr(0, 74), "...  1\x1b[K"));
 }
 
 }  // namespace

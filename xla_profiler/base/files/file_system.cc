@@ -23,10 +23,6 @@
 namespace meridian {
 namespace {
 
-// Up to this size reading a file costs less than mapping it, which matters where each of thousands
-// of ranks has one.
-constexpr size_t kMaxReadBytes = size_t{16} << 10;
-
 // Repeats a system call that a signal interrupted.
 template <typename Call>
 auto RetryInterrupted(Call call) {
@@ -118,38 +114,18 @@ class PosixMappedRegion : public MappedRegion {
   SignalRegistry<NamedBytes>::Entry* const entry_;
 };
 
-// Bytes of a file that were read.
-class ReadRegion : public MappedRegion {
+// The bytes of an empty file, which cannot be mapped.
+class EmptyRegion : public MappedRegion {
  public:
-  explicit ReadRegion(std::string content) : content_(std::move(content)) {}
-
-  absl::string_view bytes() const override { return content_; }
-
- private:
-  const std::string content_;
+  absl::string_view bytes() const override { return ""; }
 };
-
-absl::StatusOr<std::unique_ptr<MappedRegion>> ReadDescriptor(int fd, size_t size,
-                                                             const std::string& name) {
-  std::string content(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got =
-        RetryInterrupted([&] { return pread(fd, &content[done], size - done, done); });
-    if (got == -1) return ErrnoToStatus(errno, name);
-    if (got == 0) break;  // It was made shorter in the meantime.
-    done += got;
-  }
-  content.resize(done);
-  return std::make_unique<ReadRegion>(std::move(content));
-}
 
 absl::StatusOr<std::unique_ptr<MappedRegion>> MapDescriptor(int fd, const std::string& name) {
   struct stat info;
   if (fstat(fd, &info) == -1) return ErrnoToStatus(errno, name);
   if (!S_ISREG(info.st_mode)) return InvalidArgument(name, ": not a regular file");
   const size_t size = info.st_size;
-  if (size <= kMaxReadBytes) return ReadDescriptor(fd, size, name);
+  if (size == 0) return std::make_unique<EmptyRegion>();
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return ErrnoToStatus(errno, name);
   madvise(data, size, MADV_SEQUENTIAL);

@@ -30,8 +30,7 @@ class WritableFile {
   virtual absl::Status Close() = 0;
 };
 
-// The bytes of a whole file, mapped read-only, or read when they are few. The file must not be
-// truncated while this lives.
+// The bytes of a whole file, mapped read-only. The file must not be truncated while this lives.
 class MappedRegion {
  public:
   virtual ~MappedRegion() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointers that a signal handler may follow while threads add and remove some. A handler may run
-// between any two instructions, so it reads atomics without locks only, in blocks that are never
+// between any two instructions, so it reads atomics without locks only, in entries that are never
 // freed.
 #ifndef XLA_PROFILER_BASE_FILES_SIGNAL_REGISTRY_H_
 #define XLA_PROFILER_BASE_FILES_SIGNAL_REGISTRY_H_
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <utility>
 
 #include "absl/base/const_init.h"
 #include "absl/functional/function_ref.h"
@@ -22,6 +23,8 @@ class SignalRegistry {
   struct Entry {
     // Null where nothing is registered.
     std::atomic<const T*> value{nullptr};
+    // Set before others see the entry.
+    Entry* next = nullptr;
     Entry* next_free = nullptr;
   };
 
@@ -45,21 +48,15 @@ class SignalRegistry {
   // something wait from then on.
   void VisitAndEnd(absl::FunctionRef<void(const T&)> visit) {
     is_ending_.store(true);
-    for (Block* block = blocks_.load(); block != nullptr; block = block->next) {
-      for (const Entry& entry : block->entries) {
-        const T* value = entry.value.load();
-        if (value != nullptr) visit(*value);
-      }
+    for (Entry* entry = entries_.load(); entry != nullptr; entry = entry->next) {
+      const T* value = entry->value.load();
+      if (value != nullptr) visit(*value);
     }
   }
 
  private:
-  struct Block {
-    Entry entries[1024];
-    Block* next = nullptr;
-  };
   static_assert(std::atomic<const T*>::is_always_lock_free);
-  static_assert(std::atomic<Block*>::is_always_lock_free);
+  static_assert(std::atomic<Entry*>::is_always_lock_free);
   static_assert(std::atomic<bool>::is_always_lock_free);
 
   // A handler that sees a value has set is_ending_ before. So a thread that clears the entry and
@@ -70,21 +67,14 @@ class SignalRegistry {
 
   Entry* TakeEntry() {
     absl::MutexLock lock(&mutex_);
-    if (free_ == nullptr) {
-      auto* const block = new Block;
-      for (Entry& entry : block->entries) {
-        entry.next_free = free_;
-        free_ = &entry;
-      }
-      block->next = blocks_.load();
-      blocks_.store(block);
-    }
-    Entry* entry = free_;
-    free_ = entry->next_free;
+    if (free_ != nullptr) return std::exchange(free_, free_->next_free);
+    auto* const entry = new Entry;
+    entry->next = entries_.load();
+    entries_.store(entry);
     return entry;
   }
 
-  std::atomic<Block*> blocks_{nullptr};
+  std::atomic<Entry*> entries_{nullptr};
   std::atomic<bool> is_ending_{false};
   absl::Mutex mutex_{absl::kConstInit};
   // The first free entry; the others follow it.
