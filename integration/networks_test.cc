@@ -108,6 +108,23 @@ TEST(NetworksTest, WithoutASleeperItsSleepIsGone) {
 }
 
 // Node 3's link has 400 Mbit/s, those of the others 1,000: steps of 340 ms in place of 124.
+// One question has one answer in a report, wherever it is told.
+TEST(NetworksTest, ForecastsAreTheOnlyAnswers) {
+  const RunReport report = ReportOf(absl::StrCat(kExamples, "experts4_1g"));
+  ASSERT_GT(report.forecasts_size(), 0);
+  int late_ranks = 0;
+  for (const WhatIfPart& part : report.what_if()) {
+    EXPECT_NE(part.change(), WhatIfPart::HALF_THE_COMMUNICATION);
+    EXPECT_NE(part.change(), WhatIfPart::HALF_THE_COMPUTATION);
+    if (part.change() != WhatIfPart::RANK_AS_FAST_AS_OTHERS) continue;
+    ++late_ranks;
+    const ForecastReport& answer = *report.forecasts().rbegin();
+    EXPECT_EQ(answer.question(), part.what());
+    EXPECT_NEAR(answer.step_ns() / 1e6, part.step_ms(), 0.01 * part.step_ms());
+  }
+  EXPECT_EQ(late_ranks, 1);
+}
+
 TEST(NetworksTest, ASlowLinkIsNamedAndItsCostIsWhatItCost) {
   const RunReport report = ReportOf(absl::StrCat(kExamples, "experts4_slow3"), "path,report");
   EXPECT_THAT(FindContradictions(report), IsEmpty());

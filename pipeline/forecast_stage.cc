@@ -21,7 +21,8 @@ constexpr double kComputes[] = {1, 0.5};
 // members.
 constexpr int64_t kMostMessages = 2'000'000;
 
-absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, RunReport* report) {
+absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const WhatIfPart* late_rank,
+                    RunReport* report) {
   ASSIGN_OR_RETURN(const JobOnNetwork job, JobOnNetwork::Create(graph));
   int64_t messages = 0;
   for (const CommEdge& transfer : job.transfers()) {
@@ -36,12 +37,12 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, RunRepor
   ASSIGN_OR_RETURN(const Forecaster forecaster, Forecaster::Create(job, model));
   const auto ask = [&](const ForecastQuestion& question) {
     absl::StatusOr<ForecastReport> answer = forecaster.Ask(question);
-    if (answer.ok()) {
-      *report->add_forecasts() = *std::move(answer);
-    } else {
+    if (!answer.ok()) {
       report->add_notes(
           absl::StrCat("no forecast of ", question.text, ": ", answer.status().message()));
+      return;
     }
+    *report->add_forecasts() = *std::move(answer);
   };
   for (const double compute : kComputes) {
     for (const double bandwidth : kBandwidths) {
@@ -61,16 +62,22 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, RunRepor
   ranks.ranks = 2 * job.ranks();
   ranks.text = absl::StrCat(ranks.ranks, " ranks");
   ask(ranks);
+  if (late_rank != nullptr) {
+    ForecastQuestion level;
+    level.fix_rank = late_rank->rank();
+    level.text = late_rank->what();
+    ask(level);
+  }
   return absl::OkStatus();
 }
 
 }  // namespace
 
 void DescribeForecasts(const PathGraph& graph, const Calibration& calibration, bool has_sweep,
-                       RunReport* report) {
+                       const WhatIfPart* late_rank, RunReport* report) {
   const ForecastModel model =
       ModelOf(calibration, has_sweep ? "a sweep" : "the run's own collectives", has_sweep);
-  const absl::Status status = AskAll(graph, model, report);
+  const absl::Status status = AskAll(graph, model, late_rank, report);
   if (status.ok()) return;
   report->clear_forecasts();
   report->add_notes(absl::StrCat("no forecast: ", status.message()));

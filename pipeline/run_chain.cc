@@ -82,6 +82,18 @@ void RemoveWhatIf(WhatIfPart::Change change, RunReport* report) {
               parts.end());
 }
 
+// A rank that others wait for: the forecast is the answer wherever it is told.
+void TakeForecastOfLateRank(RunReport* report) {
+  for (WhatIfPart& part : *report->mutable_what_if()) {
+    for (const ForecastReport& answer : report->forecasts()) {
+      if (answer.question() != part.what()) continue;
+      const double now_ms = part.step_ms() + part.saved_ms();
+      part.set_step_ms(now_ms * answer.step_ns() / answer.measured_step_ns());
+      part.set_saved_ms(now_ms - part.step_ms());
+    }
+  }
+}
+
 class Chain {
  public:
   Chain(FileSystem& file_system, const ChainRequest& request)
@@ -240,6 +252,9 @@ class Chain {
                               !report_.evidence().communication_only() &&
                               report_.run().has_step_ms();
     if (can_forecast) request.graph = &*graph_;
+    for (const WhatIfPart& part : report_.what_if()) {
+      if (part.change() == WhatIfPart::RANK_AS_FAST_AS_OTHERS) request.late_rank = &part;
+    }
     request.calibration_folder = PathOf("calibration");
     request.input = request_.combine.input;
     std::optional<ProgressBar> bar;
@@ -268,8 +283,10 @@ class Chain {
     }
     AddLinkCosts(&report_);
     if (report_.forecasts_size() > 0) {
-      // Links of twice the bandwidth are the same question, better answered.
+      // The same questions, better answered by forecasts.
       RemoveWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, &report_);
+      RemoveWhatIf(WhatIfPart::HALF_THE_COMPUTATION, &report_);
+      TakeForecastOfLateRank(&report_);
     }
     if (!CanCompareRanks(report_.evidence())) report_.clear_what_if();
     ScaleSimulatedSteps(&report_);

@@ -89,7 +89,9 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   if (!calibration.ok()) return AddMissing(calibration.status(), has_sweep, report);
   RETURN_IF_ERROR(
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
-  if (request.graph != nullptr) DescribeForecasts(*request.graph, *calibration, has_sweep, report);
+  if (request.graph != nullptr) {
+    DescribeForecasts(*request.graph, *calibration, has_sweep, request.late_rank, report);
+  }
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
                    PredictionIntervals::FromReport(calibration->report));
   StepSimulationOptions step_options;

@@ -22,6 +22,8 @@ struct SimulationStageRequest {
   std::vector<std::string> sweep;
   // The graph of the run, for forecasts; may be null.
   const PathGraph* graph = nullptr;
+  // What is asked of a rank that others wait for; may be null.
+  const WhatIfPart* late_rank = nullptr;
   // Where the calibration goes (calibration_files.h).
   std::string calibration_folder;
   InputFileOptions input;
