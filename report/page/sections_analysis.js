@@ -219,8 +219,11 @@
       numbers: () => ({caption: 'Forecasts by bandwidth', name: 'forecast_curve', rows: grid,
         columns: forecastColumns}),
       config: (palette) => charts.scatter(palette, {
-        x: {title: 'bandwidth', log: 2, text: (value) => `${value}x`},
-        y: {title: 'step (ms)', text: format.plain, beginAtZero: true},
+        x: {title: 'bandwidth', log: 2, text: (value) => `${value}x`,
+          min: Math.min(...grid.map((row) => row.bandwidth)) / 1.2,
+          max: Math.max(...grid.map((row) => row.bandwidth)) * 1.2},
+        y: {title: 'step (ms)', text: format.plain, beginAtZero: true,
+          suggestedMax: Math.max(...grid.map((row) => ms(row.high_ns)))},
         series: [...grouped(grid, 'compute')].map(([compute, rows]) => ({
           label: compute === 1 ? 'computation as it is' : `computation ${compute}x`,
           showLine: true, intervalColour: palette.soft,
