@@ -95,22 +95,27 @@ absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(const PathGraph& measured) {
         "expected "
         "traces of all ranks, with collectives");
   }
+  job.CountUnknownEvents();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, EarliestTimes(graph));
+  job.measured_schedule_ = job.ScheduleAt(times_ps, job.measured_ns_);
+  return job;
+}
+
+void JobOnNetwork::CountUnknownEvents() {
+  const PathGraph& graph = graph_.graph;
   std::vector<bool> communicates(graph.events.size());
   for (const GraphEdge& edge : graph.edges) {
     if (edge.event != kNoEvent && edge.bound_by == BoundBy::kGpuCommunication &&
-        !job.graph_.IsFrozen(edge)) {
+        !graph_.IsFrozen(edge)) {
       communicates[edge.event] = true;
     }
   }
   for (GraphEventId event = 0; event < graph.events.size(); ++event) {
-    if (communicates[event] && job.transfer_of_event_[event] == kNoTransfer) {
-      ++job.unknown_events_;
+    if (communicates[event] && transfer_of_event_[event] == kNoTransfer) {
+      ++unknown_events_;
     }
-    job.transfer_of_event_[event] = std::min(job.transfer_of_event_[event], job.transfers_.size());
+    transfer_of_event_[event] = std::min(transfer_of_event_[event], transfers_.size());
   }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, EarliestTimes(graph));
-  job.measured_schedule_ = job.ScheduleAt(times_ps, job.measured_ns_);
-  return job;
 }
 
 void JobOnNetwork::AddSender(InstantId meeting, GraphEventId sender, size_t transfer,

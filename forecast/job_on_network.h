@@ -73,6 +73,9 @@ class JobOnNetwork {
     int32_t rank = 0;
   };
 
+  // Counts events that communicate without being part of a transfer, and gives all that are part of
+  // none the number behind the last.
+  void CountUnknownEvents();
   // Lets the sender of a message wait for its receiver, as NCCL's do, and send as long as it did.
   void AddSender(InstantId meeting, GraphEventId sender, size_t transfer,
                  const EdgesByInstant& incoming);
