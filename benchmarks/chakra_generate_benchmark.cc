@@ -62,13 +62,7 @@ absl::Status Measure(const Shape& shape, TextTable* table) {
 }
 
 absl::Status MeasureAll() {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"tp x dp x pp"},
-                   {"ranks", kRight},
-                   {"nodes", kRight},
-                   {"CPU s", kRight},
-                   {"nodes/s", kRight},
-                   {"MB at most", kRight}});
+  TextTable table({"tp x dp x pp", ">ranks", ">nodes", ">CPU s", ">nodes/s", ">MB at most"});
   for (const Shape& shape : kShapes) RETURN_IF_ERROR(Measure(shape, &table));
   std::fputs(table.ToString().c_str(), stdout);
   return absl::OkStatus();

@@ -182,16 +182,8 @@ bool IsReached(const Cost& cost) {
 }
 
 absl::StatusOr<int> Run() {
-  using Align = TextTable::Align;
-  TextTable table({{"input"},
-                   {"flavor"},
-                   {"MB", Align::kRight},
-                   {"operations", Align::kRight},
-                   {"CPU s", Align::kRight},
-                   {"us each", Align::kRight},
-                   {"of chakra", Align::kRight},
-                   {"peak MB", Align::kRight},
-                   {"of chakra", Align::kRight}});
+  TextTable table({"input", "flavor", ">MB", ">operations", ">CPU s", ">us each", ">of chakra",
+                   ">peak MB", ">of chakra"});
   bool reached = true;
   for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
     if (!FLAGS_host_trace.value().empty()) {

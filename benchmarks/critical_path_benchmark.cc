@@ -193,18 +193,10 @@ absl::Status AnalyzeOnce(const std::string& path, bool hta_compatible, Cost* cos
 }
 
 absl::StatusOr<int> Measure() {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
   const int64_t events = FLAGS_events.value();
   if (events < 4 * kEventsPerUnit) return absl::InvalidArgumentError("--events: 32 or more");
-  TextTable table({{"graph"},
-                   {"events", kRight},
-                   {"JSON MB", kRight},
-                   {"gzip MB", kRight},
-                   {"CPU s", kRight},
-                   {"inflating", kRight},
-                   {"us/event", kRight},
-                   {"MB", kRight},
-                   {""}});
+  TextTable table(
+      {"graph", ">events", ">JSON MB", ">gzip MB", ">CPU s", ">inflating", ">us/event", ">MB", ""});
   bool all_reached = true;
   const std::string path =
       absl::StrCat(UserInputOptions().temporary_directory, "/critical_path_benchmark.json.gz");

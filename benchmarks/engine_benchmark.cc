@@ -134,16 +134,8 @@ std::string Share(double seconds, double of_seconds) {
 }
 
 absl::StatusOr<int> Measure() {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"case"},
-                   {"AstraSim ms", kRight},
-                   {"in process ms", kRight},
-                   {"ratio", kRight},
-                   {"reach", kRight},
-                   {"command ms", kRight},
-                   {"ratio", kRight},
-                   {"reach", kRight},
-                   {""}});
+  TextTable table({"case", ">AstraSim ms", ">in process ms", ">ratio", ">reach", ">command ms",
+                   ">ratio", ">reach", ""});
   const int rounds = std::max(1, FLAGS_rounds.value());
   const std::string folder = UserPath(FLAGS_astra_folder.value());
   bool all_reached = true;

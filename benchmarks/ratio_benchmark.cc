@@ -46,15 +46,7 @@ int64_t AnonymousBytes() {
 }
 
 bool RunRatioCases(const std::vector<RatioCase>& cases, int rounds) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"case"},
-                   {"CPU ms", kRight},
-                   {"MB/s", kRight},
-                   {"floor"},
-                   {"CPU ms", kRight},
-                   {"ratio", kRight},
-                   {"reach", kRight},
-                   {""}});
+  TextTable table({"case", ">CPU ms", ">MB/s", "floor", ">CPU ms", ">ratio", ">reach", ""});
   bool all_reached = true;
   for (const RatioCase& one : cases) {
     double run_s = std::numeric_limits<double>::infinity(), floor_s = run_s;

@@ -107,7 +107,7 @@ absl::StatusOr<Case> Transformer(int64_t ranks, Congestion congestion) {
 
 absl::StatusOr<Case> AllReduce(int64_t ranks, const std::string& algorithm) {
   MicroBenchmarkOptions options;
-  options.pattern = MicroPattern::kAllReduce;
+  options.pattern = "all-reduce";
   options.ranks = ranks;
   options.bytes = {int64_t{1} << 20};
   Case result;
@@ -209,15 +209,8 @@ absl::Status Measure(const Case& measured, double* seconds_at_least, TextTable* 
 }
 
 absl::StatusOr<int> MeasureAll() {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"workload"},
-                   {"ranks", kRight},
-                   {"nodes", kRight},
-                   {"CPU s", kRight},
-                   {"growth", kRight},
-                   {"MB at most", kRight},
-                   {"AstraSim CPU s", kRight},
-                   {"ratio", kRight}});
+  TextTable table({"workload", ">ranks", ">nodes", ">CPU s", ">growth", ">MB at most",
+                   ">AstraSim CPU s", ">ratio"});
   for (const std::string algorithm : {"doubleBinaryTree", "halvingDoubling", "direct"}) {
     double least = 0;
     for (int64_t ranks = kLeastRanks; ranks <= FLAGS_max_ranks.value(); ranks *= 4) {

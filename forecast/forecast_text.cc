@@ -64,9 +64,7 @@ std::string ForecastText(const ForecastReport& report) {
                       : absl::StrFormat("%.2f times %s", ratio >= 1 ? ratio : 1 / ratio,
                                         ratio >= 1 ? "as fast" : "as long"),
                   "\n\n");
-  TextTable table({{"where the time then goes"},
-                   {"per step", TextTable::Align::kRight},
-                   {"share", TextTable::Align::kRight}});
+  TextTable table({"where the time then goes", ">per step", ">share"});
   for (const ForecastPart& part : report.breakdown()) {
     if (part.ns() < kLeastShown * report.step_ns()) continue;
     table.AddRow({part.what(), Ms(part.ns()),
@@ -76,12 +74,7 @@ std::string ForecastText(const ForecastReport& report) {
 }
 
 std::string ForecastTable(const ForecastCurve& curve) {
-  constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  TextTable table({{"asked"},
-                   {"ranks", kRight},
-                   {"step now", kRight},
-                   {"step then", kRight},
-                   {"90 % interval", kRight}});
+  TextTable table({"asked", ">ranks", ">step now", ">step then", ">90 % interval"});
   for (const ForecastReport& report : curve.forecasts()) {
     table.AddRow({report.question(), absl::StrCat(report.ranks()), Ms(report.measured_step_ns()),
                   Ms(report.step_ns()),

@@ -1,14 +1,11 @@
-// astra_predict as users run it: lists of edges, configurations, AstraSim beside it, wrong input.
+// astra_predict as users run it: lists of edges, configurations, wrong input.
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "astra_bridge/sidecar/testing/script.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/testing/run_command.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -18,7 +15,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 constexpr char kFull4[] =
@@ -35,8 +31,7 @@ class AstraPredictTest : public ::testing::Test {
   AstraPredictTest() {
     edges_ = directory_.Write("edges.jsonl", kTwoSends);
     network_ = directory_.Write("network.yml", kFull4);
-    // Nothing of the machine's own is found or changed.
-    setenv("PATH", directory_.PathOf("bin").c_str(), 1);
+    // Nothing of the machine's own is changed.
     setenv("HOME", directory_.PathOf("home").c_str(), 1);
     unsetenv("XDG_CACHE_HOME");
   }
@@ -77,14 +72,13 @@ TEST_F(AstraPredictTest, TheEmbeddedEngineUnlessToldOtherwise) {
 }
 
 TEST_F(AstraPredictTest, EdgesTogetherShareTheLink) {
-  const CommandResult result = Predict(Basic({"--engine=embedded", "--mode=snapshot"}));
+  const CommandResult result = Predict(Basic({"--mode=snapshot"}));
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   // One sends after the other: 19531 + 20031.
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("\"iteration_ns\": 39562,"), HasSubstr("\"inflation\": 1.487"),
                     HasSubstr("\"engine\": \"embedded, congestion-aware\"")));
-  EXPECT_THAT(Predict(Basic({"--engine=embedded", "--mode=snapshot", "--congestion=unaware"}))
-                  .standard_output,
+  EXPECT_THAT(Predict(Basic({"--mode=snapshot", "--congestion=unaware"})).standard_output,
               HasSubstr("\"iteration_ns\": 20031,"));
 }
 
@@ -97,15 +91,13 @@ TEST_F(AstraPredictTest, PeopleGetATable) {
 
 TEST_F(AstraPredictTest, ASecondRunIsAllCacheHits) {
   const std::vector<std::string> arguments =
-      Basic({"--engine=embedded", "--mode=snapshot", "--cache=" + directory_.PathOf("times")});
+      Basic({"--mode=snapshot", "--cache=" + directory_.PathOf("times")});
   const CommandResult first = Predict(arguments);
   EXPECT_EQ(first.exit_code, 0) << first.standard_error;
-  EXPECT_THAT(first.standard_output,
-              AllOf(HasSubstr("\"cache_hits\": 0,"), HasSubstr("\"cache_misses\": 1,")));
+  EXPECT_THAT(first.standard_output, HasSubstr("\"cache_hits\": 0,"));
   const CommandResult second = Predict(arguments);
   EXPECT_THAT(second.standard_output,
-              AllOf(HasSubstr("\"cache_hits\": 1,"), HasSubstr("\"cache_misses\": 0,"),
-                    HasSubstr("\"iteration_ns\": 39562,")));
+              AllOf(HasSubstr("\"cache_hits\": 1,"), HasSubstr("\"iteration_ns\": 39562,")));
   ASSERT_OK_AND_ASSIGN(const std::vector<std::string> stored,
                        FileSystem::Posix().List(directory_.PathOf("times")));
   EXPECT_EQ(stored.size(), 1u);
@@ -115,18 +107,16 @@ TEST_F(AstraPredictTest, AConfigurationSaysItAllAndFlagsOverrideIt) {
   directory_.Write("ring.yml", kRing4);
   directory_.Write(
       "edges.jsonl",
-      R"({"edge_id":"g","op_kind":"AG","size_bytes":67108864,"group_id":"dp","topology_key":"ring"}
-{"edge_id":"h","op_kind":"AG","size_bytes":67108864,"participants":[10,11,12,13]}
+      R"({"edge_id":"g","op_kind":"AG","size_bytes":67108864,"participants":[0,1,2,3],"topology_key":"ring"}
+{"edge_id":"h","op_kind":"AG","size_bytes":67108864,"participants":[0,1,2,3]}
 )");
   const std::string config = directory_.Write("timing.yml", R"(
 network_backend:
   model: embedded
-  astra: {backend: analytical, mode: snapshot}
+  astra: {mode: snapshot}
 topologies:
   default: network.yml
   ring: ring.yml
-rank_to_device: {10: 0, 11: 1, 12: 2, 13: 3}
-groups: {dp: [10, 11, 12, 13]}
 cache: mine
 )");
   const CommandResult result = Predict({"--edges=" + edges_, "--config=" + config, "--json"});
@@ -135,9 +125,12 @@ cache: mine
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("\"engine\": \"embedded, congestion-aware\""),
                     HasSubstr("\"mode\": \"snapshot\""), HasSubstr("\"inflation\": 1,"),
-                    HasSubstr("\"iteration_ns\": 3751540,"), HasSubstr("\"cache_misses\": 2,")));
+                    HasSubstr("\"iteration_ns\": 3751540,")));
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> stored,
+                       FileSystem::Posix().List(directory_.PathOf("mine")));
+  EXPECT_EQ(stored.size(), 2u);
   const CommandResult alone = Predict({"--edges=" + edges_, "--config=" + config,
-                                       "--engine=analytical", "--mode=isolated", "--json"});
+                                       "--congestion=unaware", "--mode=isolated", "--json"});
   EXPECT_THAT(alone.standard_output,
               AllOf(HasSubstr("\"engine\": \"embedded, congestion-unaware\""),
                     HasSubstr("\"mode\": \"isolated\"")));
@@ -146,59 +139,11 @@ cache: mine
 TEST_F(AstraPredictTest, CorrectionsAreApplied) {
   const std::string corrections =
       directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
-  EXPECT_THAT(Predict(Basic({"--engine=embedded", "--corrections=" + corrections})).standard_output,
+  EXPECT_THAT(Predict(Basic({"--corrections=" + corrections})).standard_output,
               HasSubstr("\"iteration_ns\": 40062,"));
 }
 
-TEST_F(AstraPredictTest, AstraSimIsRunWhenItIsThere) {
-  // A probe, then one run: the two edges are the same.
-  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\n",
-                                     FinishScript({20032, 20032, 1, 1})));
-  const CommandResult result =
-      Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
-  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("\"engine\": \"AstraSim analytical, congestion-aware\""),
-                    HasSubstr("\"engine_version\": \"binary "),
-                    HasSubstr("\"iteration_ns\": 20031,"), HasSubstr("\"fallbacks\": 0,")));
-  EXPECT_EQ(ScriptRuns(directory_), 2);
-}
-
-TEST_F(AstraPredictTest, AFailingAstraSimIsReplacedAndNotSilently) {
-  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\nsignal 6\n"));
-  const CommandResult result =
-      Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("crashed (signal 6)")));
-  EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("\"fallbacks\": 2,"),
-                    HasSubstr("\"fallback_reason\": \"edge e1: AstraSim crashed (signal 6)"),
-                    HasSubstr("2.0031e-05")));
-}
-
-TEST_F(AstraPredictTest, AnySignalEndsAstraSimAndLeavesNothing) {
-  for (const int signal : kEndingSignals) {
-    const TemporaryDirectory work, scripts;
-    setenv("TMPDIR", work.path().c_str(), 1);
-    UseScript(scripts, absl::StrCat("run 1\n", FinishScript({40063, 40063}),
-                                    "run 2\nsignal_parent ", signal, "\nsleep 60000\n"));
-    const CommandResult result =
-        Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
-    unsetenv("TMPDIR");
-    EXPECT_EQ(result.exit_code, -signal) << result.standard_error;
-    EXPECT_EQ(result.standard_output, "");
-    EXPECT_THAT(work.List(), IsEmpty()) << signal;
-  }
-}
-
-TEST_F(AstraPredictTest, AMissingAstraSimIsTheEnvironments) {
-  ExpectRefused(Predict(Basic({"--engine=sidecar"})), 3,
-                AllOf(HasSubstr("there is no AstraSim"), HasSubstr("--astra_binary")));
-  ExpectRefused(Predict(Basic({"--engine=sidecar", "--astra_binary=nowhere/AstraSim"})), 3,
-                HasSubstr("nowhere/AstraSim"));
-}
-
-TEST_F(AstraPredictTest, AModelWithoutAstraSimWarns) {
+TEST_F(AstraPredictTest, AModelForAstraSimIsTheEmbeddedEngineWithAWarning) {
   const std::string config = directory_.Write("timing.yml", "network_backend: {model: astra}\n");
   const CommandResult result = Predict(Basic({"--config=" + config}));
   EXPECT_EQ(result.exit_code, 0);
@@ -212,10 +157,8 @@ TEST_F(AstraPredictTest, BadInputExitsWithTwoFileAndKey) {
   ExpectRefused(Predict({"--edges=" + edges_}), 2, HasSubstr("--network"));
   ExpectRefused(Predict({"--edges=missing.jsonl", "--network=" + network_}), 2,
                 HasSubstr("missing.jsonl"));
-  ExpectRefused(Predict(Basic({"--engine=magic"})), 2, HasSubstr("--engine=magic"));
   ExpectRefused(Predict(Basic({"--mode=fast"})), 2, HasSubstr("--mode=fast"));
   ExpectRefused(Predict(Basic({"--congestion=some"})), 2, HasSubstr("--congestion=some"));
-  ExpectRefused(Predict(Basic({"--astra_timeout_s=-1"})), 2, HasSubstr("--astra_timeout_s"));
 
   const struct {
     const char* file;
@@ -234,7 +177,7 @@ TEST_F(AstraPredictTest, BadInputExitsWithTwoFileAndKey) {
       {"edges.jsonl",
        R"({"edge_id":"a","op_kind":"AR","size_bytes":1,"group_id":"tp"})",
        {},
-       {"edge a", "group_id tp"}},
+       {"edges.jsonl:1", "participants"}},
       {"network.yml",
        "topology: Ring\nnpus_count: 4\nbandwidth: 50\nlatency: 500\n",
        {},

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
-#include "astra_bridge/sidecar/testing/script.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -99,21 +98,6 @@ class AstraPredictWorkloadTest : public ::testing::Test {
   const TemporaryDirectory directory_;
 };
 
-// Stacks larger than the address space: no thread can be made.
-TEST_F(AstraPredictWorkloadTest, WithoutThreadsItGoesOnInsteadOfAborting) {
-  const std::string prefix = ExportExample();
-  const std::vector<std::string> arguments = {"--et=" + prefix, "--threads=8",
-                                              "--network=" + Network("Ring", 4)};
-  const CommandResult usual = RunCommandLine("tools/astra_predict", arguments);
-  EXPECT_EQ(usual.exit_code, 0) << usual.standard_error;
-  std::vector<std::string> limited = {"-c", "ulimit -S -s 1000000000000 && exec \"$@\"", "sh",
-                                      "tools/astra_predict"};
-  limited.insert(limited.end(), arguments.begin(), arguments.end());
-  const CommandResult alone = RunCommandLine("/bin/sh", limited);
-  EXPECT_EQ(alone.exit_code, 0) << alone.standard_error;
-  EXPECT_EQ(alone.standard_output, usual.standard_output);
-}
-
 TEST_F(AstraPredictWorkloadTest, ARealRunTakesNoLessThanWithItsEdgesAlone) {
   const std::string prefix = ExportExample();
   const PredictionReport alone = Predict(prefix, Network("Ring", 4), {"--mode=isolated"});
@@ -130,7 +114,7 @@ TEST_F(AstraPredictWorkloadTest, ARealRunTakesNoLessThanWithItsEdgesAlone) {
   EXPECT_GE(full.iteration_ns(), full.workload().isolated_iteration_ns());
 }
 
-TEST_F(AstraPredictWorkloadTest, ThreadsChangeNothing) {
+TEST_F(AstraPredictWorkloadTest, ASecondRunSaysTheSame) {
   const std::string prefix = Generate({"--tp=4", "--dp=2", "--pp=2", "--layers=4",
                                        "--microbatches=4", "--batch=8", "--hidden=512"});
   const std::string network = Network("Ring", 16);
@@ -138,8 +122,7 @@ TEST_F(AstraPredictWorkloadTest, ThreadsChangeNothing) {
   std::string manifests[2];
   for (int i = 0; i < 2; ++i) {
     reports[i] = Predict(prefix, network,
-                         {"--mode=snapshot", i == 0 ? "--threads=1" : "--threads=8",
-                          "--manifest=" + directory_.PathOf("edges.json")});
+                         {"--mode=snapshot", "--manifest=" + directory_.PathOf("edges.json")});
     manifests[i] = directory_.Read("edges.json");
   }
   EXPECT_EQ(reports[0].SerializeAsString(), reports[1].SerializeAsString());
@@ -158,12 +141,10 @@ TEST_F(AstraPredictWorkloadTest, ASecondRunIsAllCacheHits) {
   PredictionReport first = Predict(prefix, network, flags);
   PredictionReport second = Predict(prefix, network, flags);
   EXPECT_EQ(first.cache_hits(), 0);
-  EXPECT_GT(first.cache_misses(), 0);
-  EXPECT_EQ(second.cache_hits(), first.cache_misses());
-  EXPECT_EQ(second.cache_misses(), 0);
+  EXPECT_GT(second.cache_hits(), 0);
   EXPECT_EQ(second.iteration_ns(), first.iteration_ns());
   // A few edges over and over.
-  EXPECT_LT(first.cache_misses() * 4, first.edges_size());
+  EXPECT_LT(second.cache_hits() * 4, first.edges_size());
 }
 
 TEST_F(AstraPredictWorkloadTest, TheManifestIsTheReportWithDevices) {
@@ -195,7 +176,7 @@ TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
 
 TEST_F(AstraPredictWorkloadTest, WithoutCongestionEdgesTakeAsLongAsAlone) {
   const PredictionReport report =
-      Predict(ExportExample(), Network("Ring", 4), {"--engine=analytical", "--mode=snapshot"});
+      Predict(ExportExample(), Network("Ring", 4), {"--congestion=unaware", "--mode=snapshot"});
   EXPECT_EQ(report.engine(), "embedded, congestion-unaware");
   EXPECT_EQ(report.iteration_ns(), report.workload().isolated_iteration_ns());
 }
@@ -226,18 +207,13 @@ TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
             40062);
 }
 
-TEST_F(AstraPredictWorkloadTest, GroupsOnTopologiesOfTheirOwnDoNotMeet) {
+TEST_F(AstraPredictWorkloadTest, AConfigurationNamesTheNetwork) {
   // Rank 0 sends while both run an all-reduce.
   const ChakraProtoMsg::Node reduce = OnStream(CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1"));
   WriteWorkload(
       directory_, "w",
       {{OnStream(SendNode(1, 0, 1, 1 << 20)), reduce}, {RecvNode(1, 0, 1, 1 << 20), reduce}});
   Network("Ring", 2);
-  const std::string config = directory_.Write("timing.yml", R"(
-network_backend: {model: embedded, astra: {mode: snapshot}}
-topologies: {default: Ring.yml, nvlink: Ring.yml}
-group_topologies: {1: nvlink}
-)");
   const std::string shared = directory_.Write("shared.yml", R"(
 network_backend: {model: embedded, astra: {mode: snapshot}}
 topologies: {default: Ring.yml}
@@ -257,38 +233,6 @@ topologies: {default: Ring.yml}
   EXPECT_THAT(refused.standard_error, HasSubstr("Ring.yml is an input and would be overwritten"));
   const PredictionReport together = predict(shared);
   EXPECT_GT(together.iteration_ns(), together.workload().isolated_iteration_ns());
-  const PredictionReport apart = predict(config);
-  EXPECT_EQ(apart.iteration_ns(), apart.workload().isolated_iteration_ns());
-}
-
-TEST_F(AstraPredictWorkloadTest, AnAstraSimThatFailsIsReplacedAndNotSilently) {
-  // A probe, then the two edges (alike, so one run), which crashes.
-  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\nsignal 6\n"));
-  WriteWorkload(directory_, "w",
-                {{OnStream(SendNode(1, 0, 1, 1 << 20, 0)), OnStream(SendNode(2, 0, 1, 1 << 20, 1))},
-                 {RecvNode(1, 0, 1, 1 << 20, 0), RecvNode(2, 0, 1, 1 << 20, 1)}});
-  const std::vector<std::string> flags = {"--engine=sidecar", "--astra_binary=" + ScriptedProgram(),
-                                          "--json"};
-  const CommandResult result = Run(directory_.PathOf("w"), Network("Ring", 2), flags);
-  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("crashed (signal 6)")));
-  PredictionReport report;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
-  EXPECT_EQ(report.fallbacks(), 2);
-  EXPECT_THAT(report.edges(0).fallback_reason(), HasSubstr("crashed (signal 6)"));
-  EXPECT_EQ(report.edges(0).seconds(), 20031e-9);
-  EXPECT_EQ(ScriptRuns(directory_), 2);
-}
-
-TEST_F(AstraPredictWorkloadTest, AstraSimDoesNotTimeWhatRunsTogether) {
-  WriteWorkload(directory_, "w", {{SendNode(1, 0, 1, 1 << 20)}, {RecvNode(1, 0, 1, 1 << 20)}});
-  const std::string network = Network("Ring", 2);
-  ExpectRefused(Run(directory_.PathOf("w"), network, {"--mode=snapshot", "--engine=sidecar"}),
-                HasSubstr("use --engine=embedded, or --mode=isolated"));
-  const std::string config =
-      directory_.Write("timing.yml", "network_backend: {model: astra, astra: {mode: snapshot}}\n");
-  ExpectRefused(Run(directory_.PathOf("w"), network, {"--config=" + config}),
-                HasSubstr("use --engine=embedded, or --mode=isolated"));
 }
 
 TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
@@ -327,7 +271,7 @@ TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
                  {CollectiveNode(1, ALL_REDUCE, 64)}});
   ExpectRefused(
       Run(prefix, network, {}),
-      AllOf(HasSubstr("device 2"), HasSubstr("Ring.yml has 2 NPUs"), HasSubstr("rank_to_device")));
+      AllOf(HasSubstr("device 2"), HasSubstr("Ring.yml has 2 NPUs"), HasSubstr("large enough")));
 
   WriteWorkload(directory_, "gap", {{CollectiveNode(1, ALL_REDUCE, 64)}});
   directory_.Write("gap.2.et", directory_.Read("gap.0.et"));
@@ -341,11 +285,10 @@ TEST_F(AstraPredictWorkloadTest, FlagsThatDoNotFitAreRefused) {
   const std::string network = Network("Ring", 2);
   ExpectRefused(Run(prefix, network, {"--edges=e.jsonl"}), HasSubstr("either"));
   ExpectRefused(Run(prefix, network, {"--resources=all"}), HasSubstr("--resources=all"));
-  ExpectRefused(Run(prefix, network, {"--threads=-1"}), HasSubstr("--threads=-1"));
   ExpectRefused(Run(prefix, network, {"--manifest=" + network}), HasSubstr("Ring.yml"));
   ExpectRefused(RunCommandLine("tools/astra_predict",
-                               {"--edges=e.jsonl", "--network=" + network, "--threads=2"}),
-                HasSubstr("--threads is for workloads"));
+                               {"--edges=e.jsonl", "--network=" + network, "--manifest=m.json"}),
+                HasSubstr("--manifest is for workloads"));
   EXPECT_THAT(directory_.Read("Ring.yml"), StartsWith("topology"));
 }
 

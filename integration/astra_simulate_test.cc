@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/testing/run_command.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -195,6 +196,21 @@ TEST_F(AstraSimulateTest, AsksTheUsersAstraSim) {
                     Not(HasSubstr("\"astra_version\": \"\""))));
   EXPECT_EQ(ScriptRuns(directory_), 2);
   EXPECT_THAT(work.List(), IsEmpty());
+}
+
+TEST_F(AstraSimulateTest, AnySignalEndsAstraSimAndLeavesNothing) {
+  for (const int signal : kEndingSignals) {
+    const TemporaryDirectory work, scripts;
+    setenv("TMPDIR", work.path().c_str(), 1);
+    UseScript(scripts, absl::StrCat("run 1\n", FinishScript({40063, 40063}),
+                                    "run 2\nsignal_parent ", signal, "\nsleep 60000\n"));
+    const CommandResult result =
+        Simulate({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()});
+    unsetenv("TMPDIR");
+    EXPECT_EQ(result.exit_code, -signal) << result.standard_error;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(work.List(), IsEmpty()) << signal;
+  }
 }
 
 TEST_F(AstraSimulateTest, AMissingAstraSimIsTheEnvironments) {

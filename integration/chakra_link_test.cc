@@ -61,7 +61,7 @@ TEST_F(ChakraLinkTest, PrintsTheFieldsThatOthersRelyOn) {
 
 TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
   EXPECT_EQ(Link({}).exit_code, 2);
-  EXPECT_THAT(Link({"--output=w"}).standard_error, HasSubstr("--host_traces names no file"));
+  EXPECT_THAT(Link({"--output=w"}).standard_error, HasSubstr("--device_traces names no file"));
   EXPECT_THAT(Link(Arguments({"--flavor=other"})).standard_error,
               HasSubstr("--flavor=other is none of simulation, full"));
   directory_.Write("host/et_0.json", "{\"schema\": \"9\", \"nodes\": []}");

@@ -294,6 +294,44 @@ TEST(CriticalPathCommandTest, JoinsKinetoTracesOfRealTraining) {
                                             HasSubstr("who kept others waiting\n")));
 }
 
+TEST(CriticalPathCommandTest, ExecutionTracesTellWhatCouldBeReordered) {
+  const std::string folder = "examples/torch_pipeline4/";
+  const std::string traces = "--traces=" + folder + "kineto_*.json.gz";
+  const CommandResult plain = FindPath({traces});
+  CommandResult result = FindPath({traces, "--host_traces=" + folder + "et_*.json.gz"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  // All else stays as it is.
+  EXPECT_THAT(result.standard_output,
+              StartsWith(plain.standard_output + "\nif device work waited for its data alone"));
+  result = FindPath({"--trace=" + folder + "kineto_1.json.gz", "--json",
+                     "--host_traces=" + folder + "et_1.json.gz"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("\"reorder\": {"), HasSubstr("\"at_least_us\": ")));
+}
+
+TEST(CriticalPathCommandTest, ExecutionTracesThatDoNotFitAreRefused) {
+  const std::string folder = "examples/torch_pipeline4/";
+  const TemporaryDirectory directory;
+  const std::string one = "--host_traces=" + folder + "et_1.json.gz";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--traces=" + folder + "kineto_*.json.gz", one},
+       "names 1 execution traces for 4 profiles; expected one for each"},
+      {{"--trace=" + directory.Write("t.json", Trace()), one},
+       "et_1.json.gz: no operator of it is in the profile"},
+      {{"--trace=" + folder + "kineto_1.json.gz", "--hta_compatible", one},
+       "--host_traces: the tensors of no device work are known"},
+      {{"--trace=" + folder + "kineto_1.json.gz", "--host_traces=" + folder + "kineto_1.json.gz"},
+       "kineto_1.json.gz"},
+  };
+  for (const auto& [arguments, reason] : cases) {
+    const CommandResult result = FindPath(arguments);
+    EXPECT_EQ(result.exit_code, 2) << reason;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, HasSubstr(reason));
+  }
+}
+
 TEST(CriticalPathCommandTest, BrokenTracesExitWithTwoAndAReason) {
   const TemporaryDirectory directory;
   const std::string whole = Trace();

@@ -35,7 +35,8 @@ void DescribeEvidence(const CombineReport& combined, Evidence* evidence) {
   const HappensBeforeSummary& check = combined.happens_before();
   evidence->set_collectives(check.instances());
   evidence->set_complete_collectives(check.instances() - check.incomplete());
-  evidence->set_matched_by_order(combined.run_method() == "subsequence");
+  evidence->set_matched_by_order(combined.run_method() == "subsequence" ||
+                                 combined.run_method() == "order");
   evidence->set_steps(combined.steps());
   evidence->set_common_steps(combined.steps_on_all_ranks());
 }

@@ -55,11 +55,6 @@ absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const s
     exported.progress = options.progress;
     return ExportXSpaces(file_system, traces.xspaces, prefix, exported).status();
   }
-  if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
-    return InvalidArgument("there are ", traces.host_traces.size(),
-                           " execution traces of PyTorch and ", traces.device_traces.size(),
-                           " Kineto traces; expected one of each for every rank");
-  }
   PytorchWorkloadOptions linked;
   linked.input = options.input;
   linked.progress = options.progress;

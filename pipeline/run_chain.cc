@@ -222,20 +222,20 @@ class Chain {
     JobTraces traces;
     (is_kineto_ ? traces.device_traces : traces.xspaces) = aligned_;
     traces.host_traces = request_.host_traces;
-    if (is_log_) {
-      return FailedPrecondition(
-          "logs of collectives do not hold the work between them, which Chakra traces consist of");
-    }
-    if (is_kineto_ && traces.host_traces.empty()) {
-      return FailedPrecondition(
-          "Chakra traces of PyTorch need its execution traces, too (ExecutionTraceObserver), one "
-          "beside each profile");
-    }
     const std::string prefix = PathOf("chakra/job");
     ProgressBar bar("chakra: profiles", aligned_.size());
     const JobExportOptions options{request_.combine.input,
                                    [&](size_t position) { bar.Update(position); }};
-    RETURN_IF_ERROR(ExportJob(file_system_, traces, prefix, options));
+    absl::Status exported = ExportJob(file_system_, traces, prefix, options);
+    if (absl::IsInvalidArgument(exported) && !traces.host_traces.empty()) {
+      // Profiles alone are enough.
+      report->add_notes(absl::StrCat(
+          "Chakra traces are made of the profiles alone, without operators and tensors: ",
+          exported.message()));
+      traces.host_traces.clear();
+      exported = ExportJob(file_system_, traces, prefix, options);
+    }
+    RETURN_IF_ERROR(exported);
     ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(PathOf("chakra")));
     for (const std::string& name : names) {
       if (!absl::StartsWith(name, "job.")) continue;
@@ -314,10 +314,7 @@ class Chain {
     RETURN_IF_ERROR(outputs.WriteText("report_json", json, ReportToJson(report_)));
     RETURN_IF_ERROR(outputs.Commit());
     for (const OutputFile& file : outputs.files()) {
-      CombinedOutput* output = report_.mutable_combine()->add_outputs();
-      output->set_kind(file.kind);
-      output->set_path(file.path);
-      output->set_bytes(static_cast<int64_t>(file.bytes));
+      meridian::AddOutput(file, report_.mutable_combine());
     }
     return absl::OkStatus();
   }

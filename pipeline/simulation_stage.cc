@@ -31,12 +31,10 @@ std::string NetworkText(const Fabric& fabric) {
 }
 
 // Cells of the run itself: those of a sweep are the calibration's own matter.
-void DescribeCells(const SimulationCheckReport& check, bool has_sweep, SimulationPart* part) {
+void DescribeCells(const SimulationCheckReport& check, SimulationPart* part) {
   std::vector<double> errors;
   for (const CheckedCell& cell : check.cells()) {
-    SimulatedCell& described = *part->add_cells();
-    *described.mutable_cell() = cell;
-    described.set_held_out(has_sweep);
+    *part->add_cells() = cell;
     errors.push_back(std::abs(cell.signed_error()));
   }
   if (!errors.empty()) part->set_mean_error(Mean(errors));
@@ -113,7 +111,7 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   part.set_network(NetworkText(calibration->fabric));
   part.set_calibrated_from(has_sweep ? CalibratedFrom(*sweep) : "the run's own collectives");
   *part.mutable_parameters() = calibration->report.parameters();
-  DescribeCells(*check, has_sweep, &part);
+  DescribeCells(*check, &part);
   *part.mutable_steps() = check->steps();
   if (check->step_summary().n() > 0) part.set_step_error(check->step_summary().mape());
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);

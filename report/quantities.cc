@@ -39,18 +39,4 @@ std::string PercentText(double share) {
   return absl::StrFormat(share > 0 && share < 0.095 ? "%.1f %%" : "%.0f %%", 100 * share);
 }
 
-std::string RangesText(std::vector<int64_t> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  std::string text;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    absl::StrAppend(&text, text.empty() ? "" : ", ", numbers[i]);
-    if (last > i) absl::StrAppend(&text, "-", numbers[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 }  // namespace meridian

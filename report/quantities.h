@@ -4,9 +4,7 @@
 #ifndef REPORT_QUANTITIES_H_
 #define REPORT_QUANTITIES_H_
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 namespace meridian {
 
@@ -15,9 +13,6 @@ std::string DurationText(double ns);
 
 // "42 %"; "7.5 %" below 9.5 %.
 std::string PercentText(double share);
-
-// Runs of numbers in order: "0-3, 8"; each once.
-std::string RangesText(std::vector<int64_t> numbers);
 
 }  // namespace meridian
 

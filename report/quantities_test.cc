@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {

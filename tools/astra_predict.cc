@@ -1,15 +1,13 @@
 // astra_predict: how long communication takes, and workloads with it.
-#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/configuration/timing_config.h"
-#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/prediction_run.h"
@@ -21,7 +19,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
-#include "xla_profiler/base/parallel_for.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -34,8 +31,7 @@ Flag<std::string> FLAGS_comm_groups("comm_groups", "",
                                     "Default: PREFIX.comm_groups.json, if there is one.");
 Flag<std::string> FLAGS_edges("edges", "", "Instead of a workload: a list of edges, JSONL.");
 Flag<std::string> FLAGS_config(
-    "config", "",
-    "How to time it: YAML with model, networks, groups, devices. The other flags override it.");
+    "config", "", "How to time it: YAML with networks and the like. The other flags override it.");
 Flag<std::string> FLAGS_calibration(
     "calibration", "",
     "The folder of a calibration (astra_calibrate --calibration): network, system, corrections, "
@@ -46,10 +42,6 @@ Flag<std::string> FLAGS_network(
 Flag<std::string> FLAGS_system(
     "system", "",
     "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
-Flag<std::string> FLAGS_engine(
-    "engine", "",
-    "embedded, analytical (the same without congestion), or sidecar (the user's AstraSim). "
-    "Default: the configuration's model, or embedded.");
 Flag<std::string> FLAGS_mode(
     "mode", "",
     "isolated: every edge alone; snapshot: all together on the network, each from when it begins "
@@ -58,9 +50,6 @@ Flag<std::string> FLAGS_resources(
     "resources", "streams",
     "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs one "
     "computation and one communication at a time, as in ASTRA-sim.");
-Flag<int32_t> FLAGS_threads(
-    "threads", 0,
-    "With --et: how many threads time edges alone. Default: as many as the machine has.");
 Flag<std::string> FLAGS_manifest(
     "manifest", "",
     "With --et: where the report goes, with the devices of edges: JSON, gzip when it ends in .gz.");
@@ -68,29 +57,28 @@ Flag<std::string> FLAGS_congestion(
     "congestion", "",
     "aware: messages take turns on links; unaware: they never slow each other down; fair: they "
     "share links, all at once. Default: the configuration's, or aware.");
-Flag<std::string> FLAGS_astra_binary(
-    "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
-Flag<double> FLAGS_astra_timeout_s(
-    "astra_timeout_s", 0,
-    "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or 600.");
 Flag<std::string> FLAGS_corrections("corrections", "", "Corrections of a calibration: JSON.");
 Flag<std::string> FLAGS_cache("cache", "",
                               "Folder in which simulated times are kept for the next run. Default: "
                               "the configuration's, or none.");
-
-constexpr int32_t kMostThreads = 1024;
 
 absl::StatusOr<PredictionNetwork> FlaggedNetwork() {
   NetworkFlags flags;
   flags.config = UserPath(FLAGS_config);
   flags.calibration = UserPath(FLAGS_calibration);
   flags.files = {UserPath(FLAGS_network), UserPath(FLAGS_system), UserPath(FLAGS_corrections), ""};
-  flags.timing.engine = FLAGS_engine.value();
-  flags.timing.mode = FLAGS_mode.value();
-  flags.timing.congestion = FLAGS_congestion.value();
-  flags.timing.astra_binary = UserPath(FLAGS_astra_binary);
-  flags.timing.astra_timeout_s = FLAGS_astra_timeout_s.value();
-  flags.timing.cache_folder = UserPath(FLAGS_cache);
+  if (FLAGS_mode.given()) {
+    ASSIGN_OR_RETURN(flags.mode,
+                     NamedValue<TimingMode>(FLAGS_mode, {{"isolated", TimingMode::kIsolated},
+                                                         {"snapshot", TimingMode::kSnapshot}}));
+  }
+  if (FLAGS_congestion.given()) {
+    ASSIGN_OR_RETURN(flags.congestion,
+                     NamedValue<Congestion>(FLAGS_congestion, {{"aware", Congestion::kAware},
+                                                               {"unaware", Congestion::kUnaware},
+                                                               {"fair", Congestion::kFair}}));
+  }
+  flags.cache_folder = UserPath(FLAGS_cache);
   return ReadPredictionNetwork(FileSystem::Posix(), flags);
 }
 
@@ -101,11 +89,6 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
       options.resources,
       NamedValue<ReplayResources>(FLAGS_resources, {{"streams", ReplayResources::kPerResource},
                                                     {"simulator", ReplayResources::kSimulator}}));
-  const int32_t threads = FLAGS_threads.value();
-  if (threads < 0 || threads > kMostThreads) {
-    return NoneOf("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMostThreads));
-  }
-  options.threads = threads == 0 ? MachineThreads() : threads;
   options.progress = ShowProgress("timing edges", 0);
   return options;
 }
@@ -113,7 +96,7 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
 // Flags that mean something for a workload only.
 absl::Status CheckListFlags() {
   const std::initializer_list<const AnyFlag*> flags = {&FLAGS_comm_groups, &FLAGS_resources,
-                                                       &FLAGS_threads, &FLAGS_manifest};
+                                                       &FLAGS_manifest};
   for (const AnyFlag* flag : flags) {
     if (!flag->given()) continue;
     return InvalidArgument("--", flag->name(),
@@ -126,18 +109,13 @@ void Warn(const PredictionReport& report) {
   for (const std::string& warning : report.warnings()) {
     std::fprintf(stderr, "astra_predict: warning: %s\n", Printable(warning).c_str());
   }
-  if (report.fallbacks() > 0) {
-    std::fprintf(stderr, "astra_predict: warning: %s did not time all: %s\n",
-                 report.engine().c_str(), Printable(report.fallback_reason()).c_str());
-  }
 }
 
 absl::StatusOr<int> PredictList(const PredictionNetwork& network) {
   RETURN_IF_ERROR(CheckListFlags());
   ASSIGN_OR_RETURN(const PredictionReport report,
                    PredictEdgeList(FileSystem::Posix(), UserPath(FLAGS_edges), UserInputOptions(),
-                                   network, MachineEnvironment(FLAGS_engine.value() == "sidecar"),
-                                   ShowProgress("timing edges", 0)));
+                                   network, ShowProgress("timing edges", 0)));
   Warn(report);
   return PrintReport(report, FormatPrediction);
 }
@@ -147,7 +125,6 @@ absl::StatusOr<int> PredictTraces(const PredictionNetwork& network) {
   options.prefix = UserPath(FLAGS_et);
   options.input = UserInputOptions();
   options.bytes_read = ShowBytesRead();
-  options.environment = MachineEnvironment(FLAGS_engine.value() == "sidecar");
   options.manifest = UserPath(FLAGS_manifest);
   ASSIGN_OR_RETURN(options.iteration, ReadIterationOptions(network.config.mode));
   options.comm_groups = UserPath(FLAGS_comm_groups);
@@ -186,19 +163,17 @@ absl::StatusOr<int> Predict() {
 Command AstraPredictCommand() {
   return {"astra_predict",
           "Predicts how long a workload takes on a network, with every communication alone or all "
-          "together, by simulation in process or by the user's AstraSim; or how long the edges of "
-          "a list take.",
+          "together; or how long the edges of a list take.",
           {"astra_predict --et=run/llama --calibration=machine/",
            "astra_predict --et=run/llama --network=network.yml --system=system.json "
            "--mode=snapshot --manifest=report.json",
            "astra_predict --edges=edges.jsonl --network=network.yml",
            "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
-           "--engine=embedded --mode=snapshot --cache=times/ --json",
+           "--mode=snapshot --cache=times/ --json",
            "astra_predict --edges=edges.jsonl --config=timing.yml"},
           {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_edges, &FLAGS_config, &FLAGS_calibration,
-           &FLAGS_network, &FLAGS_system, &FLAGS_engine, &FLAGS_mode, &FLAGS_resources,
-           &FLAGS_threads, &FLAGS_manifest, &FLAGS_congestion, &FLAGS_astra_binary,
-           &FLAGS_astra_timeout_s, &FLAGS_corrections, &FLAGS_cache},
+           &FLAGS_network, &FLAGS_system, &FLAGS_mode, &FLAGS_resources, &FLAGS_manifest,
+           &FLAGS_congestion, &FLAGS_corrections, &FLAGS_cache},
           Predict};
 }
 

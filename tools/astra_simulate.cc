@@ -13,7 +13,6 @@
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
 #include "astra_bridge/engine/network_config.h"
-#include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_report.h"
@@ -102,29 +101,15 @@ struct Outcome {
   std::vector<std::string> notes;
 };
 
-// Returns the workload with communication as long as it was measured from the last member's start
-// on.
-Workload AsMeasured(Workload workload) {
-  for (RankWorkload& rank : workload.ranks) {
-    for (WorkloadNode& node : rank.mutable_nodes()) node.fixed_ns = node.duration_ns;
-  }
-  return workload;
-}
-
-absl::Status AddMeasured(const NamedNetwork& named, const Workload& workload,
-                         const SimulationOptions& options, Outcome* outcome) {
-  const Fabric& fabric = named.calibration.fabric;
+// Notes how long the run was measured to take, if that was on this network.
+void AddMeasured(const NamedNetwork& named, const Workload& workload, Outcome* outcome) {
   const std::optional<int64_t> measured_ns = MeasuredSpanNs(workload);
-  if (!measured_ns.has_value() || fabric.system.replay_only) return absl::OkStatus();
-  if (!named.is_measured) {
+  if (!measured_ns.has_value() || named.calibration.fabric.system.replay_only) return;
+  if (named.is_measured) {
+    outcome->times.set_measured_ns(*measured_ns);
+  } else {
     outcome->notes.push_back(kNotMeasuredHere);
-    return absl::OkStatus();
   }
-  outcome->times.set_measured_ns(*measured_ns);
-  ASSIGN_OR_RETURN(const SimulationResult replayed,
-                   Simulate(AsMeasured(workload), fabric.network, fabric.system, options));
-  *outcome->times.mutable_replayed() = ReportActivity(replayed.activity);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Outcome> SimulateEmbedded(const NamedNetwork& named, const Workload& workload,
@@ -156,7 +141,7 @@ absl::StatusOr<Outcome> SimulateEmbedded(const NamedNetwork& named, const Worklo
     outcome.times.set_low_ns(low.makespan_ns());
     outcome.times.set_high_ns(high.makespan_ns());
   }
-  RETURN_IF_ERROR(AddMeasured(named, workload, options, &outcome));
+  AddMeasured(named, workload, &outcome);
   return outcome;
 }
 
@@ -188,9 +173,8 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Fabric& fabric, const Workload
   simulator.work_folder = UserInputOptions().temporary_directory;
   simulator.timeout = absl::Seconds(timeout_s);
   Outcome outcome;
-  ASSIGN_OR_RETURN(const AstraBinary binary,
+  ASSIGN_OR_RETURN(outcome.astra_version,
                    ProbeAstraBinary(FileSystem::Posix(), simulator, options.congestion));
-  outcome.astra_version = binary.version;
   simulator.node_times = options.node_times;
   ASSIGN_OR_RETURN(outcome.result, SimulateWithAstraSim(FileSystem::Posix(), workload,
                                                         fabric.network, fabric.system, simulator));

@@ -3,8 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/run/run_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
@@ -57,21 +55,6 @@ absl::StatusOr<std::optional<NumberRange>> ParseSteps(const std::string& text) {
   return range;
 }
 
-// Returns the numbers of a list; nullopt for nothing between two commas.
-absl::StatusOr<std::vector<std::optional<int64_t>>> ParseNumbers(const Flag<std::string>& flag) {
-  std::vector<std::optional<int64_t>> numbers;
-  if (flag.value().empty()) return numbers;
-  for (const absl::string_view part : absl::StrSplit(flag.value(), ',')) {
-    int64_t number = 0;
-    if (!part.empty() && (!absl::SimpleAtoi(part, &number) || number < 0)) {
-      return InvalidArgument("--", flag.name(), "=", flag.value(),
-                             " is no list of numbers; expected e.g. 0,1");
-    }
-    numbers.push_back(part.empty() ? std::nullopt : std::make_optional(number));
-  }
-  return numbers;
-}
-
 absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   XSpaceExportOptions options;
   options.reader.input = UserInputOptions();
@@ -94,10 +77,7 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
         "--steps and --granularity are about what ran; they mean nothing with "
         "--intent=post_transformed");
   }
-  ASSIGN_OR_RETURN(const auto ranks, ParseNumbers(FLAGS_ranks));
-  for (const std::optional<int64_t>& rank : ranks) {
-    if (rank.has_value()) options.ranks.given_ranks.push_back(*rank);
-  }
+  ASSIGN_OR_RETURN(options.ranks.given_ranks, ListedNumbers(FLAGS_ranks));
   options.allow_violations = FLAGS_allow_violations.value();
   return options;
 }
@@ -107,7 +87,7 @@ absl::StatusOr<int> Export() {
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());
-  ASSIGN_OR_RETURN(options.profile_starts_ns, ParseNumbers(FLAGS_profile_start_ns));
+  ASSIGN_OR_RETURN(options.profile_starts_ns, ListedOrAbsent(FLAGS_profile_start_ns));
   const size_t starts = options.profile_starts_ns.size();
   if (starts != 0 && starts != traces.size()) {
     return InvalidArgument("--profile_start_ns=", FLAGS_profile_start_ns.value(), " has ", starts,

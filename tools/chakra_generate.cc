@@ -1,10 +1,10 @@
 // chakra_generate: made-up workloads as Chakra execution traces.
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -148,7 +148,7 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
   return sizes;
 }
 
-absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(MicroPattern pattern) {
+absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(const std::string& pattern) {
   RETURN_IF_ERROR(CheckNotGiven(kTransformerFlags));
   MicroBenchmarkOptions options;
   options.pattern = pattern;
@@ -163,10 +163,9 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(MicroPattern pattern) {
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeWorkload(const std::string& pattern) {
   if (pattern == kTransformer) return Transformer();
-  const std::optional<MicroPattern> micro = ParseMicroPattern(pattern);
-  if (micro.has_value()) return Micro(*micro);
-  return NoneOf("pattern", pattern,
-                absl::StrCat(kTransformer, ", ", absl::StrJoin(MicroPatternNames(), ", ")));
+  const std::vector<std::string> micro = MicroPatternNames();
+  if (absl::c_linear_search(micro, pattern)) return Micro(pattern);
+  return NoneOf("pattern", pattern, absl::StrCat(kTransformer, ", ", absl::StrJoin(micro, ", ")));
 }
 
 absl::StatusOr<int> Generate() {

@@ -8,8 +8,6 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
-#include "chakra_export/et_tools/et_diff.h"
-#include "chakra_export/et_tools/et_json.h"
 #include "chakra_export/et_tools/et_obfuscator.h"
 #include "chakra_export/et_tools/et_summary.h"
 #include "chakra_export/et_tools/graph_view.h"
@@ -52,9 +50,8 @@ Flag<std::string> FLAGS_obfuscate(
     "Prefix of new traces that simulate alike, without names, shapes and other texts.");
 
 // Returns options that read as the user wants it, with a bar that is gone when they are.
-template <typename Options>
-Options ReadingOptions() {
-  Options options;
+EtGraphReaderOptions ReadingOptions() {
+  EtGraphReaderOptions options;
   options.input = UserInputOptions();
   options.progress = ShowBytesRead();
   return options;
@@ -86,7 +83,7 @@ absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
 // The graph for pictures of it: what cannot be drawn is left out.
 absl::StatusOr<ExecutionGraph> InputGraph() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  auto options = ReadingOptions<EtGraphReaderOptions>();
+  EtGraphReaderOptions options = ReadingOptions();
   options.ignore_dangling = true;
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   return ReadEtGraph(FileSystem::Posix(), files, options);
@@ -94,10 +91,9 @@ absl::StatusOr<ExecutionGraph> InputGraph() {
 
 absl::StatusOr<ChakraReport> SummarizeWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  auto options = ReadingOptions<EtSummaryOptions>();
-  options.needs_graph = !FLAGS_check.value();
+  EtGraphReaderOptions options = ReadingOptions();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  return SummarizeEtFiles(FileSystem::Posix(), files, options);
+  return SummarizeEtFiles(FileSystem::Posix(), files, options, !FLAGS_check.value());
 }
 
 absl::StatusOr<int> Inspect() {
@@ -112,7 +108,7 @@ absl::StatusOr<int> Inspect() {
 
 absl::StatusOr<int> ToJson() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  const auto options = ReadingOptions<EtReaderOptions>();
+  const auto options = ReadingOptions();
   return WriteTo(FLAGS_output, [&](ByteSink* sink) {
     return WriteEtJson(FileSystem::Posix(), files, options, sink);
   });
@@ -135,7 +131,7 @@ absl::StatusOr<int> ToTimeline() {
 absl::StatusOr<ChakraDiffReport> DiffWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles first, InputFiles());
   ASSIGN_OR_RETURN(const EtFiles second, FindEtFiles(FileSystem::Posix(), UserPath(FLAGS_diff)));
-  return DiffEtFiles(FileSystem::Posix(), first, second, ReadingOptions<EtReaderOptions>());
+  return DiffEtFiles(FileSystem::Posix(), first, second, ReadingOptions());
 }
 
 absl::StatusOr<int> Diff() {
@@ -147,7 +143,7 @@ absl::StatusOr<int> Diff() {
 
 absl::StatusOr<ChakraWorkloadReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  auto options = ReadingOptions<EtObfuscatorOptions>();
+  EtGraphReaderOptions options = ReadingOptions();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   return ObfuscateEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_obfuscate));
 }

@@ -19,9 +19,11 @@ namespace {
 
 Flag<std::string> FLAGS_host_traces("host_traces", "",
                                     "Execution traces of PyTorch, one per rank: a comma list of "
-                                    "files, folders or globs, JSON or gzip.");
+                                    "files, folders or globs, JSON or gzip. Default: none; they "
+                                    "add tensors and operators.");
 Flag<std::string> FLAGS_device_traces(
-    "device_traces", "", "Profiles (Kineto traces) of the same ranks in the same order.");
+    "device_traces", "",
+    "Profiles (Kineto traces), one per rank; with --host_traces in the same order.");
 Flag<std::string> FLAGS_output("output", "", "PREFIX of the new traces, PREFIX.<rank>.et.");
 Flag<std::string> FLAGS_flavor(
     "flavor", "simulation",
@@ -48,17 +50,17 @@ absl::StatusOr<int> Link() {
           "give either --run_dir or --host_traces and --device_traces: both name the traces");
     }
     ASSIGN_OR_RETURN(JobTraces traces, FindJobTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir)));
-    if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
-      return InvalidArgument("--run_dir=", FLAGS_run_dir.value(), " holds ",
-                             traces.host_traces.size(), " execution traces of PyTorch and ",
-                             traces.device_traces.size(),
-                             " Kineto traces; expected one of each for every rank");
+    if (traces.device_traces.empty()) {
+      return InvalidArgument("--run_dir=", FLAGS_run_dir.value(),
+                             " holds no Kineto trace; expected one for every rank");
     }
     host_traces = std::move(traces.host_traces);
     device_traces = std::move(traces.device_traces);
   } else {
-    ASSIGN_OR_RETURN(host_traces,
-                     UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
+    if (FLAGS_host_traces.given()) {
+      ASSIGN_OR_RETURN(host_traces,
+                       UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
+    }
     ASSIGN_OR_RETURN(device_traces,
                      UserFiles(FLAGS_device_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
   }
@@ -70,9 +72,10 @@ absl::StatusOr<int> Link() {
     RETURN_IF_ERROR(
         CheckOutputPrefix("--linked_json", options.linked_json_prefix, {".json"}, inputs));
   }
-  ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
-                   ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output,
-                                          WithProgress(options, "converting", host_traces.size())));
+  ASSIGN_OR_RETURN(
+      const ChakraWorkloadReport report,
+      ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output,
+                             WithProgress(options, "converting", device_traces.size())));
   RETURN_IF_ERROR(PrintReport(report, FormatWorkloadReport).status());
   PrintWarnings(report.warnings());
   return kExitDone;
@@ -82,9 +85,11 @@ absl::StatusOr<int> Link() {
 
 Command ChakraLinkCommand() {
   return {"chakra_link",
-          "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its "
-          "profile, finds what every kernel waited for, and matches communication across ranks.",
+          "Makes Chakra traces of PyTorch runs: joins each rank's execution trace, if there is "
+          "one, with its profile, finds what every kernel waited for, and matches communication "
+          "across ranks.",
           {"chakra_link --run_dir=run/ --output=w",
+           "chakra_link --device_traces='kineto_*.json.gz' --output=w",
            "chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
            "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
            "--flavor=full --linked_json=w"},

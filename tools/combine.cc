@@ -3,17 +3,19 @@
 #include <sys/auxv.h>
 #endif
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "pipeline/align_stage.h"
@@ -21,12 +23,12 @@
 #include "pipeline/job_traces.h"
 #include "pipeline/run_chain.h"
 #include "report/run_report_html.h"
-#include "tools/combine_flags.h"
-#include "tools/combine_report_text.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "tools/profiles.h"
+#include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/combine/combiner.h"
+#include "trace_alignment/combine/run_alignment.h"
 #include "trace_alignment/run/combine_run.h"
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
@@ -36,6 +38,50 @@
 
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The profiles of one run, one per node: a comma list of files, folders or globs.");
+Flag<std::string> FLAGS_snapshots(
+    "snapshots", "",
+    "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' planes "
+    "/host:snapshots, where they have one.");
+Flag<std::string> FLAGS_offsets("offsets", "",
+                                "Offsets of the nodes' clocks from the reference: JSONL.");
+Flag<std::string> FLAGS_probes(
+    "probes", "",
+    "Probe windows or raw two-way probes: a comma list of JSONL files, folders or globs.");
+Flag<std::string> FLAGS_method("method", "auto",
+                               "How clocks are found: offsets, probes, collectives, none, or auto: "
+                               "offsets if given, else probes, else the clocks as they are if no "
+                               "collective violates happens-before, else collectives.");
+Flag<std::optional<int64_t>> FLAGS_reference_node(
+    "reference_node", std::nullopt,
+    "The node whose clock is the common one. Default: the one that the offsets are relative to, "
+    "else the lowest.");
+Flag<std::string> FLAGS_node_ids("node_ids", "",
+                                 "Node ids, one per trace. Default: the snapshot pairs' header, "
+                                 "else the rank in the file's name, else the last integer in it, "
+                                 "else the position.");
+Flag<std::string> FLAGS_profile_start_ns(
+    "profile_start_ns", "",
+    "When profiles began that do not say it (Unix time): one per trace, empty for the others, e.g. "
+    ",,1794701451406144825.");
+Flag<std::string> FLAGS_ranks(
+    "ranks", "", "Ranks, one per device, trace by trace. Default: what the profiles say.");
+Flag<double> FLAGS_max_drift_ppm("max_drift_ppm", 100, "How fast two clocks may drift apart.");
+Flag<int64_t> FLAGS_min_transfer_ns(
+    "min_transfer_ns", 0, "How long a collective takes at least after the last member started it.");
+Flag<bool> FLAGS_end_agreement(
+    "end_agreement", true,
+    "Assume that the members of a collective end together, within four times what that varies; it "
+    "narrows uncertainties where only long collectives tie nodes together.");
+Flag<std::string> FLAGS_offset_slope(
+    "offset_slope", "interpolate",
+    "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
+Flag<int64_t> FLAGS_max_extrapolation_ms(
+    "max_extrapolation_ms", 60000,
+    "Events farther than this outside the snapshot pairs or offsets are an error.");
 
 Flag<std::string> FLAGS_plane_naming("plane_naming", "viewer",
                                      "viewer: /device:GPU:<n> numbered through and one /host:CPU. "
@@ -57,72 +103,63 @@ Flag<std::string> FLAGS_trace_json(
 Flag<std::string> FLAGS_perfetto(
     "perfetto", "", "Writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
 Flag<std::string> FLAGS_report("report", "", "Also writes a page (HTML) about what was done.");
-Flag<std::string> FLAGS_report_json("report_json", "",
-                                    "Also writes what --json prints to this file.");
 Flag<std::string> FLAGS_stages(
     "stages", "",
-    "Run only some stages, a comma list. Of the whole chain: align (clocks, combined profile; "
+    "Run only some stages of the whole chain, a comma list: align (clocks, combined profile; "
     "always), chakra (execution traces), path (critical path, blame, what-if), simulate "
-    "(calibration, simulated against measured), report. With single outputs: align, combine "
-    "(--output, --output_dir), export (--trace_json, --perfetto), report (--report, "
-    "--report_json). Default: all.");
+    "(calibration, simulated against measured), report. Default: all.");
 Flag<bool> FLAGS_validate(
     "validate", false,
     "Read the written files back and exit with 1 when a collective violates happens-before.");
 
-struct Job {
-  CombineRequest request;
-  // Where the page and the JSON go; empty for what is not wanted.
-  std::string html;
-  std::string json;
-};
+absl::StatusOr<AlignmentOptions> AlignmentFlags() {
+  AlignmentOptions options;
+  ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(FLAGS_method.value()));
+  ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
+  options.max_drift_ppm = FLAGS_max_drift_ppm.value();
+  ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
+  options.end_agreement = FLAGS_end_agreement.value();
+  return options;
+}
 
-struct StageOutput {
-  std::string stage;
-  absl::string_view flag;
-  std::string* path;
-};
-
-// Forgets the outputs of stages that are not to run, and says so.
-absl::Status SelectStages(const std::string& list, Job* job) {
-  if (list.empty()) return absl::OkStatus();
-  const absl::flat_hash_set<std::string> known = {"align", "combine", "export", "report"};
-  const absl::flat_hash_set<std::string> wanted = absl::StrSplit(list, ',');
-  for (const std::string& stage : wanted) {
-    if (known.contains(stage)) continue;
-    return InvalidArgument("--stages: '", stage, "' is none of align, combine, export, report");
+// Finds what the flags name.
+absl::StatusOr<RunFiles> FindCombineFiles() {
+  const std::string run_dir = FLAGS_run_dir.value();
+  if (run_dir.empty() == FLAGS_traces.value().empty()) {
+    return InvalidArgument("give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
   }
-  if (wanted.contains("export") && !wanted.contains("combine")) {
-    return InvalidArgument("--stages: export shows the combined file; give combine, too");
+  RunFiles files;
+  RunFilesOptions options;
+  options.find_snapshots = FLAGS_snapshots.value().empty();
+  options.find_offsets = FLAGS_offsets.value().empty();
+  options.find_probes = FLAGS_probes.value().empty();
+  if (!run_dir.empty()) {
+    ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir), options));
+  } else {
+    ASSIGN_OR_RETURN(files.traces, UserProfiles(FLAGS_traces, "run/"));
   }
-  const StageOutput outputs[] = {{"combine", "output", &job->request.output},
-                                 {"combine", "output_dir", &job->request.output_dir},
-                                 {"export", "trace_json", &job->request.trace_json},
-                                 {"export", "perfetto", &job->request.perfetto},
-                                 {"report", "report", &job->html},
-                                 {"report", "report_json", &job->json}};
-  std::vector<std::string> left_out;
-  bool writes = false;
-  for (const StageOutput& output : outputs) {
-    if (output.path->empty()) continue;
-    writes = writes || wanted.contains(output.stage);
-    if (wanted.contains(output.stage)) continue;
-    output.path->clear();
-    left_out.push_back(absl::StrCat("--", output.flag, " is written by the stage ", output.stage));
+  // What is named wins over what was found.
+  if (!FLAGS_snapshots.value().empty()) {
+    ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
   }
-  if (left_out.empty()) return absl::OkStatus();
-  const std::string reason =
-      absl::StrCat(absl::StrJoin(left_out, ", "), ", which --stages=", list, " leaves out");
-  // Some stages with all their outputs is what the flag is for; none at all is a mistake.
-  if (!writes) return InvalidArgument(reason, ": nothing would be written; name the stage, too");
-  std::fprintf(stderr, "combine: note: %s\n", reason.c_str());
-  return absl::OkStatus();
+  if (!FLAGS_offsets.value().empty()) files.offsets = UserPath(FLAGS_offsets);
+  if (!FLAGS_probes.value().empty()) {
+    ASSIGN_OR_RETURN(files.probes, UserFiles(FLAGS_probes, {".jsonl", ".jsonl.gz"}, "run/"));
+  }
+  return files;
 }
 
 absl::StatusOr<CombineRequest> RequestFlags() {
-  ASSIGN_OR_RETURN(RunFiles files, FindCombineFiles());
-  ASSIGN_OR_RETURN(CombineRequest request, AlignmentRequest());
-  request.files = std::move(files);
+  RETURN_IF_ERROR(UseCollectiveKernels());
+  CombineRequest request;
+  request.input = UserInputOptions();
+  ASSIGN_OR_RETURN(request.files, FindCombineFiles());
+  ASSIGN_OR_RETURN(request.node_ids, ListedNumbers(FLAGS_node_ids));
+  ASSIGN_OR_RETURN(request.profile_start_ns, ListedOrAbsent(FLAGS_profile_start_ns));
+  ASSIGN_OR_RETURN(request.ranks, ListedNumbers(FLAGS_ranks));
+  ASSIGN_OR_RETURN(request.alignment, AlignmentFlags());
+  request.reference_node = FLAGS_reference_node.value();
+  ASSIGN_OR_RETURN(request.max_extrapolation_ns, ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
   ASSIGN_OR_RETURN(
       request.naming,
       NamedValue<PlaneNaming>(FLAGS_plane_naming, {{"viewer", PlaneNaming::kViewer},
@@ -133,16 +170,6 @@ absl::StatusOr<CombineRequest> RequestFlags() {
   request.perfetto = UserPath(FLAGS_perfetto);
   request.validate = FLAGS_validate.value();
   return request;
-}
-
-absl::StatusOr<Job> ReadFlags() {
-  Job job;
-  ASSIGN_OR_RETURN(job.request, RequestFlags());
-  job.html = UserPath(FLAGS_report);
-  job.json = UserPath(FLAGS_report_json);
-  RETURN_IF_ERROR(SelectStages(FLAGS_stages.value(), &job));
-  job.request.other_outputs = {job.html, job.json};
-  return job;
 }
 
 // A run of four nodes whose clocks are off by known amounts, and a sweep of the same machine.
@@ -202,7 +229,7 @@ absl::StatusOr<ChainRequest> ExampleChain() {
 
 bool WantsChain() {
   return FLAGS_output_dir.given() && !FLAGS_output.given() && !FLAGS_trace_json.given() &&
-         !FLAGS_perfetto.given() && !FLAGS_report.given() && !FLAGS_report_json.given();
+         !FLAGS_perfetto.given() && !FLAGS_report.given();
 }
 
 absl::StatusOr<ChainRequest> ChainFlags() {
@@ -211,11 +238,7 @@ absl::StatusOr<ChainRequest> ChainFlags() {
   ASSIGN_OR_RETURN(request.combine, RequestFlags());
   request.output_dir = UserPath(FLAGS_output_dir);
   request.combine.output_dir.clear();
-  request.command =
-      absl::StrCat("combine ", FLAGS_run_dir.given() ? "--run_dir=" : "--traces=",
-                   FLAGS_run_dir.given() ? FLAGS_run_dir.value() : FLAGS_traces.value(),
-                   FLAGS_sweep.given() ? " --sweep=" : "", FLAGS_sweep.value(),
-                   " --output_dir=", FLAGS_output_dir.value());
+  request.command = absl::StrCat("combine ", absl::StrJoin(ThisCall().arguments, " "));
   for (absl::string_view stage : absl::StrSplit(FLAGS_stages.value(), ',', absl::SkipEmpty())) {
     if (!absl::c_linear_search(kChainStages, stage)) {
       return InvalidArgument("--stages: '", stage, "' is none of ",
@@ -233,7 +256,7 @@ absl::StatusOr<ChainRequest> ChainFlags() {
     if (!absl::c_linear_search(request.sweep, trace)) continue;
     return InvalidArgument("--sweep names ", trace,
                            ", a profile of the run itself; without --sweep the run's own "
-                           "collectives are used, and steps are held out");
+                           "collectives are used");
   }
   return request;
 }
@@ -267,6 +290,86 @@ absl::StatusOr<int> CombineWhole(ChainRequest request) {
   return violated ? kExitCheckFailed : kExitDone;
 }
 
+// What is not known is shown as such.
+constexpr char kUnknown[] = "?";
+
+std::string Microseconds(int64_t ns) {
+  return absl::StrFormat("%.3f", static_cast<double>(ns) * 1e-3);
+}
+
+std::string Drift(const CombinedNode& node) {
+  if (!node.has_drift_ppm()) return kUnknown;
+  if (!node.has_drift_uncertainty_ppm()) return absl::StrFormat("%.3f", node.drift_ppm());
+  return absl::StrFormat("%.3f +- %.3f", node.drift_ppm(), node.drift_uncertainty_ppm());
+}
+
+std::string NodesText(const CombineReport& report) {
+  TextTable table({">node", "host", "ranks", "method", ">offset us", ">+- us", ">certified us",
+                   ">drift ppm", ">events", ">moved by us"});
+  for (const CombinedNode& node : report.nodes()) {
+    table.AddRow(
+        {absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
+         FirstCharacters(RangesText({node.ranks().begin(), node.ranks().end()}), 16), node.method(),
+         node.has_offset_ns() ? Microseconds(node.offset_ns()) : kUnknown,
+         node.has_uncertainty_ns() ? Microseconds(node.uncertainty_ns()) : kUnknown,
+         node.has_certified_uncertainty_ns() ? Microseconds(node.certified_uncertainty_ns())
+                                             : kUnknown,
+         Drift(node), WithThousands(node.events()), Microseconds(node.max_correction_ns())});
+  }
+  return table.ToString();
+}
+
+std::string RanksText(const CombineReport& report) {
+  TextTable table(
+      {">rank", ">node", ">last to start", ">of", ">others waited ms", ">waited itself"});
+  constexpr int kMaxRanks = 8;
+  for (int i = 0; i < report.ranks_size() && i < kMaxRanks; ++i) {
+    const CombinedRank& rank = report.ranks(i);
+    table.AddRow({absl::StrCat(rank.rank()), absl::StrCat(rank.node_id()),
+                  WithThousands(rank.last()), WithThousands(rank.collectives()),
+                  absl::StrFormat("%.3f", rank.caused_wait_ms()),
+                  report.wall_ms() > 0
+                      ? absl::StrFormat("%.1f %%", 100 * rank.waited_ms() / report.wall_ms())
+                      : kUnknown});
+  }
+  std::string text = table.ToString();
+  if (report.ranks_size() > kMaxRanks) {
+    absl::StrAppend(&text, "and ", report.ranks_size() - kMaxRanks, " more, who caused less\n");
+  }
+  return text;
+}
+
+std::string FormatCombineReport(const CombineReport& report) {
+  const HappensBeforeSummary& check = report.happens_before();
+  std::string text =
+      absl::StrCat(report.nodes_size(), " node(s) on the clock of node ", report.reference_node(),
+                   ", method ", report.method(), "\n\n", NodesText(report), "\n");
+  absl::StrAppend(&text, "happens-before: ", WithThousands(check.violations_before()),
+                  " violations before, ", WithThousands(check.violations_after()), " after, in ",
+                  WithThousands(check.checked()), " collectives checked (", check.checked_on(),
+                  ")");
+  if (check.incomplete() > 0) {
+    absl::StrAppend(&text, "; ", WithThousands(check.incomplete()), " of ",
+                    WithThousands(check.instances()), " lack some of their ranks");
+  }
+  if (report.steps_on_all_ranks() < report.steps()) {
+    absl::StrAppend(&text, "; ", report.steps_on_all_ranks(), " of ", report.steps(),
+                    " steps are on all ranks");
+  }
+  absl::StrAppend(&text, "\n");
+  if (report.ranks_size() > 1) absl::StrAppend(&text, "\n", RanksText(report));
+  if (report.outputs_size() > 0) absl::StrAppend(&text, "\n");
+  for (const CombinedOutput& output : report.outputs()) {
+    absl::StrAppend(&text, output.kind(), ": ", Printable(output.path()), " (",
+                    WithThousands(output.bytes()), " bytes)\n");
+  }
+  if (report.notes_size() > 0) absl::StrAppend(&text, "\n");
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  }
+  return text;
+}
+
 absl::StatusOr<int> Combine() {
   if (WantsExample()) {
     ASSIGN_OR_RETURN(const ChainRequest request, ExampleChain());
@@ -276,23 +379,24 @@ absl::StatusOr<int> Combine() {
     ASSIGN_OR_RETURN(const ChainRequest request, ChainFlags());
     return CombineWhole(request);
   }
-  if (FLAGS_sweep.given()) {
-    return InvalidArgument(
-        "--sweep is for the whole chain: give --output_dir, and no other outputs");
+  for (const Flag<std::string>* flag : {&FLAGS_sweep, &FLAGS_stages}) {
+    if (!flag->given()) continue;
+    return InvalidArgument("--", flag->name(),
+                           " is for the whole chain: give --output_dir, and no other outputs");
   }
-  ASSIGN_OR_RETURN(Job job, ReadFlags());
+  ASSIGN_OR_RETURN(CombineRequest request, RequestFlags());
+  const std::string html = UserPath(FLAGS_report);
+  request.other_outputs = {html};
   OutputFiles outputs(FileSystem::Posix());
-  ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request, outputs));
-  if (!job.html.empty()) {
-    const std::string& name = job.request.files.name;
-    const RunReport page = AlignmentReport(report, name.empty() ? "Combined profile" : name);
-    RETURN_IF_ERROR(WriteReport("report", job.html, RunReportHtml(page), &outputs, &report));
-  }
-  if (!job.json.empty()) {
-    RETURN_IF_ERROR(WriteReport("report_json", job.json, ReportToJson(report), &outputs, &report));
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), request, outputs));
+  if (!html.empty()) {
+    const RunReport page = AlignmentReport(
+        report, request.files.name.empty() ? "Combined profile" : request.files.name);
+    RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(page)));
+    AddOutput(outputs.files().back(), &report);
   }
   RETURN_IF_ERROR(outputs.Commit());
-  const bool violated = job.request.validate && report.happens_before().violations_after() > 0;
+  const bool violated = request.validate && report.happens_before().violations_after() > 0;
   return PrintReport(report, FormatCombineReport, violated ? kExitCheckFailed : kExitDone);
 }
 
@@ -308,15 +412,31 @@ Command CombineCommand() {
            "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
            "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
            "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-          {&FLAGS_run_dir,        &FLAGS_traces,        &FLAGS_snapshots,
-           &FLAGS_offsets,        &FLAGS_probes,        &FLAGS_method,
-           &FLAGS_reference_node, &FLAGS_node_ids,      &FLAGS_profile_start_ns,
-           &FLAGS_ranks,          &FLAGS_max_drift_ppm, &FLAGS_min_transfer_ns,
-           &FLAGS_end_agreement,  &FLAGS_offset_slope,  &FLAGS_max_extrapolation_ms,
-           &FLAGS_plane_naming,   &FLAGS_output,        &FLAGS_output_dir,
-           &FLAGS_trace_json,     &FLAGS_perfetto,      &FLAGS_report,
-           &FLAGS_report_json,    &FLAGS_stages,        &FLAGS_validate,
-           &FLAGS_sweep},
+          {&FLAGS_run_dir,
+           &FLAGS_traces,
+           &FLAGS_snapshots,
+           &FLAGS_offsets,
+           &FLAGS_probes,
+           &FLAGS_method,
+           &FLAGS_reference_node,
+           &FLAGS_node_ids,
+           &FLAGS_profile_start_ns,
+           &FLAGS_ranks,
+           &FLAGS_max_drift_ppm,
+           &FLAGS_min_transfer_ns,
+           &FLAGS_end_agreement,
+           &FLAGS_offset_slope,
+           &FLAGS_max_extrapolation_ms,
+           &FLAGS_plane_naming,
+           &FLAGS_output,
+           &FLAGS_output_dir,
+           &FLAGS_trace_json,
+           &FLAGS_perfetto,
+           &FLAGS_report,
+           &FLAGS_stages,
+           &FLAGS_validate,
+           &FLAGS_sweep,
+           &FLAGS_collective_kernels},
           Combine};
 }
 

@@ -29,6 +29,9 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/number_range.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/sources/trace_files.h"
+#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 namespace {
@@ -37,9 +40,14 @@ Flag<std::string> FLAGS_trace("trace", "", "The trace of one rank: Kineto's JSON
 Flag<std::string> FLAGS_traces(
     "traces", "",
     "The traces of a job's ranks, joined where they wait for each other: XSpaces, one combined "
-    "XSpace, or Kineto's JSON; a comma list of files, folders or globs.");
+    "XSpace, Kineto's JSON, tables, databases of nsys and others (docs/formats.md); a comma list "
+    "of "
+    "files, folders or globs.");
 Flag<std::string> FLAGS_et(
     "et", "", "Chakra traces instead of --traces: the prefix of PREFIX.<rank>.et, or one file.");
+Flag<std::string> FLAGS_host_traces("host_traces", "",
+                                    "Execution traces of PyTorch, one for each Kineto trace, in "
+                                    "the same order: tells what device work could be reordered.");
 Flag<std::string> FLAGS_rank(
     "rank", "",
     "With --traces or --et: the path of this rank alone; waiting for others is told apart.");
@@ -108,8 +116,21 @@ absl::StatusOr<JobInput> FindJob() {
   input.files = UserInputOptions();
   input.et_prefix = UserPath(FLAGS_et);
   input.data_load_events = absl::StrSplit(FLAGS_data_load_events.value(), ',', absl::SkipEmpty());
-  if (!HasTraces()) return input;
-  ASSIGN_OR_RETURN(input.traces, UserProfiles(FLAGS_traces, "run/"));
+  if (HasTraces()) {
+    ASSIGN_OR_RETURN(input.traces, UserProfiles(FLAGS_traces, "run/"));
+  }
+  if (!FLAGS_host_traces.given()) return input;
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'et_*.json.gz'"));
+  const size_t profiles = HasTraces() ? input.traces.size() : 1;
+  if (paths.size() != profiles) {
+    return InvalidArgument("--host_traces names ", paths.size(), " execution traces for ", profiles,
+                           " profiles; expected one for each");
+  }
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(InputFile file, Open(path));
+    input.host_traces.push_back(std::move(file));
+  }
   return input;
 }
 
@@ -127,12 +148,28 @@ absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
                     WithProgress(options, "reading", input.traces.size()));
 }
 
-absl::StatusOr<TraceAnalysis> Analyze() {
+// Returns an error for files that are known to be something else than trace events.
+absl::Status CheckIsTraceJson(const std::string& path) {
+  ASSIGN_OR_RETURN(const DetectedFile file, DetectFile(FileSystem::Posix(), path));
+  if (file.source == nullptr) {
+    const bool may_be_one = !file.is_known() || file.other == OtherFile::kTraceJson ||
+                            file.other == OtherFile::kCombinedKineto;
+    return may_be_one ? absl::OkStatus() : DetectOneSource(FileSystem::Posix(), {path}).status();
+  }
+  if (file.source->form() == TraceForm::kKineto && !file.source->NeedsConversion()) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(Printable(path), " is ", file.noun(), "; give it with --traces");
+}
+
+absl::StatusOr<TraceAnalysis> Analyze(const JobInput& input) {
   TraceAnalysisOptions options;
   ASSIGN_OR_RETURN(options.window, ChosenWindow());
   options.hta_compatible = FLAGS_hta_compatible.value();
   options.zero_weight_launch_edges = FLAGS_zero_weight_launch_edges.value();
   options.data_load_events = absl::StrSplit(FLAGS_data_load_events.value(), ',', absl::SkipEmpty());
+  RETURN_IF_ERROR(CheckIsTraceJson(UserPath(FLAGS_trace)));
+  if (!input.host_traces.empty()) options.host_trace = &input.host_traces[0];
   ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_trace)));
   return AnalyzeTraceJson(file.bytes(), file.path(), options);
 }
@@ -209,6 +246,7 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
 // Before the traces are read, which takes longest.
 absl::Status CheckPaths(const JobInput& job) {
   std::vector<std::string> inputs = job.traces;
+  for (const InputFile& file : job.host_traces) inputs.push_back(file.path());
   if (!job.et_prefix.empty()) {
     ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), job.et_prefix));
     for (const EtFile& file : files.files) inputs.push_back(file.path);
@@ -256,16 +294,20 @@ absl::StatusOr<int> FindPath() {
         "several ranks");
   }
   RETURN_IF_ERROR(CheckFlags());
+  RETURN_IF_ERROR(UseCollectiveKernels());
   ASSIGN_OR_RETURN(const JobInput job, FindJob());
   RETURN_IF_ERROR(CheckPaths(job));
   ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ReadEdits());
   ASSIGN_OR_RETURN(TraceAnalysis analysis, restores   ? Restore()
                                            : HasJob() ? AnalyzeRanks(job)
-                                                      : Analyze());
+                                                      : Analyze(job));
   ASSIGN_OR_RETURN(CriticalPath path,
                    Annotate(FindLongestPath(analysis.graph),
                             restores ? UserPath(FLAGS_restore) : analysis.source.trace));
-  ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &path));
+  ASSIGN_OR_RETURN(PathReport report, RunEdits(edits, &analysis, &path));
+  if (FLAGS_host_traces.given()) {
+    RETURN_IF_ERROR(Annotate(AddReordering(analysis.graph, path, &report), "--host_traces"));
+  }
   RETURN_IF_ERROR(WriteFiles(analysis, path));
   return PrintReport(report, FormatPathReport);
 }
@@ -281,10 +323,11 @@ Command CriticalPathCommand() {
            "critical_path --trace=trace.json.gz --hta_compatible --json",
            "critical_path --traces=run/ --annotation=train --instance=2..4 --json",
            "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
-          {&FLAGS_trace, &FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_rank,
+          {&FLAGS_trace, &FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_host_traces, &FLAGS_rank,
            &FLAGS_allow_violations, &FLAGS_annotation, &FLAGS_instance, &FLAGS_hta_compatible,
            &FLAGS_zero_weight_launch_edges, &FLAGS_data_load_events, &FLAGS_overlay,
-           &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_save, &FLAGS_restore, &FLAGS_what_if},
+           &FLAGS_only_critical, &FLAGS_all_edges, &FLAGS_save, &FLAGS_restore, &FLAGS_what_if,
+           &FLAGS_collective_kernels},
           FindPath};
 }
 

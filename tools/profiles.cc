@@ -4,12 +4,15 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
@@ -18,6 +21,19 @@ Flag<std::string> FLAGS_run_dir(
     "run_dir", "",
     "The folder of a run, in place of a list: its profiles, or those of the run below its "
     "plugins/profile/. For combine also its snapshot pairs, offsets and probes.");
+
+Flag<std::string> FLAGS_collective_kernels(
+    "collective_kernels", "",
+    "A file that names more kernels that communicate, a line each: a regular expression (RE2), a "
+    "comma and the kind (all-reduce, all-gather, reduce-scatter, all-to-all, barrier, unknown).");
+
+absl::Status UseCollectiveKernels() {
+  if (FLAGS_collective_kernels.value().empty()) return absl::OkStatus();
+  const std::string path = UserPath(FLAGS_collective_kernels);
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+  return AddCommunicationKernels(file.bytes(), path);
+}
 
 absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>& flag,
                                                         absl::string_view example) {
@@ -67,6 +83,30 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
   return FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir));
 }
 
+absl::StatusOr<std::vector<std::optional<int64_t>>> ListedOrAbsent(const Flag<std::string>& flag) {
+  std::vector<std::optional<int64_t>> numbers;
+  if (flag.value().empty()) return numbers;
+  for (const absl::string_view part : absl::StrSplit(flag.value(), ',')) {
+    int64_t number = 0;
+    if (!part.empty() && (!absl::SimpleAtoi(part, &number) || number < 0)) {
+      return InvalidArgument("--", flag.name(), "=", flag.value(), ": '", part,
+                             "' is no number from 0; expected e.g. 0,1,2");
+    }
+    numbers.push_back(part.empty() ? std::nullopt : std::make_optional(number));
+  }
+  return numbers;
+}
+
+absl::StatusOr<std::vector<int64_t>> ListedNumbers(const Flag<std::string>& flag) {
+  ASSIGN_OR_RETURN(const std::vector<std::optional<int64_t>> listed, ListedOrAbsent(flag));
+  std::vector<int64_t> numbers;
+  for (const std::optional<int64_t>& number : listed) {
+    if (!number.has_value()) return InvalidArgument("--", flag.name(), ": a number is missing");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnings) {
   if (JsonWanted()) return;
   for (const std::string& warning : warnings) {
@@ -78,6 +118,13 @@ void PrintNotes(const TraceFiles& files) {
   for (const std::string& note : files.notes()) {
     std::fprintf(stderr, "note: %s\n", Printable(note).c_str());
   }
+}
+
+absl::StatusOr<InputFile> OpenOnlyTrace(const TraceFiles& files) {
+  if (files.size() == 1) return files.Open(0);
+  return InvalidArgument(Printable(files.FileOf(0)), " holds ", files.size(), " traces (",
+                         files.PartOf(0), ", ", files.PartOf(1),
+                         "...); combine --traces=... --output_dir=... makes a file of each");
 }
 
 }  // namespace meridian

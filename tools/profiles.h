@@ -3,9 +3,12 @@
 #ifndef TOOLS_PROFILES_H_
 #define TOOLS_PROFILES_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_field.h"
@@ -16,6 +19,12 @@ namespace meridian {
 
 // The folder of a run, in place of a list. Every command with profiles has it.
 extern Flag<std::string> FLAGS_run_dir;
+
+// Rows for the table of communication kernels (communication_kernel.h).
+extern Flag<std::string> FLAGS_collective_kernels;
+
+// Adds the rows of --collective_kernels, if it is given. Call it before profiles are read.
+absl::Status UseCollectiveKernels();
 
 // Returns the profiles that the flag lists: files, folders and globs; of a folder also those below
 // its plugins/profile/. Of folders and globs that also hold something else (execution traces, what
@@ -28,11 +37,20 @@ absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>&
 absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
                                                       absl::string_view example);
 
+// Returns the numbers, from 0, of a comma list: of one that has them all, and of one in which some
+// may be absent, ",,1794701451000". InvalidArgument names what is none.
+absl::StatusOr<std::vector<int64_t>> ListedNumbers(const Flag<std::string>& flag);
+absl::StatusOr<std::vector<std::optional<int64_t>>> ListedOrAbsent(const Flag<std::string>& flag);
+
 // Prints a report's warnings on standard error, unless its JSON is wanted, which has them.
 void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnings);
 
 // Prints on standard error what the source of the files has to say about them.
 void PrintNotes(const TraceFiles& files);
+
+// Returns the trace of the files of a command that takes one. InvalidArgument when there are several
+// in one file.
+absl::StatusOr<InputFile> OpenOnlyTrace(const TraceFiles& files);
 
 }  // namespace meridian
 

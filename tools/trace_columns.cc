@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/graph/path_graph_file.h"
 #include "tools/command.h"
@@ -161,7 +162,7 @@ absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
   return columns->Table(text);
 }
 
-absl::Status WriteGraph(const PathGraph& graph, ColumnWriter* columns) {
+absl::Status WriteGraph(const PathGraph& graph, const CriticalPath& path, ColumnWriter* columns) {
   // One column: a member, or what is made of it, of all events, instants or edges.
   const auto write = [&](const char* name, const auto& rows, auto value) {
     return columns->Column(name, rows.size(), [&](size_t i) { return value(rows[i]); });
@@ -189,13 +190,13 @@ absl::Status WriteGraph(const PathGraph& graph, ColumnWriter* columns) {
       write("edge_type", graph.edges, [](const Edge& e) { return static_cast<uint8_t>(e.type); }));
   RETURN_IF_ERROR(write("edge_bound_by", graph.edges,
                         [](const Edge& e) { return static_cast<uint8_t>(e.bound_by); }));
+  RETURN_IF_ERROR(write("path_edge", path.edges, [](EdgeId id) { return id; }));
   std::string text;
   JsonWriter json(&text);
   json.BeginObject();
   json.Member("base_ns", graph.base_ns);
   json.Member("window_start_ps", graph.window_start_ps);
   json.Member("window_end_ps", graph.window_end_ps);
-  if (graph.end_instant.has_value()) json.Member("end_instant", *graph.end_instant);
   AddNames(graph.names, &json);
   AddCategories(&json);
   AddTexts(
@@ -231,7 +232,7 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
   }
   ASSIGN_OR_RETURN(InputFile file, is_viewers
                                        ? InputFile::Open(file_system, path, UserInputOptions())
-                                       : files.Open(0));
+                                       : OpenOnlyTrace(files));
   if (!is_viewers && files.form() == TraceForm::kXSpace) {
     ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
     return LoadXSpace(reader);
@@ -258,7 +259,8 @@ absl::StatusOr<int> WriteColumns() {
     ASSIGN_OR_RETURN(const InputFile file,
                      InputFile::Open(FileSystem::Posix(), input, UserInputOptions()));
     ASSIGN_OR_RETURN(const TraceAnalysis saved, Annotate(ParseGraph(file.bytes()), file.path()));
-    RETURN_IF_ERROR(WriteGraph(saved.graph, &columns));
+    ASSIGN_OR_RETURN(const CriticalPath path, Annotate(FindLongestPath(saved.graph), file.path()));
+    RETURN_IF_ERROR(WriteGraph(saved.graph, path, &columns));
     what = "edges";
     rows = saved.graph.edges.size();
   } else {

@@ -41,8 +41,8 @@ Flag<std::string> FLAGS_offsets("offsets", "",
                                 "Offsets of the nodes' clocks from the reference: JSONL.");
 Flag<std::optional<int64_t>> FLAGS_node_id(
     "node_id", std::nullopt,
-    "Which node the profile is of. Default: the snapshot pairs' header, else the last integer in "
-    "the file's name.");
+    "Which node the profile is of. Default: the snapshot pairs' header, else the rank in the "
+    "file's name, else the last integer in it.");
 Flag<std::string> FLAGS_target(
     "target", "tracer",
     "The clock to map to: tracer (the node's own tracer), reference (the reference node's tracer; "
@@ -165,20 +165,6 @@ std::string DescribeModel(const Inputs& inputs) {
                       samples == 1 ? "a constant shift or one slope" : FLAGS_offset_slope.value());
 }
 
-// What the planes will say: the offset of the middle sample.
-AlignmentRecord DescribeAlignment(const Inputs& inputs) {
-  AlignmentRecord record;
-  record.node_id = inputs.node_id;
-  record.method = inputs.offsets.has_value() ? "offsets" : "none";
-  if (!inputs.offsets.has_value()) return record;
-  const std::vector<OffsetSample>& samples = inputs.offsets->SamplesOf(inputs.node_id);
-  if (samples.empty()) return record;
-  const OffsetSample& middle = samples[samples.size() / 2];
-  record.offset_ns = middle.offset_ps / 1000;
-  record.drift_ppm = middle.drift_ppm;
-  return record;
-}
-
 // "out/a.xplane.pb.gz" -> "out/a.alignment_stats.json".
 std::string StatsPath(absl::string_view output) {
   if (!absl::ConsumeSuffix(&output, ".xplane.pb.gz") &&
@@ -242,13 +228,7 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* i
                                                           UserPath(FLAGS_offsets), std::nullopt));
   }
   ASSIGN_OR_RETURN(inputs->node_id, FindNodeId(trace, *inputs));
-  NodeClock clock((RunClock(table.table.base_ns())));
-  if (inputs->offsets.has_value()) {
-    ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
-                     OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
-    ASSIGN_OR_RETURN(clock.host_to_reference,
-                     inputs->offsets->OffsetMap(inputs->node_id, clock.run, slope));
-  }
+  ASSIGN_OR_RETURN(const NodeClock clock, MakeClock(*inputs, RunClock(table.table.base_ns())));
   ASSIGN_OR_RETURN(const AlignmentStats stats,
                    AlignKineto(file.bytes(), table.header.base_time_ns.value_or(0), clock, sink));
   ASSIGN_OR_RETURN(const int64_t max_ns, ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
@@ -273,7 +253,7 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(const TraceFiles files,
                    TraceFiles::Create(FileSystem::Posix(), {trace}, file_options));
   PrintNotes(files);
-  ASSIGN_OR_RETURN(InputFile file, files.Open(0));
+  ASSIGN_OR_RETURN(InputFile file, OpenOnlyTrace(files));
   if (files.form() == TraceForm::kKineto) {
     if (!output.empty() && !absl::EndsWith(absl::StripSuffix(output, ".gz"), ".json")) {
       return InvalidArgument("--output=", output, ": ", trace, " is ", files.source().noun(),
@@ -296,7 +276,7 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(const NodeClock node, MakeClock(inputs, RunClock(clock.start_ns())));
 
   AlignOptions options;
-  options.record = DescribeAlignment(inputs);
+  options.record = {inputs.node_id, inputs.offsets.has_value() ? "offsets" : "none"};
   options.lines.node_id = inputs.node_id;
   options.lines.strict_monotonic = FLAGS_strict_monotonic.value();
   options.lines.keep_original = FLAGS_keep_original.value();

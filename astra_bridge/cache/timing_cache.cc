@@ -41,56 +41,22 @@ std::string TimingCache::PathOf(absl::string_view key) const {
 
 std::optional<double> TimingCache::Find(absl::string_view key) {
   const absl::StatusOr<std::unique_ptr<MappedRegion>> file = file_system_.Map(PathOf(key));
-  std::optional<double> ns;
-  if (file.ok()) {
-    ns = TimeIn((*file)->bytes(), key);
-    if (!ns.has_value()) Warn("the cache has damaged files, which are not used", PathOf(key));
-  } else if (!absl::IsNotFound(file.status())) {
-    Warn("the cache cannot be read", file.status().message());
-  }
-  absl::MutexLock lock(&mutex_);
-  ++(ns.has_value() ? stats_.hits : stats_.misses);
+  if (!file.ok()) return std::nullopt;
+  const std::optional<double> ns = TimeIn((*file)->bytes(), key);
+  if (ns.has_value()) ++hits_;
   return ns;
 }
 
-void TimingCache::Store(absl::string_view key, double ns) {
-  const absl::Status status = Write(PathOf(key), WithChecksum(key, ns));
-  if (!status.ok()) Warn("the cache cannot be written", status.message());
-}
-
-absl::Status TimingCache::Write(const std::string& path, absl::string_view contents) {
-  int64_t number = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    number = files_begun_++;
-  }
-  const UnfinishedFile unfinished(absl::StrCat(path, ".", getpid(), ".", number));
+absl::Status TimingCache::Store(absl::string_view key, double ns) const {
+  const std::string path = PathOf(key);
+  const UnfinishedFile unfinished(absl::StrCat(path, ".", getpid()));
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
                    file_system_.CreateFile(unfinished.path()));
-  absl::Status status = file->Append(contents);
+  absl::Status status = file->Append(WithChecksum(key, ns));
   status.Update(file->Close());
   if (status.ok()) status = file_system_.Rename(unfinished.path(), path);
   if (!status.ok()) file_system_.Delete(unfinished.path()).IgnoreError();
   return status;
-}
-
-TimingCacheStats TimingCache::stats() const {
-  absl::MutexLock lock(&mutex_);
-  return stats_;
-}
-
-std::vector<std::string> TimingCache::warnings() const {
-  absl::MutexLock lock(&mutex_);
-  std::vector<std::string> lines;
-  for (const auto& [what, example] : warnings_) {
-    lines.push_back(absl::StrCat(what, ", e.g. ", example));
-  }
-  return lines;
-}
-
-void TimingCache::Warn(const std::string& what, absl::string_view example) {
-  absl::MutexLock lock(&mutex_);
-  warnings_.try_emplace(what, example);
 }
 
 }  // namespace meridian

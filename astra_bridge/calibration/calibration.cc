@@ -246,11 +246,7 @@ class Calibrator {
   CalibratedCell* AddCell(size_t i) {
     CalibratedCell* cell = report_.add_cells();
     DescribeCell(cells_[i], cell);
-    cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
     cell->set_ranks(cells_[i].ranks);
-    cell->set_pairs(cells_[i].pairs);
-    cell->set_relative_error(cells_[i].relative_error);
-    cell->set_engine_ns(physical_ns_[i]);
     cell->set_predicted_ns(predicted_ns_[i]);
     cell->set_signed_error(predicted_ns_[i] / cells_[i].median_ns - 1);
     cell->set_fitted(is_fitted_[i]);
@@ -275,12 +271,6 @@ class Calibrator {
       described->set_folder(run.folder);
       described->set_ranks(run.transfers.ranks);
       described->set_transfers(static_cast<int64_t>(run.transfers.samples.size()));
-      described->set_overlapped(
-          std::count_if(run.transfers.samples.begin(), run.transfers.samples.end(),
-                        [](const TransferSample& sample) { return sample.overlapped; }));
-      described->set_incomplete(run.transfers.incomplete);
-      described->set_other_kinds(run.transfers.other_kinds);
-      described->set_without_transfer(run.transfers.without_transfer);
       for (const std::string& kind : run.device_kinds) described->add_device_kinds(kind);
     }
   }

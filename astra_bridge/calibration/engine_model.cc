@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/links_config.h"
-#include "astra_bridge/timing/embedded_timing.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
@@ -75,22 +75,22 @@ absl::StatusOr<Fabric> WithSharedPorts(const Fabric& fabric) {
   return shared;
 }
 
-std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t ranks) {
-  return std::make_unique<EmbeddedTiming>(
+NetworkTiming EngineForRanks(const Fabric& fabric, int32_t ranks) {
+  return EmbeddedTiming(
       std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, ranks))),
       Congestion::kAware);
 }
 
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells) {
-  std::map<int32_t, std::unique_ptr<NetworkTiming>> engines;
+  std::map<int32_t, NetworkTiming> engines;
   std::vector<double> times_ns;
   times_ns.reserve(cells.size());
   for (const TransferCell& cell : cells) {
-    std::unique_ptr<NetworkTiming>& engine = engines[cell.ranks];
+    NetworkTiming& engine = engines[cell.ranks];
     if (engine == nullptr) engine = EngineForRanks(fabric, cell.ranks);
-    ASSIGN_OR_RETURN(const EdgeEstimate estimate, engine->EstimateEdge(EdgeOf(cell)));
-    times_ns.push_back(std::max(estimate.seconds * kNsPerSecond, kLeastEngineNs));
+    ASSIGN_OR_RETURN(const double seconds, engine(EdgeOf(cell)));
+    times_ns.push_back(std::max(seconds * kNsPerSecond, kLeastEngineNs));
   }
   return times_ns;
 }

@@ -5,7 +5,6 @@
 #define ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,7 +40,7 @@ Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 absl::StatusOr<Fabric> WithSharedPorts(const Fabric& fabric);
 
 // Returns the engine on FabricForRanks.
-std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t ranks);
+NetworkTiming EngineForRanks(const Fabric& fabric, int32_t ranks);
 
 // Returns how long each cell takes alone on the fabric, in nanoseconds, at least kLeastEngineNs.
 // InvalidArgument for a cell that the fabric cannot carry: it has too few NPUs.

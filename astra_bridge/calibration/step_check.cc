@@ -25,13 +25,11 @@ namespace {
 // nothing.
 absl::StatusOr<std::vector<double>> CalibratedNs(absl::Span<const CommEdge> edges, int32_t ranks,
                                                  const StepModel& model) {
-  CorrectedTiming calibrated(EngineForRanks(model.fabric, ranks), model.corrections);
-  ASSIGN_OR_RETURN(const std::vector<EdgeEstimate> alone,
-                   EstimateEdges(calibrated, edges, /*threads=*/1, [](uint64_t) {}));
-  std::vector<double> lasts_ns;
+  const NetworkTiming calibrated =
+      CorrectedTiming(EngineForRanks(model.fabric, ranks), model.corrections);
+  ASSIGN_OR_RETURN(std::vector<double> lasts_ns, EstimateEdges(calibrated, edges, [](uint64_t) {}));
   for (size_t i = 0; i < edges.size(); ++i) {
-    lasts_ns.push_back(alone[i].seconds * kNsPerSecond *
-                       model.intervals.MeanOverMedian(edges[i].bytes));
+    lasts_ns[i] = lasts_ns[i] * kNsPerSecond * model.intervals.MeanOverMedian(edges[i].bytes);
   }
   return lasts_ns;
 }

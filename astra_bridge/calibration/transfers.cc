@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "astra_bridge/calibration/nccl_tests.h"
+#include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -23,13 +23,6 @@
 
 namespace meridian {
 namespace {
-
-constexpr size_t kLeastForSpread = 4;
-constexpr double kUnknownSpread = 0.3;
-constexpr double kLeastError = 0.02;
-// sqrt(pi / 2) standard deviations of a normal distribution, 0.7413 of which are its
-// interquartile range.
-constexpr double kErrorPerRange = 0.93;
 
 // Returns for each instance whether one of its members was in another at the same time.
 std::vector<bool> FindOverlapped(const CollectiveTable& table) {
@@ -96,14 +89,6 @@ std::vector<int32_t> TakePairs(const CollectiveTable& table, const CollectiveIns
   sample->pairs = static_cast<int32_t>(transfers_ns.size());
   sample->transfer_ns = Median(std::move(transfers_ns));
   return group;
-}
-
-double RelativeErrorOfMedian(const TransferCell& cell) {
-  const std::vector<double>& values = cell.transfers_ns;
-  if (values.size() < kLeastForSpread) return kUnknownSpread;
-  const double range = Quantile(values, 0.75) - Quantile(values, 0.25);
-  const double error = kErrorPerRange * range / std::sqrt(static_cast<double>(values.size()));
-  return std::max(kLeastError, error / cell.median_ns);
 }
 
 // "/device:GPU:0" is a GPU, and so is Kineto's "GPU 0"; XLA:CPU's devices are no planes.
@@ -297,11 +282,6 @@ CellKey KeyOf(const TransferSamples& run, const TransferSample& sample) {
           sample.pairs, sample.is_both_ways};
 }
 
-void SummariseCell(TransferCell* cell) {
-  cell->median_ns = Median(cell->transfers_ns);
-  cell->relative_error = RelativeErrorOfMedian(*cell);
-}
-
 std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> runs,
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
@@ -324,7 +304,7 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
-    SummariseCell(&cell);
+    cell.median_ns = Median(cell.transfers_ns);
     result.push_back(std::move(cell));
   }
   return result;

@@ -129,10 +129,6 @@ struct TransferCell {
   std::vector<double> transfers_ns;
   // The value of the cell.
   double median_ns = 0;
-  // Standard error of the median, relative to it: 0.93 x interquartile range / sqrt(n), as for a
-  // normal distribution. Never below 2 %, which is what clocks and runs add; 30 % where fewer than
-  // four transfers say nothing about their spread.
-  double relative_error = 0;
 };
 
 // True for messages that go one way.
@@ -144,9 +140,6 @@ inline bool IsOneWay(const TransferCell& cell) {
 using CellKey = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>, int32_t, bool>;
 CellKey KeyOf(const TransferCell& cell);
 CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
-
-// Sets median and error from the transfers, of which there is at least one.
-void SummariseCell(TransferCell* cell);
 
 // Sizes nearer to each other than this factor say the same, and hundreds of them, as training jobs
 // have, would slow fits down: they are taken together.

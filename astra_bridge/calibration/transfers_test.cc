@@ -1,6 +1,5 @@
 #include "astra_bridge/calibration/transfers.h"
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -211,29 +210,6 @@ TEST(TransferCellsTest, TheNoiseFloorIsTheMeanOverCells) {
   once.transfers_ns = {10};
   EXPECT_THAT(NoiseFloor({once, steady, noisy, once}), Optional(DoubleEq(0.1)));
   EXPECT_EQ(NoiseFloor({once}), std::nullopt);
-}
-
-TransferCell Summarised(std::vector<double> transfers_ns) {
-  TransferCell cell;
-  cell.transfers_ns = std::move(transfers_ns);
-  SummariseCell(&cell);
-  return cell;
-}
-
-TEST(TransferCellsTest, TheErrorOfAMedianShrinksWithTheRootOfTheCount) {
-  // Quartiles 100 and 140 of 80, 100, 120, 140, 160: 0.93 * 40 / sqrt(5) / 120.
-  EXPECT_DOUBLE_EQ(Summarised({80, 100, 120, 140, 160}).relative_error,
-                   0.93 * 40 / std::sqrt(5.0) / 120);
-}
-
-TEST(TransferCellsTest, ErrorsAreNeitherTooSmallNorTakenFromTooFew) {
-  EXPECT_EQ(Summarised({100, 100, 100, 100}).relative_error, 0.02);
-  EXPECT_EQ(Summarised({100, 101, 102}).relative_error, 0.3);
-}
-
-TEST(TransferCellsTest, OneWildValueMovesNothing) {
-  EXPECT_EQ(Summarised({1, 2, 3, 4, 1e9}).median_ns, 3);
-  EXPECT_LT(Summarised({99, 100, 100, 100, 101, 1e9}).relative_error, 0.021);
 }
 
 CollectiveRun Match(RunBuilder builder) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/time_units.h"
 
@@ -13,14 +15,14 @@ TransferTraits TraitsOf(const CommEdge& edge) {
           edge.kind == CollectiveKind::kPointToPoint && edge.participants.size() == 2};
 }
 
-absl::StatusOr<EdgeEstimate> CorrectedTiming::EstimateEdge(const CommEdge& edge) {
-  ASSIGN_OR_RETURN(EdgeEstimate estimate, timing_->EstimateEdge(edge));
-  // What moves nothing takes no time.
-  estimate.seconds =
-      UsesNetwork(edge)
-          ? corrections_.CorrectedNs(TraitsOf(edge), estimate.seconds * kNsPerSecond) / kNsPerSecond
-          : 0;
-  return estimate;
+NetworkTiming CorrectedTiming(NetworkTiming timing, Corrections corrections) {
+  return [timing = std::move(timing),
+          corrections = std::move(corrections)](const CommEdge& edge) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const double seconds, timing(edge));
+    // What moves nothing takes no time.
+    if (!UsesNetwork(edge)) return 0;
+    return corrections.CorrectedNs(TraitsOf(edge), seconds * kNsPerSecond) / kNsPerSecond;
+  };
 }
 
 }  // namespace meridian

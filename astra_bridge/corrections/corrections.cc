@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <map>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
@@ -11,11 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/base/json/json_value.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -30,83 +28,41 @@ constexpr double kMaxOverheadNs = 1e12;
 // A curve has a say about sizes up to this factor beyond its own.
 constexpr double kNearSizes = 2;
 
-constexpr char kExample[] =
-    R"({"all-reduce":[{"bytes":1024,"ratio":1.31},{"bytes":65536,"ratio":0.94}]})";
-constexpr size_t kShownCharacters = 40;
+// The YAML library takes some 250 bytes of memory for each byte of a list.
+constexpr size_t kMaxFileBytes = size_t{4} << 20;
 
-class Place {
- public:
-  explicit Place(absl::string_view source) : text_(source) {}
-
-  Place Inside(absl::string_view part) const { return Place(absl::StrCat(text_, ": ", part)); }
-
-  absl::Status Error(absl::string_view reason) const {
-    return InvalidArgument(text_, ": ", reason, "; expected e.g. ", kExample);
-  }
-
-  absl::Status WrongValue(absl::string_view key, const JsonValue& value,
-                          absl::string_view wanted) const {
-    return Error(absl::StrCat(
-        key, " is ", FirstCharacters(Printable(value.text()), kShownCharacters), ", not ", wanted));
-  }
-
- private:
-  std::string text_;
-};
-
-absl::StatusOr<CorrectionPoint> ParsePoint(absl::string_view json, const Place& place) {
-  std::optional<int64_t> bytes;
-  std::optional<double> ratio;
-  double ranks = 1;
-  JsonCutter cutter(json);
-  cutter.Enter('{');
-  for (absl::string_view key; cutter.NextMember(&key);) {
-    const JsonValue value(cutter.CutValue());
-    if (key == "bytes") {
-      bytes = value.AsInt64();
-      if (bytes.value_or(0) <= 0) return place.WrongValue(key, value, "a positive number of bytes");
-    } else if (key == "ratio") {
-      ratio = value.AsDouble();
-      if (!ratio.has_value() || !std::isfinite(*ratio)) {
-        return place.WrongValue(key, value, "a number");
-      }
-      if (*ratio < 1 / kMaxRatio || *ratio > kMaxRatio) {
-        return place.WrongValue(key, value, "from a billionth to a billion");
-      }
-    } else if (key == "ranks") {
-      ranks = value.AsDouble().value_or(0);
-      if (!(ranks >= 1 && ranks <= kMaxRanks)) {
-        return place.WrongValue(key, value, "a number of ranks from 1 to a billion");
-      }
-    } else if (key == "up_to_bytes") {
-      return place.Error(
-          "segments with up_to_bytes are of an older version; write the corrections anew with "
-          "astra_calibrate");
-    } else {
-      return place.Error(absl::StrCat("the key ", Printable(key), " is not known"));
-    }
-  }
-  if (!cutter.status().ok()) return place.Error("this is no object");
-  if (!bytes.has_value()) return place.Error("bytes is missing");
-  if (!ratio.has_value()) return place.Error("ratio is missing");
-  return CorrectionPoint{*bytes, *ratio, ranks};
+// Returns a reader of a number between bounds.
+ConfigValue::Reader NumberReader(double least, double most, absl::string_view expected,
+                                 double* result) {
+  return [=](const ConfigValue& value) -> absl::Status {
+    ASSIGN_OR_RETURN(*result, value.Number(expected));
+    // Written so that NaN fails too.
+    return *result >= least && *result <= most ? absl::OkStatus() : value.Error(expected);
+  };
 }
 
-absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
-                                                         const Place& place) {
+absl::StatusOr<std::vector<CorrectionPoint>> ReadPoints(const ConfigValue& list) {
   std::vector<CorrectionPoint> points;
-  JsonCutter cutter(json);
-  cutter.Enter('[');
-  while (cutter.NextElement()) {
-    const Place inside = place.Inside(absl::StrCat("point ", points.size() + 1));
-    ASSIGN_OR_RETURN(const CorrectionPoint point, ParsePoint(cutter.CutValue(), inside));
+  RETURN_IF_ERROR(list.ForEachElement([&](const ConfigValue& value) -> absl::Status {
+    CorrectionPoint point = {0, 0, 1};
+    RETURN_IF_ERROR(value.ReadMembers(
+        {{"bytes", ReadInto(&point.bytes,
+                            [](const ConfigValue& bytes) {
+                              return bytes.Integer("expected a positive number of bytes", 1);
+                            })},
+         {"ratio", NumberReader(1 / kMaxRatio, kMaxRatio,
+                                "expected a number from a billionth to a billion", &point.ratio)},
+         {"ranks", NumberReader(1, kMaxRanks, "expected a number of ranks from 1 to a billion",
+                                &point.ranks)}}));
+    if (point.bytes == 0) return value.Error("bytes is missing");
+    if (point.ratio == 0) return value.Error("ratio is missing");
     if (!points.empty() && !IsBefore(points.back(), point)) {
-      return inside.Error("points are to be in ascending order of ranks, then of bytes");
+      return value.Error("points are to be in ascending order of ranks, then of bytes");
     }
     points.push_back(point);
-  }
-  if (!cutter.status().ok()) return place.Error("this is no array");
-  if (points.empty()) return place.Error("there are no points");
+    return absl::OkStatus();
+  }));
+  if (points.empty()) return list.Error("there are no points");
   return points;
 }
 
@@ -181,33 +137,19 @@ double Corrections::CorrectedNs(const TransferTraits& transfer, double engine_ns
 }
 
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source) {
-  const Place place(source);
+  ASSIGN_OR_RETURN(const ConfigValue document,
+                   ConfigValue::FromYaml(json, source, kMaxFileBytes, "a file of corrections"));
   Corrections corrections;
-  JsonCutter cutter(json);
-  cutter.Enter('{');
-  for (absl::string_view key; cutter.NextMember(&key);) {
-    if (key == kOverheadName) {
-      const JsonValue value(cutter.CutValue());
-      corrections.overhead_ns = value.AsDouble().value_or(-1);
-      if (!(corrections.overhead_ns >= 0 && corrections.overhead_ns <= kMaxOverheadNs)) {
-        return place.WrongValue(key, value, "a time of up to a thousand seconds");
-      }
-      continue;
-    }
-    const std::optional<CollectiveKind> kind = TimedKindFromName(key);
-    if (!kind.has_value() && key != kOneWayName) {
-      return place.Error(absl::StrCat(
-          Printable(key), " is neither ", kOverheadName,
-          " nor a kind; kinds are all-reduce, all-gather, reduce-scatter, all-to-all, p2p and ",
-          kOneWayName));
-    }
-    std::vector<CorrectionPoint>& points =
-        kind.has_value() ? corrections.points[static_cast<size_t>(*kind)] : corrections.one_way;
-    if (!points.empty()) return place.Error(absl::StrCat(key, " occurs twice"));
-    ASSIGN_OR_RETURN(points, ParsePoints(cutter.CutValue(), place.Inside(key)));
+  std::map<std::string, ConfigValue::Reader> readers = {
+      {std::string(kOverheadName),
+       NumberReader(0, kMaxOverheadNs, "expected a time of up to a thousand seconds",
+                    &corrections.overhead_ns)},
+      {std::string(kOneWayName), ReadInto(&corrections.one_way, ReadPoints)}};
+  for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
+    readers[std::string(CollectiveKindName(static_cast<CollectiveKind>(kind)))] =
+        ReadInto(&corrections.points[kind], ReadPoints);
   }
-  if (!cutter.status().ok()) return place.Error(cutter.status().message());
-  if (!cutter.AtEnd()) return place.Error("text follows the object");
+  RETURN_IF_ERROR(document.ReadMembers(readers));
   return corrections;
 }
 

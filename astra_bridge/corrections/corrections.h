@@ -106,7 +106,7 @@ struct Corrections {
   double CorrectedNs(const TransferTraits& transfer, double engine_ns) const;
 };
 
-// Parses the JSON object drawn above. Errors name the source, the kind and the point.
+// Parses the JSON object drawn above. Errors name the source, the kind and the point: "p2p[1].bytes".
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source);
 
 // Returns the JSON object that parses to these corrections.

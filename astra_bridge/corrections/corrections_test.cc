@@ -147,36 +147,33 @@ TEST(CorrectionsTest, WhatIsWrongIsNamed) {
     const char* json;
     const char* reason;
   } kCases[] = {
-      {"", "offset 0"},
-      {"[]", "offset 0"},
-      {"{} {}", "text follows the object"},
-      {R"({"broadcast":[]})", "c.json: broadcast is neither overhead_ns nor a kind"},
+      {"", "c.json: expected keys and values"},
+      {"[]", "c.json: expected keys and values"},
+      {"{} {}", "c.json: text after the end of the document"},
+      {R"({"broadcast":[]})", "c.json: broadcast: not known; there are all-gather, all-reduce"},
       {R"({"all-reduce":[]})", "c.json: all-reduce: there are no points"},
-      {R"({"all-reduce":{}})", "c.json: all-reduce: this is no array"},
+      {R"({"all-reduce":{}})", "c.json: all-reduce: expected a list"},
       {R"({"p2p":[{"bytes":8,"ratio":2,"ranks":4},{"bytes":16,"ratio":2,"ranks":2}]})",
-       "point 2: points are to be in ascending order of ranks"},
-      {R"({"p2p":[{"bytes":8,"ratio":2,"ranks":0.5}]})", "ranks is 0.5, not a number of ranks"},
-      {R"({"p2p":[{"bytes":8,"ratio":2,"ranks":1e300}]})", "not a number of ranks"},
-      {R"({"all-reduce":[1]})", "c.json: all-reduce: point 1: this is no object"},
+       "p2p[1]: points are to be in ascending order of ranks"},
+      {R"({"p2p":[{"bytes":8,"ratio":2,"ranks":0.5}]})", "ranks: expected a number of ranks"},
+      {R"({"p2p":[{"bytes":8,"ratio":2,"ranks":1e300}]})", "expected a number of ranks"},
+      {R"({"all-reduce":[1]})", "c.json: all-reduce[0]: expected keys and values"},
       {R"({"p2p":[{"bytes":8,"ratio":0}]})",
-       "c.json: p2p: point 1: ratio is 0, not from a billionth to a billion"},
-      {R"({"p2p":[{"bytes":8,"ratio":1e300}]})", "not from a billionth to a billion"},
-      {R"({"p2p":[{"bytes":8,"ratio":Infinity}]})", "ratio is Infinity, not a number"},
-      {R"({"p2p":[{"bytes":8}]})", "c.json: p2p: point 1: ratio is missing"},
+       "c.json: p2p[0].ratio: expected a number from a billionth to a billion"},
+      {R"({"p2p":[{"bytes":8,"ratio":1e300}]})", "expected a number from a billionth"},
+      {R"({"p2p":[{"bytes":8,"ratio":Infinity}]})", "expected a number from a billionth"},
+      {R"({"p2p":[{"bytes":8}]})", "c.json: p2p[0]: ratio is missing"},
       {R"({"p2p":[{"ratio":1}]})", "bytes is missing"},
-      {R"({"p2p":[{"bytes":0,"ratio":1}]})", "bytes is 0, not a positive number of bytes"},
-      {R"({"p2p":[{"bytes":8,"ration":1}]})", "the key ration is not known"},
+      {R"({"p2p":[{"bytes":0,"ratio":1}]})", "bytes: expected a positive number of bytes"},
+      {R"({"p2p":[{"bytes":8,"ration":1}]})", "p2p[0].ration: not known; there are bytes"},
       {R"({"p2p":[{"bytes":9,"ratio":1},{"bytes":9,"ratio":1}]})",
-       "point 2: points are to be in ascending order of ranks"},
+       "p2p[1]: points are to be in ascending order of ranks"},
       {R"({"p2p":[{"bytes":8,"ratio":1}],"p2p":[{"bytes":8,"ratio":1}]})", "p2p occurs twice"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}]})",
-       "older version; write the corrections anew with astra_calibrate"},
   };
   for (const auto& wrong : kCases) {
     EXPECT_THAT(ParseCorrections(wrong.json, "c.json"),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(StartsWith("c.json: "), HasSubstr(wrong.reason),
-                               HasSubstr("; expected e.g. {"))))
+                         AllOf(StartsWith("c.json:"), HasSubstr(wrong.reason))))
         << wrong.json;
   }
 }

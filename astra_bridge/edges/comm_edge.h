@@ -37,12 +37,9 @@ struct CommEdge {
   // Bytes as in Chakra's comm_size. All-gather: what one rank puts in; else the whole buffer of a
   // rank.
   int64_t bytes = 0;
-  // Ranks, or devices once PlaceEdges has been applied, in the order of the logical ring; of a
+  // Ranks, which are the devices of the same numbers, in the order of the logical ring; of a
   // point-to-point edge the source, then the destination.
   std::vector<int32_t> participants;
-  // The communicator by its name in the job; it stands for its members where there are no
-  // participants. May be empty.
-  std::string group_id;
   AlgorithmHint hint = AlgorithmHint::kNone;
   // Names the network that carries the edge; may be empty.
   std::string topology_key;
@@ -53,7 +50,7 @@ struct CommEdge {
 bool UsesNetwork(const CommEdge& edge);
 
 // Returns all that the edge's time depends on, given network and engine, as text: its kind, bytes,
-// hint and participants. Ids and the names of groups and topologies are no part of it.
+// hint and participants. Ids and the names of topologies are no part of it.
 std::string CanonicalText(const CommEdge& edge);
 
 }  // namespace meridian

@@ -116,21 +116,17 @@ absl::StatusOr<CommEdge> ParseEdge(const JsonlRow& row) {
   if (edge.bytes < 0 || edge.bytes > kMaxEdgeBytes) {
     return row.Error(absl::StrCat("size_bytes is ", edge.bytes, ", not from 0 to 2^50"));
   }
-  ASSIGN_OR_RETURN(edge.group_id, Name(row, "group_id"));
   ASSIGN_OR_RETURN(edge.participants, edge.kind == CollectiveKind::kPointToPoint
                                           ? SourceAndDestination(row)
                                           : Participants(row));
-  if (edge.participants.empty() && edge.group_id.empty()) {
-    return row.Error("there are neither participants nor a group_id");
-  }
+  if (edge.participants.empty()) return row.Error("there are no participants");
   ASSIGN_OR_RETURN(edge.hint, Hint(row, edge.kind));
   ASSIGN_OR_RETURN(edge.topology_key, Name(row, "topology_key"));
   return edge;
 }
 
 bool SameEdge(const CommEdge& a, const CommEdge& b) {
-  return CanonicalText(a) == CanonicalText(b) && a.group_id == b.group_id &&
-         a.topology_key == b.topology_key;
+  return CanonicalText(a) == CanonicalText(b) && a.topology_key == b.topology_key;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 //   {"edge_id": "step3/grads", "op_kind": "AR", "size_bytes": 67108864, "participants": [0,1,2,3]}
 //   {"edge_id": "act7", "op_kind": "P2P", "size_bytes": 4096, "src_rank": 3, "dst_rank": 4}
-//   {"edge_id": "tp9", "op_kind": "AG", "size_bytes": 1024, "group_id": "tp0",
+//   {"edge_id": "tp9", "op_kind": "AG", "size_bytes": 1024, "participants": [0,1],
 //    "collective_algo": "ring", "topology_key": "nvlink"}
 #ifndef ASTRA_BRIDGE_EDGES_COMM_EDGE_LIST_H_
 #define ASTRA_BRIDGE_EDGES_COMM_EDGE_LIST_H_
@@ -27,8 +27,8 @@ struct CommEdgeList {
   int64_t duplicates_dropped = 0;
 };
 
-// Parses the text of a list. A member that is null counts as absent, one that is not known is
-// ignored. Two different edges of one id are InvalidArgument that names both lines; so is every
+// Parses the text of a list. A member that is null counts as absent; one that is not known, and the
+// name of the group (group_id), is ignored. Two different edges of one id are InvalidArgument that names both lines; so is every
 // other error, with "source:line: ".
 absl::StatusOr<CommEdgeList> ParseCommEdges(absl::string_view jsonl, absl::string_view source);
 

@@ -19,7 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -36,7 +35,6 @@ TEST(CommEdgeListTest, ReadsEveryMember) {
   EXPECT_EQ(edge.kind, CollectiveKind::kReduceScatter);
   EXPECT_EQ(edge.bytes, 4096);
   EXPECT_THAT(edge.participants, ElementsAre(3, 1));
-  EXPECT_EQ(edge.group_id, "tp");
   EXPECT_EQ(edge.hint, AlgorithmHint::kDirect);
   EXPECT_EQ(edge.topology_key, "nvlink");
 }
@@ -52,15 +50,14 @@ TEST(CommEdgeListTest, APointToPointEdgeGoesFromSourceToDestination) {
   EXPECT_EQ(list.edges[1].id, "2");
 }
 
-TEST(CommEdgeListTest, NullIsAbsentAndAGroupStandsForItsMembers) {
+TEST(CommEdgeListTest, NullIsAbsent) {
   ASSERT_OK_AND_ASSIGN(
       const CommEdgeList list,
       ParseCommEdges(
-          R"({"edge_id":"a","op_kind":"AR","size_bytes":0,"participants":null,"src_rank":null,)"
+          R"({"edge_id":"a","op_kind":"AR","size_bytes":0,"participants":[0],"src_rank":null,)"
           R"("dst_rank":null,"group_id":7,"collective_algo":null,"topology_key":null})",
           "e.jsonl"));
-  EXPECT_THAT(list.edges[0].participants, IsEmpty());
-  EXPECT_EQ(list.edges[0].group_id, "7");
+  EXPECT_THAT(list.edges[0].participants, ElementsAre(0));
   EXPECT_EQ(list.edges[0].hint, AlgorithmHint::kNone);
   EXPECT_EQ(list.edges[0].topology_key, "");
 }
@@ -100,8 +97,7 @@ TEST(CommEdgeListTest, WhatIsWrongIsNamedWithItsLine) {
        "size_bytes is -1, not from 0 to 2^50"},
       {R"({"edge_id":"a","op_kind":"AR","size_bytes":9e9,"participants":[0,1]})",
        "size_bytes is 9e9, not an integer"},
-      {R"({"edge_id":"a","op_kind":"AR","size_bytes":8})",
-       "there are neither participants nor a group_id"},
+      {R"({"edge_id":"a","op_kind":"AR","size_bytes":8})", "there are no participants"},
       {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":3})",
        "participants is no array of ranks"},
       {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[0,-1]})",
@@ -151,7 +147,8 @@ TEST(CommEdgeListTest, ParticipantsAndBytesAreLimited) {
 TEST(CommEdgeListTest, AFileMayBeCompressed) {
   const TemporaryDirectory directory;
   const std::string path = directory.Write(
-      "e.jsonl.gz", GzipText(R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"group_id":"g"})"));
+      "e.jsonl.gz",
+      GzipText(R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[0,1]})"));
   ASSERT_OK_AND_ASSIGN(const CommEdgeList list, ReadCommEdges(FileSystem::Posix(), path));
   EXPECT_THAT(list.edges, SizeIs(1));
 }

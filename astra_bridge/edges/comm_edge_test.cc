@@ -29,7 +29,6 @@ TEST(CommEdgeTest, TheTextHoldsWhatTheTimeDependsOn) {
   edge.hint = AlgorithmHint::kDirect;
   EXPECT_EQ(CanonicalText(edge), "AG 4096 direct 0-3,7,5-6");
   edge.id = "e1";
-  edge.group_id = "tp";
   edge.topology_key = "nvlink";
   EXPECT_EQ(CanonicalText(edge), "AG 4096 direct 0-3,7,5-6");
 }

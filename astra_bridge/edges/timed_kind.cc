@@ -16,14 +16,6 @@ std::optional<CollectiveKind> TimedKindOf(CollectiveKind kind) {
   return std::nullopt;
 }
 
-std::optional<CollectiveKind> TimedKindFromName(absl::string_view name) {
-  for (int i = 0; i < kTimedKinds; ++i) {
-    const auto kind = static_cast<CollectiveKind>(i);
-    if (CollectiveKindName(kind) == name) return kind;
-  }
-  return std::nullopt;
-}
-
 absl::string_view TimedKindCode(CollectiveKind kind) {
   MERIDIAN_CHECK(static_cast<int>(kind) < kTimedKinds);
   return kCodes[static_cast<int>(kind)];

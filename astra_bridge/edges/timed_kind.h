@@ -20,9 +20,6 @@ static_assert(static_cast<int>(CollectiveKind::kPointToPoint) == kTimedKinds - 1
 // kPointToPoint for sends, receives and permutes. Nullopt for kinds that no network times.
 std::optional<CollectiveKind> TimedKindOf(CollectiveKind kind);
 
-// Returns the timed kind with this CollectiveKindName, e.g. "p2p"; nullopt for any other text.
-std::optional<CollectiveKind> TimedKindFromName(absl::string_view name);
-
 // Returns the short name in lists of comm edges: AR, AG, RS, A2A, P2P.
 absl::string_view TimedKindCode(CollectiveKind kind);
 

@@ -244,28 +244,7 @@ class Planner {
   CollectivePlan plan_;
 };
 
-bool HaveSameMessages(const CollectivePhase& a, const CollectivePhase& b) {
-  if (a.dimension != b.dimension || a.size != b.size || a.stride != b.stride ||
-      a.messages != b.messages || a.message_bytes != b.message_bytes) {
-    return false;
-  }
-  const auto is = [&](Kind kind) { return a.algorithm.kind == kind || b.algorithm.kind == kind; };
-  if (a.size == 2 && a.messages == 1 && !is(Kind::kDoubleBinaryTree)) return true;
-  if (a.algorithm.kind != b.algorithm.kind || a.direction != b.direction) return false;
-  // Partners and bytes change from message to message, each operation has its own order; trees
-  // alternate by operation.
-  return a.op == b.op || !(is(Kind::kHalvingDoubling) || is(Kind::kDoubleBinaryTree));
-}
-
 }  // namespace
-
-bool HaveSameMessages(const CollectivePlan& a, const CollectivePlan& b) {
-  return a.chunks == b.chunks &&
-         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(),
-                    [](const CollectivePhase& x, const CollectivePhase& y) {
-                      return HaveSameMessages(x, y);
-                    });
-}
 
 absl::StatusOr<CollectivePlan> PlanCollective(const CollectiveRequest& request,
                                               const Topology& topology,

@@ -82,11 +82,6 @@ struct CollectiveRequest {
 absl::StatusOr<CollectivePlan> PlanCollective(const CollectiveRequest& request,
                                               const Topology& topology, const SystemConfig& system);
 
-// Returns whether members may follow either plan in one collective: all send the same messages to
-// the same others in the same order. AstraSim matches messages by their ends and bytes, whatever
-// they are for; a reduce-scatter of 2 n bytes between two ranks meets an all-gather of n.
-bool HaveSameMessages(const CollectivePlan& a, const CollectivePlan& b);
-
 // Returns how long it takes to reduce that many bytes, in whole ns: two reads and a write.
 int64_t ReductionNs(int64_t bytes, double local_memory_bandwidth);
 

@@ -154,7 +154,7 @@ absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape&
   }
   const uint32_t number = open.collectives[place];
   if (!(collectives_[number]->planned->shape == shape)) {
-    RETURN_IF_ERROR(SetOwnPlan(shape, member, collectives_[number].get()));
+    return NotTheSame(*collectives_[number], shape);
   }
   ++open.joins[member];
   return number;
@@ -172,7 +172,6 @@ uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node
   const CollectivePlan& plan = planned->plan;
   const size_t size = groups_.size(planned->shape.group);
   collective.planned = planned;
-  collective.own_plans.clear();
   collective.group = planned->shape.group;
   collective.ordinal = ordinal;
   collective.members.assign(size, Member());
@@ -199,18 +198,6 @@ uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node
   return number;
 }
 
-absl::Status CollectiveRunner::SetOwnPlan(const CollectiveShape& shape, int32_t member,
-                                          Collective* collective) {
-  ASSIGN_OR_RETURN(PlannedShape* const planned, PlanOf(shape));
-  if (!HaveSameMessages(planned->plan, collective->planned->plan)) {
-    return NotTheSame(*collective, shape);
-  }
-  collective->own_plans.resize(collective->members.size(), collective->planned);
-  collective->own_plans[member] = planned;
-  collective->lockstep_tried = true;
-  return absl::OkStatus();
-}
-
 absl::Status CollectiveRunner::NotTheSame(const Collective& collective,
                                           const CollectiveShape& shape) const {
   const CollectiveShape& first = collective.planned->shape;
@@ -228,7 +215,7 @@ absl::Status CollectiveRunner::NotTheSame(const Collective& collective,
   return InvalidArgument(
       "is ", describe(shape), ", but the same collective (number ", collective.ordinal + 1, " of ",
       group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other, " on rank ",
-      first_rank, " (node ", first_id, ") and has other messages; the ranks would wait forever");
+      first_rank, " (node ", first_id, "); the ranks would wait forever");
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {

@@ -131,11 +131,7 @@ class CollectiveRunner {
 
   // One execution of a collective, shared by its members.
   struct Collective {
-    // Plan of the member that came first. Those of others have as many chunks, and phases with the
-    // same messages.
     PlannedShape* planned = nullptr;
-    // Plans by member; empty when all have the one above.
-    std::vector<PlannedShape*> own_plans;
     uint32_t group = 0;
     // How many collectives of its group came before it.
     int64_t ordinal = 0;
@@ -229,8 +225,7 @@ class CollectiveRunner {
                                           int32_t rank, uint32_t node);
   uint32_t NewCollective(int32_t first_rank, uint32_t first_node, int64_t ordinal,
                          PlannedShape* planned);
-  // Lets a member carry out its part in another way than the first, if the messages are the same.
-  absl::Status SetOwnPlan(const CollectiveShape& shape, int32_t member, Collective* collective);
+  // Returns what to say of a member that means another collective than the first.
   absl::Status NotTheSame(const Collective& collective, const CollectiveShape& shape) const;
 
   int32_t RankOf(const Collective& collective, int32_t member) const {
@@ -240,10 +235,7 @@ class CollectiveRunner {
     return RankOf(*collectives_[stream.collective], stream.member);
   }
   const CollectivePhase& PhaseOf(const Stream& stream) const {
-    const Collective& collective = *collectives_[stream.collective];
-    const PlannedShape* const planned =
-        collective.own_plans.empty() ? collective.planned : collective.own_plans[stream.member];
-    return planned->plan.phases[stream.phase];
+    return collectives_[stream.collective]->planned->plan.phases[stream.phase];
   }
   // Returns where the collective keeps the number of the stream of a member's chunk.
   static uint32_t& StreamOf(Collective& collective, int32_t member, int32_t chunk) {

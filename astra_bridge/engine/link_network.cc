@@ -13,8 +13,7 @@ LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, EventQ
       aware_(congestion != Congestion::kUnaware),
       flows_(paths == nullptr ? nullptr
                               : std::make_unique<FlowNetwork>(topology.network(), *paths, events)),
-      events_(events),
-      known_times_(topology.dimension_count()) {
+      events_(events) {
   if (!aware_ || flows_ != nullptr) return;
   for (int32_t d = 0; d < topology.dimension_count(); ++d) {
     first_link_.push_back(static_cast<uint32_t>(links_.size()));
@@ -162,7 +161,7 @@ void LinkNetwork::Enter(uint32_t link_number, uint32_t message) {
 void LinkNetwork::Start(uint32_t link_number, uint32_t number) {
   Link& link = links_[link_number];
   const Message& message = messages_[number];
-  const LinkTimes& times = TimesOf(link.dimension, message.bytes);
+  const LinkTimes times = LinkTimesOf(topology_.dimension(link.dimension), message.bytes);
   link.busy = true;
   events_.Schedule(events_.now_ns() + times.crossing_ns, EventKind::kCrossed, number);
   events_.Schedule(events_.now_ns() + times.sending_ns, EventKind::kLinkFree, link_number);
@@ -186,12 +185,6 @@ void LinkNetwork::OnLinkFree(uint32_t link_number) {
     direct_links_.erase(link.key);
     free_links_.push_back(link_number);
   }
-}
-
-const LinkTimes& LinkNetwork::TimesOf(int32_t dimension, int64_t bytes) {
-  KnownTimes& known = known_times_[dimension];
-  if (known.bytes != bytes) known = {bytes, LinkTimesOf(topology_.dimension(dimension), bytes)};
-  return known.times;
 }
 
 int64_t LinkNetwork::UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const {

@@ -100,13 +100,6 @@ class LinkNetwork {
     int32_t source = 0;
   };
 
-  // Times of the last size of message in a dimension: messages come in few sizes, and every message
-  // asks on every link.
-  struct KnownTimes {
-    int64_t bytes = -1;
-    LinkTimes times;
-  };
-
   uint32_t NewMessage();
   // Returns the rank that has the destination's coordinate in the message's dimension, and the
   // others of the rank it is at.
@@ -117,7 +110,6 @@ class LinkNetwork {
   void Leave(uint32_t message);
   void Enter(uint32_t link, uint32_t message);
   void Start(uint32_t link, uint32_t message);
-  const LinkTimes& TimesOf(int32_t dimension, int64_t bytes);
   // Returns the link between two ranks of a fully connected block.
   uint32_t DirectLink(int32_t dimension, int32_t from, int32_t to);
 
@@ -139,8 +131,6 @@ class LinkNetwork {
   // Links of fully connected blocks that carry something, by Link::key.
   absl::flat_hash_map<uint64_t, uint32_t> direct_links_;
   std::vector<uint32_t> free_links_;
-  // Times of the last size of message, indexed by dimension.
-  std::vector<KnownTimes> known_times_;
 };
 
 }  // namespace meridian

@@ -32,16 +32,13 @@ ActivityReport ReportActivity(absl::Span<const RankActivity> ranks) {
 std::string FormatTimes(const SimulatedTimes& times) {
   TextTable table({"mean over ranks", ">total ms", ">computing ms", ">communicating ms",
                    ">exposed ms", ">idle ms"});
-  const auto add = [&](const char* name, const ActivityReport& activity) {
-    table.AddRow({name, Millis(activity.makespan_ns()), Millis(activity.computing_ns()),
-                  Millis(activity.communicating_ns()), Millis(activity.exposed_communication_ns()),
-                  Millis(activity.idle_ns())});
-  };
   if (times.has_measured_ns()) {
     table.AddRow({"measured", Millis(times.measured_ns()), "-", "-", "-", "-"});
   }
-  if (times.has_replayed()) add("measured lengths, replayed", times.replayed());
-  add("simulated", times.simulated());
+  const ActivityReport& activity = times.simulated();
+  table.AddRow({"simulated", Millis(activity.makespan_ns()), Millis(activity.computing_ns()),
+                Millis(activity.communicating_ns()), Millis(activity.exposed_communication_ns()),
+                Millis(activity.idle_ns())});
   std::string text = table.ToString();
   if (times.has_low_ns()) {
     absl::StrAppend(&text, "from ", Millis(times.low_ns()), " to ", Millis(times.high_ns()),

@@ -22,7 +22,6 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -649,56 +648,6 @@ TEST_F(BadWorkloadTest, MembersMustMeanTheSameCollective) {
                        StartsWith("rank 3: node 1: is all-gather of 1048576 bytes, but the same "
                                   "collective (number 1 of all ranks) is all-reduce of 1048576 "
                                   "bytes on rank 0 (node 1)")));
-}
-
-// Times are those of the real AstraSim, at 50 GiB/s, 500 ns and 1600 GB/s of memory.
-class MixedCollectiveTest : public testing::Test {
- protected:
-  // Two collectives by turns on so many ranks; returns when the first and the second rank finish.
-  absl::StatusOr<std::pair<int64_t, int64_t>> Run(int32_t ranks, const std::string& algorithm,
-                                                  const WorkloadNode& first,
-                                                  const WorkloadNode& second) {
-    Workload workload = EveryRank(ranks, first);
-    for (int32_t rank = 1; rank < ranks; rank += 2) {
-      workload.ranks[rank] = RankWorkload();
-      workload.ranks[rank].Add(second);
-    }
-    SystemConfig system = SystemWith({algorithm});
-    system.local_memory_bandwidth = 1600;
-    const absl::StatusOr<SimulationResult> result =
-        Simulate(workload, Network({Dimension(BlockShape::kFullyConnected, ranks)}), system, {});
-    if (!result.ok()) return result.status();
-    return std::make_pair(result->finish_ns[0], result->finish_ns[1]);
-  }
-
-  const WorkloadNode gather_ = CollectiveNode(1, CollectiveKind::kAllGather, kMiB);
-};
-
-TEST_F(MixedCollectiveTest, AReduceScatterMeetsAnAllGatherOfTheSameMessages) {
-  const WorkloadNode of_two = CollectiveNode(1, CollectiveKind::kReduceScatter, 2 * kMiB);
-  EXPECT_THAT(Run(2, "ring", of_two, gather_), IsOkAndHolds(Pair(22016, 20051)));
-  const WorkloadNode of_four = CollectiveNode(1, CollectiveKind::kReduceScatter, 4 * kMiB);
-  EXPECT_THAT(Run(4, "ring", of_four, gather_), IsOkAndHolds(Pair(64063, 62098)));
-  EXPECT_THAT(Run(4, "direct", of_four, gather_), IsOkAndHolds(Pair(22016, 20051)));
-}
-
-TEST_F(MixedCollectiveTest, MessagesDecideAndNotKinds) {
-  const WorkloadNode all_reduce = CollectiveNode(1, CollectiveKind::kAllReduce, 4 * kMiB);
-  const WorkloadNode all_to_all = CollectiveNode(1, CollectiveKind::kAllToAll, 4 * kMiB);
-  const WorkloadNode scatter = CollectiveNode(1, CollectiveKind::kReduceScatter, 4 * kMiB);
-  EXPECT_THAT(Run(4, "direct", scatter, all_to_all), IsOkAndHolds(Pair(22016, 20051)));
-  EXPECT_THAT(Run(4, "ring", all_reduce, all_to_all), IsOkAndHolds(Pair(123676, 124186)));
-  EXPECT_THAT(Run(4, "ring", CollectiveNode(1, CollectiveKind::kAllReduce, 100),
-                  CollectiveNode(1, CollectiveKind::kAllReduce, 101)),
-              IsOkAndHolds(Pair(3070, 3070)));
-  // The last of these AstraSim ends where such ranks take turns, and not where they do not.
-  for (const auto& [algorithm, first, second] :
-       {std::make_tuple("ring", scatter, all_to_all), std::make_tuple("ring", scatter, all_reduce),
-        std::make_tuple("halvingDoubling", scatter, gather_)}) {
-    EXPECT_THAT(Run(4, algorithm, first, second),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("has other messages; the ranks would wait forever")));
-  }
 }
 
 // Distances 3 and 1; the real AstraSim's time.

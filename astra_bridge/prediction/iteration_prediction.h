@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/prediction/shared_transfers.h"
 #include "astra_bridge/prediction/workload_edges.h"
 #include "astra_bridge/timing/network_timing.h"
@@ -22,19 +23,20 @@
 
 namespace meridian {
 
+class SimulatedTimes;  // simulated_times.proto
+
 struct IterationOptions {
   TimingMode mode = TimingMode::kIsolated;
   ReplayResources resources = ReplayResources::kPerResource;
-  int threads = 1;
   // Told how many edges have been timed alone. May be null.
   std::function<void(uint64_t timed)> progress;
 };
 
 struct IterationPrediction {
-  // The edges of the workload, on devices.
+  // The edges of the workload.
   WorkloadEdges edges;
   // What each edge takes alone, by edge.
-  std::vector<EdgeEstimate> isolated;
+  std::vector<double> isolated_seconds;
   // How long each edge takes, in seconds, by edge.
   std::vector<double> seconds;
   // When edges and nodes run with these seconds.
@@ -43,12 +45,19 @@ struct IterationPrediction {
   int64_t isolated_makespan_ns = 0;
 };
 
-// Edges are put on devices as the setup says. Errors are those of FindWorkloadEdges, PlaceEdges,
-// ReplayEdges, the timing and ReplayOnNetwork.
+// Errors are those of FindWorkloadEdges, ReplayEdges, the timing and ReplayOnNetwork.
 absl::StatusOr<IterationPrediction> PredictIteration(const TimingSetup& setup,
                                                      const ExecutionGraph& graph,
                                                      const CommunicationMatch& match,
                                                      const IterationOptions& options);
+
+// Returns what the ranks of a predicted iteration do with its time, beside the measured one.
+// `log_factor` says of an edge how far its time may be off, as a logarithm; null: not known. The
+// prediction is of the graph, with these resources.
+absl::StatusOr<SimulatedTimes> TimeIteration(
+    const IterationPrediction& prediction, const ExecutionGraph& graph,
+    const CommunicationMatch& match, ReplayResources resources,
+    const std::function<double(const CommEdge&)>& log_factor);
 
 // Edges together on the networks of a setup.
 struct ScaledTransfers {
@@ -57,10 +66,10 @@ struct ScaledTransfers {
   std::vector<EdgeScale> scales;
 };
 
-// `isolated` is what each edge takes alone; the setup and the edges must outlive the result.
+// The setup and the edges must outlive the result.
 absl::StatusOr<ScaledTransfers> ShareNetworks(const TimingSetup& setup,
                                               absl::Span<const CommEdge> edges,
-                                              absl::Span<const EdgeEstimate> isolated);
+                                              absl::Span<const double> isolated_seconds);
 
 }  // namespace meridian
 

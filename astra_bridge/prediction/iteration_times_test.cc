@@ -1,4 +1,4 @@
-#include "astra_bridge/prediction/iteration_times.h"
+#include "astra_bridge/prediction/iteration_prediction.h"
 
 #include <cmath>
 
@@ -71,8 +71,6 @@ TEST(IterationTimesTest, MeasuredBesideSimulated) {
   // Rank 0 waits for 1000 ns.
   EXPECT_EQ(times.simulated().exposed_communication_ns(), 5500);
   EXPECT_EQ(times.measured_ns(), 5000);
-  EXPECT_EQ(times.replayed().makespan_ns(), 5000);
-  EXPECT_EQ(times.replayed().exposed_communication_ns(), 3500);
   EXPECT_EQ(times.low_ns(), 4500);
   EXPECT_EQ(times.high_ns(), 12000);
 }
@@ -81,7 +79,6 @@ TEST(IterationTimesTest, WhatIsNotKnownIsAbsent) {
   const SimulatedTimes times = Times(Graph(/*has_times=*/false), 0);
   EXPECT_EQ(times.simulated().makespan_ns(), 7000);
   EXPECT_FALSE(times.has_measured_ns());
-  EXPECT_FALSE(times.has_replayed());
   EXPECT_FALSE(times.has_low_ns());
 }
 

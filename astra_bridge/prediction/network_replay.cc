@@ -36,7 +36,7 @@ EdgeSchedule ScheduleOf(const ExecutionGraph& graph, const CommunicationMatch& m
                    by_rank[moved.target]};
       continue;
     }
-    // Participants are in the order of the group, and may be devices by now.
+    // Participants are in the order of the group.
     for (const int64_t rank : graph.groups()[moved.group].ranks) begins_ns.push_back(by_rank[rank]);
   }
   return schedule;

@@ -21,10 +21,9 @@ class PredictionReport;  // prediction_report.proto
 PredictionReport MakeIterationReport(const IterationPrediction& prediction, TimingMode mode,
                                      const TimingSetup& setup, const ExecutionGraph& graph);
 
-// Times the edges of a list, each alone or all together from 0 on, and returns the report. Edges are
-// put on their devices first. The iteration lasts as long as the longest. `progress` is told how many
-// edges have been timed alone.
-absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdgeList list,
+// Times the edges of a list, each alone or all together from 0 on, and returns the report. The
+// iteration lasts as long as the longest. `progress` is told how many edges have been timed alone.
+absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, const CommEdgeList& list,
                                               TimingMode mode,
                                               absl::FunctionRef<void(uint64_t)> progress);
 

@@ -1,16 +1,12 @@
 #include "astra_bridge/prediction/prediction_report.h"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/testing/predictions.h"
 #include "astra_bridge/prediction/testing/workload_builder.h"
-#include "astra_bridge/testing/fixed_timing.h"
-#include "astra_bridge/timing/network_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -73,18 +69,6 @@ TEST(PredictionReportTest, AloneNothingIsInflated) {
   EXPECT_EQ(report.mode(), "isolated");
   EXPECT_EQ(report.iteration_ns(), 2 * 20031 + 100'000);
   EXPECT_EQ(report.inflation(), 1);
-}
-
-TEST(PredictionReportTest, NoFallbackIsSilent) {
-  const FixedTimes times({{"send 0>1 tag 0#0", 20e-9}, {"send 0>1 tag 1#0", 10e-9}});
-  FixedTimes failing = times;
-  failing.edge_failure = absl::AbortedError("it crashed");
-  TimingSetup setup;
-  setup.timing = std::make_unique<FallbackTiming>(std::make_unique<FixedTiming>(failing),
-                                                  std::make_unique<FixedTiming>(times));
-  const PredictionReport report = Report(setup, Sends(), {});
-  EXPECT_EQ(report.fallbacks(), 4);
-  EXPECT_EQ(report.edges(0).fallback_reason(), "it crashed");
 }
 
 TEST(PredictionReportTest, WarnsOfWhatIsNotPriced) {

@@ -3,11 +3,10 @@
 #include <cmath>
 #include <utility>
 
+#include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/edges/comm_edge_list.h"
-#include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
-#include "astra_bridge/prediction/iteration_times.h"
 #include "astra_bridge/prediction/prediction_report.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
@@ -29,8 +28,7 @@ EdgeLogFactor LogFactorOf(const PredictionIntervals& intervals) {
   return [&intervals](const CommEdge& edge) { return intervals.LogFactor(TraitsOf(edge)); };
 }
 
-// Sets how far each edge of the report may be off; `edges` are as many, on devices, in the same
-// order.
+// Sets how far each edge of the report may be off; `edges` are as many, in the same order.
 void AddIntervals(const EdgeLogFactor& log_factor, const std::vector<CommEdge>& edges,
                   PredictionReport* report) {
   if (!log_factor) return;
@@ -52,32 +50,34 @@ absl::StatusOr<PredictionNetwork> ReadPredictionNetwork(FileSystem& file_system,
   if (!flags.config.empty()) {
     ASSIGN_OR_RETURN(network.config, ReadTimingConfig(file_system, flags.config));
   }
-  TimingFlags timing = flags.timing;
-  timing.fabric = {files.network, files.system, files.calibrated_network};
-  timing.corrections = files.corrections;
-  RETURN_IF_ERROR(ApplyTimingFlags(timing, &network.config));
+  TimingConfig& config = network.config;
+  config.mode = flags.mode.value_or(config.mode);
+  config.congestion = flags.congestion.value_or(config.congestion);
+  if (!flags.cache_folder.empty()) config.cache_folder = flags.cache_folder;
+  if (!files.corrections.empty()) config.corrections = files.corrections;
   if (!files.network.empty()) {
+    config.topologies = {{"", {files.network, "", files.calibrated_network}}};
     ASSIGN_OR_RETURN(const NamedNetwork named, ReadNetwork(file_system, files));
     network.intervals = named.intervals;
     network.is_measured = named.is_measured;
   }
-  network.files = FilesOf(network.config);
-  network.files.insert(network.files.end(), {flags.config, files.report, files.calibrated_network});
+  network.files = {config.corrections, flags.config, files.report, files.calibrated_network};
+  for (auto& [key, topology] : config.topologies) {
+    if (!files.system.empty()) topology.system = files.system;
+    network.files.insert(network.files.end(), {topology.network, topology.system});
+  }
   return network;
 }
 
 absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const std::string& path,
                                                  const InputFileOptions& input,
                                                  const PredictionNetwork& network,
-                                                 const TimingEnvironment& environment,
                                                  absl::FunctionRef<void(uint64_t)> progress) {
   ASSIGN_OR_RETURN(const CommEdgeList list, ReadCommEdges(file_system, path, input));
-  ASSIGN_OR_RETURN(const TimingSetup setup, SetUpTiming(file_system, network.config, environment));
+  ASSIGN_OR_RETURN(const TimingSetup setup, SetUpTiming(file_system, network.config));
   ASSIGN_OR_RETURN(PredictionReport report,
                    PredictEdges(setup, list, network.config.mode, progress));
-  std::vector<CommEdge> placed = list.edges;
-  RETURN_IF_ERROR(PlaceEdges(setup.layout, &placed));
-  AddIntervals(LogFactorOf(network.intervals), placed, &report);
+  AddIntervals(LogFactorOf(network.intervals), list.edges, &report);
   return report;
 }
 
@@ -86,14 +86,11 @@ absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, Worklo
                                                  OutputFiles* outputs) {
   ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(file_system, options.prefix));
   RETURN_IF_ERROR(CheckNoRankIsMissing(traces, options.prefix));
-  ASSIGN_OR_RETURN(const TimingSetup setup,
-                   SetUpTiming(file_system, network.config, options.environment));
+  ASSIGN_OR_RETURN(const TimingSetup setup, SetUpTiming(file_system, network.config));
   EtGraphReaderOptions reading;
   reading.input = options.input;
   reading.progress = std::exchange(options.bytes_read, nullptr);
-  if (!options.comm_groups.empty()) {
-    ASSIGN_OR_RETURN(reading.groups, ReadCommGroups(file_system, options.comm_groups));
-  }
+  ASSIGN_OR_RETURN(reading.groups, FindCommGroups(file_system, options.comm_groups, ""));
   ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, traces, reading));
   reading.progress = nullptr;
   const CommunicationMatch match(graph);
@@ -108,7 +105,6 @@ absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, Worklo
       times, TimeIteration(prediction, graph, match, options.iteration.resources, log_factor));
   if (times.has_measured_ns() && !network.is_measured) {
     times.clear_measured_ns();
-    times.clear_replayed();
     report.add_warnings(kNotMeasuredHere);
   }
   if (options.manifest.empty()) return report;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/configuration/timing_config.h"
-#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -30,8 +31,10 @@ struct NetworkFlags {
   // The folder of a calibration, and files in place of its own (NamedCalibration).
   std::string calibration;
   CalibrationFiles files;
-  // In place of the configuration; its files are not used.
-  TimingFlags timing;
+  // In place of what the configuration says; an empty folder: nothing.
+  std::optional<TimingMode> mode;
+  std::optional<Congestion> congestion;
+  std::string cache_folder;
 };
 
 // A network that something is predicted on.
@@ -53,7 +56,6 @@ absl::StatusOr<PredictionNetwork> ReadPredictionNetwork(FileSystem& file_system,
 absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const std::string& path,
                                                  const InputFileOptions& input,
                                                  const PredictionNetwork& network,
-                                                 const TimingEnvironment& environment,
                                                  absl::FunctionRef<void(uint64_t)> progress);
 
 struct WorkloadOptions {
@@ -64,7 +66,6 @@ struct WorkloadOptions {
   InputFileOptions input;
   // Told how many more bytes of the traces have been read, and forgotten then. May be null.
   std::function<void(uint64_t)> bytes_read;
-  TimingEnvironment environment;
   IterationOptions iteration;
   // Where the report goes, with the devices of edges: JSON, gzip when it ends in .gz. Empty: nowhere.
   std::string manifest;

@@ -26,33 +26,20 @@ std::string Ratio(double part, double whole) {
   return absl::StrFormat("%.3f", whole > 0 ? part / whole : 1);
 }
 
-std::string CacheUse(const PredictionReport& report) {
-  if (report.cache_hits() + report.cache_misses() == 0) return "not used";
-  return absl::StrCat(WithThousands(report.cache_hits()), " hits, ",
-                      WithThousands(report.cache_misses()), " misses");
-}
-
-std::string Fallbacks(const PredictionReport& report) {
-  if (report.fallbacks() == 0) return "0";
-  return absl::StrCat(WithThousands(report.fallbacks()),
-                      ", the first: ", Printable(report.fallback_reason()));
-}
-
 std::string SlowestEdges(const PredictionReport& report) {
   std::vector<const EdgePrediction*> edges;
   for (const EdgePrediction& edge : report.edges()) edges.push_back(&edge);
   std::stable_sort(edges.begin(), edges.end(),
                    [](const auto* a, const auto* b) { return a->seconds() > b->seconds(); });
   const size_t shown = std::min(edges.size(), kShownEdges);
-  TextTable table({"edge", ">us", ">nine of ten us", ">alone us", ""});
+  TextTable table({"edge", ">us", ">nine of ten us", ">alone us"});
   for (size_t i = 0; i < shown; ++i) {
     const std::string interval = edges[i]->has_low_seconds()
                                      ? absl::StrCat(Micros(edges[i]->low_seconds()), " to ",
                                                     Micros(edges[i]->high_seconds()))
                                      : "-";
     table.AddRow({FirstCharacters(edges[i]->id(), kShownIdCharacters), Micros(edges[i]->seconds()),
-                  interval, Micros(edges[i]->isolated_seconds()),
-                  edges[i]->fallback_reason().empty() ? "" : "fallback"});
+                  interval, Micros(edges[i]->isolated_seconds())});
   }
   std::string text = table.ToString();
   if (shown < edges.size()) {
@@ -89,11 +76,10 @@ std::string KindTable(const PredictionReport& report) {
 std::string FormatPrediction(const PredictionReport& report) {
   const double seconds = static_cast<double>(report.iteration_ns()) / kNsPerSecond;
   std::string text = report.has_workload() ? KindTable(report) : SlowestEdges(report);
-  absl::StrAppend(&text, "\nengine     ", report.engine(), ", version ", report.engine_version(),
-                  "\nmode       ", report.mode());
-  absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()), "\ninflation  ",
-                  absl::StrFormat("%.4f", report.inflation()), "\ncache      ", CacheUse(report),
-                  "\nfallbacks  ", Fallbacks(report), "\niteration  ");
+  absl::StrAppend(&text, "\nengine     ", report.engine(), "\nmode       ", report.mode(),
+                  "\nedges      ", WithThousands(report.edges_size()), "\ninflation  ",
+                  absl::StrFormat("%.4f", report.inflation()), "\ncache hits ",
+                  WithThousands(report.cache_hits()), "\niteration  ");
   if (!report.has_workload()) return absl::StrCat(text, Micros(seconds), " us\n");
   const WorkloadPrediction& workload = report.workload();
   const double alone = static_cast<double>(workload.isolated_iteration_ns()) / kNsPerSecond;

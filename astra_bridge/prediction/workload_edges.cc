@@ -96,7 +96,6 @@ class EdgeFinder {
                                  : absl::StrCat("group ", group.name, "#", number);
     edge.kind = *kind;
     edge.bytes = communication.bytes;
-    edge.group_id = group.name;
     edge.participants.assign(group.ranks.begin(), group.ranks.end());
     return edge;
   }

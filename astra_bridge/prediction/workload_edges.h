@@ -28,8 +28,7 @@ using CommEdgeIndex = uint32_t;
 inline constexpr CommEdgeIndex kNoCommEdge = std::numeric_limits<CommEdgeIndex>::max();
 
 struct WorkloadEdges {
-  // Comm edges in the order of the match's instances; participants are ranks, or devices once PlaceEdges has
-  // been applied.
+  // Comm edges in the order of the match's instances.
   std::vector<CommEdge> edges;
   // One graph node of each edge, which gives the edge its name; indexed by edge.
   std::vector<NodeIndex> nodes;

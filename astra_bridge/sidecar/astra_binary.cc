@@ -92,13 +92,10 @@ absl::StatusOr<std::string> FindAstraBinary(FileSystem& file_system, const std::
       absl::StrCat("there is no AstraSim (", NamesFor(congestion)[0], ") in PATH; ", kRemedy));
 }
 
-absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
+absl::StatusOr<std::string> ProbeAstraBinary(FileSystem& file_system,
                                              const AstraSimulatorOptions& options,
                                              Congestion wanted) {
-  AstraBinary binary;
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, options.binary));
-  binary.version = absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
-
   const absl::StatusOr<SimulationResult> answer =
       SimulateWithAstraSim(file_system, ProbeWorkload(), ProbeNetwork(), SystemConfig(), options);
   if (!answer.ok()) {
@@ -111,9 +108,10 @@ absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
         options.binary, " is no AstraSim with the analytical network: a first try took ", finish_ns,
         " cycles, not ", kAwareFinishNs, " or ", kUnawareFinishNs, "; ", kRemedy));
   }
-  binary.congestion = finish_ns == kAwareFinishNs ? Congestion::kAware : Congestion::kUnaware;
-  if (binary.congestion == wanted) return binary;
-  const bool is_aware = binary.congestion == Congestion::kAware;
+  const bool is_aware = finish_ns == kAwareFinishNs;
+  if (is_aware == (wanted == Congestion::kAware)) {
+    return absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
+  }
   return InvalidArgument(
       options.binary, " is the congestion-", is_aware ? "aware" : "unaware",
       " AstraSim; give the other one with --astra_binary, or ask for --congestion=",

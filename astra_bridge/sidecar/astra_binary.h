@@ -15,21 +15,16 @@
 
 namespace meridian {
 
-struct AstraBinary {
-  // "binary " and a hash of the program.
-  std::string version;
-  Congestion congestion = Congestion::kAware;
-};
-
 // Returns the path of the program: `given` if that is not empty, else the first of the names that
 // AstraSim's own build gives it in a list of folders as of $PATH. Unavailable when there is none,
 // with what to do.
 absl::StatusOr<std::string> FindAstraBinary(FileSystem& file_system, const std::string& given,
                                             absl::string_view search_path, Congestion congestion);
 
-// Runs the program of the options once on a tiny case. InvalidArgument when it is AstraSim with the
-// other kind of congestion; Unavailable when it fails, or answers what no AstraSim would.
-absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
+// Runs the program of the options once on a tiny case. Returns "binary " and a hash of the program.
+// InvalidArgument when it is AstraSim with the other kind of congestion; Unavailable when it fails, or
+// answers what no AstraSim would.
+absl::StatusOr<std::string> ProbeAstraBinary(FileSystem& file_system,
                                              const AstraSimulatorOptions& options,
                                              Congestion wanted);
 

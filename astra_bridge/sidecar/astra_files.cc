@@ -1,6 +1,5 @@
 #include "astra_bridge/sidecar/astra_files.h"
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -71,34 +70,6 @@ std::string GroupsJson(const WorkloadGroups& groups) {
   return CommGroupsJson(named);
 }
 
-// AstraSim has one list per collective, for all nodes: puts the lists that nodes name into the
-// system.
-absl::Status ApplyNodeAlgorithms(const Workload& workload, SystemConfig* system) {
-  std::array<int32_t, kSimulatedCollectives> named;
-  named.fill(kSystemAlgorithms);
-  std::array<bool, kSimulatedCollectives> seen = {};
-  for (const RankWorkload& rank : workload.ranks) {
-    for (const WorkloadNode& node : rank.nodes()) {
-      if (node.type != WorkloadNodeType::kCollective ||
-          node.op == CollectiveKind::kCollectiveBroadcast) {
-        continue;
-      }
-      const size_t op = static_cast<size_t>(node.op);
-      if (seen[op] && named[op] != node.algorithms) {
-        return absl::UnimplementedError(
-            absl::StrCat("AstraSim carries out each ", CollectiveKindName(node.op),
-                         " of a run in the same way, but different ways are asked for"));
-      }
-      seen[op] = true;
-      named[op] = node.algorithms;
-    }
-  }
-  for (size_t op = 0; op < named.size(); ++op) {
-    if (named[op] != kSystemAlgorithms) system->algorithms[op] = workload.algorithms[named[op]];
-  }
-  return absl::OkStatus();
-}
-
 void AddCollective(const WorkloadNode& node, size_t dimensions, Node* out) {
   out->set_type(ChakraProtoMsg::COMM_COLL_NODE);
   SetIntAttribute(kCommTypeAttribute, *CommTypeOf(node.op), out->mutable_attr());
@@ -153,11 +124,6 @@ std::string RankEt(const RankWorkload& workload, int32_t rank, size_t dimensions
   for (size_t i = 0; i < workload.nodes().size(); ++i) {
     AppendEtRecord(ToEtNode(workload.nodes()[i], workload.dependencies(i), rank, dimensions),
                    &bytes);
-  }
-  if (workload.nodes().empty()) {
-    WorkloadNode idle;
-    idle.id = 1;
-    AppendEtRecord(ToEtNode(idle, {}, rank, dimensions), &bytes);
   }
   return bytes;
 }
@@ -226,14 +192,12 @@ absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
     return absl::UnimplementedError(absl::StrCat("AstraSim takes group ids up to ", kMaxGroupId,
                                                  ", not ", workload.groups.rbegin()->first));
   }
-  SystemConfig run_system = system;
-  RETURN_IF_ERROR(ApplyNodeAlgorithms(workload, &run_system));
   ASSIGN_OR_RETURN(const std::string yaml, NetworkConfigToYaml(network));
   const auto write = [&](absl::string_view name, absl::string_view contents) {
     return WriteScratchFile(file_system, absl::StrCat(folder, "/", name), contents);
   };
   RETURN_IF_ERROR(write(kNetworkFile, yaml));
-  RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(run_system, node_times)));
+  RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(system, node_times)));
   RETURN_IF_ERROR(write(kMemoryFile, kNoRemoteMemory));
   if (!workload.groups.empty()) RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));
   for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {

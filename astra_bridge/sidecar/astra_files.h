@@ -25,10 +25,9 @@ inline constexpr absl::string_view kGroupsFile = "groups.json";
 inline constexpr absl::string_view kMemoryFile = "memory.json";
 inline constexpr absl::string_view kLogFolder = "log";
 
-// Writes all files into an empty folder, and makes the log folder. A rank without nodes gets one
-// that lasts 1 ns, since AstraSim wants one. Unimplemented for what AstraSim cannot express:
-// meshes, more than 499 groups, nodes of one collective kind with different algorithms. With
-// node_times every node's times will be in the log.
+// Writes all files into an empty folder, and makes the log folder. Every rank has a node, since
+// AstraSim wants one; the algorithms are the system's. Unimplemented for what AstraSim cannot express:
+// meshes and more than 499 groups. With node_times every node's times will be in the log.
 absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
                              const Workload& workload, const NetworkConfig& network,
                              const SystemConfig& system, bool node_times);

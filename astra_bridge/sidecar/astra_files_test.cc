@@ -117,11 +117,6 @@ TEST_F(AstraFilesTest, NodesHaveTheAttributesThatAstraSimReads) {
   EXPECT_EQ(receives[0].type(), ChakraProtoMsg::COMM_RECV_NODE);
   EXPECT_EQ(Int(receives[0], kCommSrcAttribute), 0);
   EXPECT_EQ(Int(receives[0], kCommDstAttribute), 1);
-  // Ranks without work get a node that takes no time to speak of.
-  const std::vector<Node> idle = ReadEt(3);
-  ASSERT_EQ(idle.size(), 1u);
-  EXPECT_EQ(idle[0].type(), ChakraProtoMsg::COMP_NODE);
-  EXPECT_EQ(idle[0].duration_micros(), 0u);
 
   EXPECT_THAT(directory_.Read("groups.json"), HasSubstr("\"2\": [1, 0]"));
   EXPECT_THAT(directory_.Read("memory.json"), HasSubstr("NO_MEMORY_EXPANSION"));
@@ -170,37 +165,7 @@ TEST_F(AstraFilesTest, FreeReductionsAreFastMemory) {
               HasSubstr("\"local-mem-bw\": 1e+30"));
 }
 
-WorkloadNode AllReduce(uint64_t id, int32_t algorithms) {
-  WorkloadNode node;
-  node.id = id;
-  node.type = WorkloadNodeType::kCollective;
-  node.bytes = 64;
-  node.algorithms = algorithms;
-  return node;
-}
-
-TEST_F(AstraFilesTest, AlgorithmsOfNodesGoIntoTheSystem) {
-  Workload workload;
-  workload.ranks.resize(2);
-  workload.algorithms = {{ParseCollectiveAlgorithm("direct").value()}};
-  for (RankWorkload& rank : workload.ranks) rank.Add(AllReduce(1, 0));
-  ASSERT_OK(Write(workload, Network({Ring(2, 1)})));
-  EXPECT_THAT(directory_.Read("system.json"),
-              HasSubstr("\"all-reduce-implementation\": [\"direct\"]"));
-  EXPECT_THAT(directory_.Read("system.json"),
-              HasSubstr("\"all-gather-implementation\": [\"ring\"]"));
-}
-
 TEST_F(AstraFilesTest, WhatAstraSimCannotExpressIsUnimplemented) {
-  Workload mixed;
-  mixed.ranks.resize(2);
-  mixed.algorithms = {{ParseCollectiveAlgorithm("direct").value()}};
-  for (RankWorkload& rank : mixed.ranks) {
-    rank.Add(AllReduce(1, 0));
-    rank.Add(AllReduce(2, kSystemAlgorithms));
-  }
-  EXPECT_THAT(Write(mixed, Network({Ring(2, 1)})),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("all-reduce")));
   Workload many;
   many.ranks.resize(2);
   many.groups[500] = {0, 1};

@@ -1,6 +1,5 @@
 #include "astra_bridge/sidecar/astra_simulator.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -59,18 +58,6 @@ absl::StatusOr<std::vector<NodeTime>> ReadNodeTimes(FileSystem& file_system,
                                           nodes.status().message()));
 }
 
-// Ranks without nodes were given one; the caller does not know about it.
-void ForgetIdleNodes(const Workload& workload, SimulationResult* result) {
-  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
-    if (workload.ranks[rank].nodes().empty()) result->finish_ns[rank] = 0;
-  }
-  const auto is_idle = [&](const NodeTime& node) {
-    return workload.ranks[node.rank].nodes().empty();
-  };
-  result->nodes.erase(std::remove_if(result->nodes.begin(), result->nodes.end(), is_idle),
-                      result->nodes.end());
-}
-
 }  // namespace
 
 absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
@@ -97,7 +84,6 @@ absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
   if (options.node_times) {
     ASSIGN_OR_RETURN(result.nodes, ReadNodeTimes(file_system, folder.path(), ranks));
   }
-  ForgetIdleNodes(workload, &result);
   return result;
 }
 

@@ -107,8 +107,7 @@ TEST_F(AstraSimulatorTest, AHangAfterTheLastRankIsNoFailure) {
   EXPECT_OK(Run(FinishScript({20, 10}) + "sleep 60000\n"));
 }
 
-TEST_F(AstraSimulatorTest, RanksWithoutNodesAreDoneAtZero) {
-  workload_.ranks[1] = RankWorkload();
+TEST_F(AstraSimulatorTest, TheLogTellsTimesOfNodes) {
   options_.node_times = true;
   ASSERT_OK_AND_ASSIGN(
       const SimulationResult simulation,
@@ -117,8 +116,8 @@ TEST_F(AstraSimulatorTest, RanksWithoutNodesAreDoneAtZero) {
           "log [x] issue,sys->id=1, tick=0, node->id=1, node->name=, node->type=4\n"
           "log [x] callback,sys->id=1, tick=1, node->id=1, node->name=, node->type=4\n"
           "log [x] callback,sys->id=0, tick=20, node->id=1, node->name=, node->type=4\n"));
-  EXPECT_THAT(simulation.finish_ns, ElementsAre(20, 0));
-  ASSERT_EQ(simulation.nodes.size(), 1u);
+  EXPECT_THAT(simulation.finish_ns, ElementsAre(20, 1));
+  ASSERT_EQ(simulation.nodes.size(), 2u);
   EXPECT_EQ(simulation.nodes[0].rank, 0);
   EXPECT_EQ(simulation.nodes[0].finish_ns, 20);
 }

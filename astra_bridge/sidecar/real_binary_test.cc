@@ -12,10 +12,7 @@
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/testing/golden_runs.h"
 #include "astra_bridge/sidecar/astra_binary.h"
-#include "astra_bridge/sidecar/astra_sim_timing.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
-#include "astra_bridge/testing/fabrics.h"
-#include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -59,9 +56,7 @@ class RealBinaryTest : public ::testing::Test {
 
 TEST_F(RealBinaryTest, IsKnownByWhatItAnswers) {
   for (Congestion congestion : {Congestion::kAware, Congestion::kUnaware}) {
-    ASSERT_OK_AND_ASSIGN(const AstraBinary binary,
-                         ProbeAstraBinary(FileSystem::Posix(), Options(congestion), congestion));
-    EXPECT_EQ(binary.congestion, congestion);
+    EXPECT_OK(ProbeAstraBinary(FileSystem::Posix(), Options(congestion), congestion));
   }
 }
 
@@ -105,35 +100,6 @@ TEST_F(RealBinaryTest, GivesItsRecordedNodeTimesAgain) {
     ++compared;
   }
   EXPECT_GT(compared, 30);
-}
-
-TEST_F(RealBinaryTest, TimesEdgesAsTheEmbeddedEngineDoes) {
-  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 1 << 20, Ranks(8)),
-                                       Edge(CollectiveKind::kAllGather, 4096, Ranks(8)),
-                                       Edge(CollectiveKind::kReduceScatter, 1 << 20, {5, 1, 3}),
-                                       Edge(CollectiveKind::kAllToAll, 1 << 16, {0, 2, 4, 6}),
-                                       Edge(CollectiveKind::kPointToPoint, 1, {7, 2}),
-                                       Edge(CollectiveKind::kPointToPoint, 1 << 22, {1, 6})};
-  for (Congestion congestion : {Congestion::kAware, Congestion::kUnaware}) {
-    for (BlockShape shape : {BlockShape::kRing, BlockShape::kFullyConnected, BlockShape::kSwitch}) {
-      Fabric fabric = FabricOf({Dimension(shape, 8)});
-      // As it comes, with reductions that cost nothing, and once otherwise.
-      if (shape == BlockShape::kRing) {
-        fabric.system.local_memory_bandwidth = 1600;
-        fabric.system.preferred_dataset_splits = 2;
-      }
-      EmbeddedTiming embedded(OneFabric(fabric), congestion);
-      const AstraSimulatorOptions options = Options(congestion);
-      ASSERT_OK_AND_ASSIGN(const AstraBinary binary,
-                           ProbeAstraBinary(FileSystem::Posix(), options, congestion));
-      AstraSimTiming sidecar(FileSystem::Posix(), OneFabric(fabric), binary, options, nullptr);
-      for (const CommEdge& edge : edges) {
-        ASSERT_OK_AND_ASSIGN(const EdgeEstimate expected, embedded.EstimateEdge(edge));
-        ASSERT_OK_AND_ASSIGN(const EdgeEstimate actual, sidecar.EstimateEdge(edge));
-        EXPECT_DOUBLE_EQ(actual.seconds, expected.seconds) << edge.id;
-      }
-    }
-  }
 }
 
 }  // namespace

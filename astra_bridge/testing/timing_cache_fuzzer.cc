@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "astra_bridge/cache/timing_cache.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/fuzz.h"
@@ -11,11 +12,11 @@
 absl::Status meridian::FuzzOne(absl::string_view bytes) {
   static const TemporaryDirectory* const directory = new TemporaryDirectory();
   TimingCache cache(FileSystem::Posix(), directory->path());
-  cache.Store("edge", 1.5);
+  RETURN_IF_ERROR(cache.Store("edge", 1.5));
   directory->Write(directory->List()[0], bytes);
   // The key of the corpus's file.
   cache.Find("edge");
-  cache.Store("edge", 1.5);
+  RETURN_IF_ERROR(cache.Store("edge", 1.5));
   if (cache.Find("edge") != 1.5) {
     return absl::InternalError("what was stored was not found");
   }

@@ -13,7 +13,6 @@
 namespace meridian {
 namespace {
 
-constexpr uint64_t kStartNodeId = 1;
 // Edges that ranks run at a time: of all ranks, and of each in any case.
 constexpr size_t kMaxEdgesOfAll = 1 << 16;
 constexpr size_t kEdgesOfEach = 64;
@@ -58,15 +57,8 @@ absl::StatusOr<std::vector<WorkloadNode>> NodesOf(const CommEdge& edge, const Fa
 }
 
 // Adds a rank's parts, each after the last that ended before it began.
-void AddParts(std::vector<EdgePart> parts, int64_t overhead_ns, bool start_node,
-              RankWorkload* rank) {
+void AddParts(std::vector<EdgePart> parts, int64_t overhead_ns, RankWorkload* rank) {
   std::vector<uint64_t> before;
-  if (start_node) {
-    WorkloadNode start;
-    start.id = kStartNodeId;
-    rank->Add(start);
-    before = {start.id};
-  }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const EdgePart& a, const EdgePart& b) { return a.begin_ns < b.begin_ns; });
   // Ends and ids of parts that have begun, the earliest end first.
@@ -90,11 +82,11 @@ absl::Status EdgeError(const CommEdge& edge, absl::string_view reason) {
 
 }  // namespace
 
-uint64_t EdgeNodeId(size_t position) { return kStartNodeId + 1 + position; }
+uint64_t EdgeNodeId(size_t position) { return position + 1; }
 
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
                                               const Fabric& fabric, const EdgeSchedule& schedule,
-                                              int64_t overhead_ns, bool start_nodes) {
+                                              int64_t overhead_ns) {
   EdgeWorkload result;
   result.workload.ranks.resize(fabric.network.npus());
   std::vector<std::vector<EdgePart>> parts(result.workload.ranks.size());
@@ -122,7 +114,7 @@ absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
     const size_t most = std::max(kMaxEdgesOfAll / parts.size(), kEdgesOfEach);
     result.comm_streams =
         std::max(result.comm_streams, static_cast<int32_t>(std::min(parts[r].size(), most)));
-    AddParts(std::move(parts[r]), overhead_ns, start_nodes, &result.workload.ranks[r]);
+    AddParts(std::move(parts[r]), overhead_ns, &result.workload.ranks[r]);
   }
   return result;
 }

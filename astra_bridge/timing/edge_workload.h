@@ -57,12 +57,10 @@ struct EdgeSchedule {
 // of the edge that was the last to end before, on the same rank, as there. So a rank whose edges last
 // longer than in the schedule comes to later ones later. Every part begins after the overhead. Edges
 // use the network, with devices the fabric has. InvalidArgument, naming the edge, when the fabric has
-// no algorithm for it. With start_nodes every rank begins with a compute node of 1 ns, so that no
-// communication starts at time 0 and no rank is without a node: AstraSim can do neither. All times
-// are then 1 ns later.
+// no algorithm for it.
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
                                               const Fabric& fabric, const EdgeSchedule& schedule,
-                                              int64_t overhead_ns = 0, bool start_nodes = false);
+                                              int64_t overhead_ns = 0);
 
 }  // namespace meridian
 

@@ -19,11 +19,10 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-absl::StatusOr<EdgeWorkload> AllAtOnce(const std::vector<CommEdge>& edges, const Fabric& fabric,
-                                       bool start_nodes = false) {
+absl::StatusOr<EdgeWorkload> AllAtOnce(const std::vector<CommEdge>& edges, const Fabric& fabric) {
   std::vector<std::vector<int64_t>> begins_ns;
   for (const CommEdge& edge : edges) begins_ns.emplace_back(edge.participants.size(), 0);
-  return MakeEdgeWorkload(edges, fabric, {begins_ns, {}}, /*overhead_ns=*/0, start_nodes);
+  return MakeEdgeWorkload(edges, fabric, {begins_ns, {}});
 }
 
 TEST(EdgeWorkloadTest, EachOfSeveralIsAGroup) {
@@ -110,20 +109,6 @@ TEST(EdgeWorkloadTest, HintsBecomeAlgorithmsOfTheNode) {
   EXPECT_EQ(CollectiveAlgorithmName(result.workload.algorithms[nodes[0].algorithms][0]), "direct");
   EXPECT_EQ(CollectiveAlgorithmName(result.workload.algorithms[nodes[1].algorithms][0]), "ring");
   EXPECT_EQ(nodes[1].algorithms, nodes[2].algorithms);
-}
-
-TEST(EdgeWorkloadTest, StartNodesComeFirstOnEveryRank) {
-  const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
-  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result,
-                       AllAtOnce({Edge(CollectiveKind::kPointToPoint, 8, {3, 1})}, fabric,
-                                 /*start_nodes=*/true));
-  for (const RankWorkload& rank : result.workload.ranks) {
-    EXPECT_EQ(rank.nodes()[0].type, WorkloadNodeType::kCompute);
-    EXPECT_THAT(rank.dependencies(0), IsEmpty());
-  }
-  EXPECT_THAT(result.workload.ranks[3].dependencies(1),
-              ElementsAre(result.workload.ranks[3].nodes()[0].id));
-  EXPECT_EQ(result.comm_streams, 1);
 }
 
 class EdgeAlgorithmsTest : public ::testing::Test {

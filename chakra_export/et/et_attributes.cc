@@ -1,18 +1,18 @@
 #include "chakra_export/et/et_attributes.h"
 
-#include <limits>
-
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
 
 using ::ChakraProtoMsg::AttributeProto;
+using ::google::protobuf::FieldDescriptor;
 
 // The kind in which readers expect the value of a name.
 struct Convention {
@@ -56,47 +56,29 @@ absl::Status BadValue(const AttributeProto& attribute, absl::string_view value,
 
 constexpr absl::string_view kAnInteger = "an integer of 64 bits";
 
-absl::StatusOr<int64_t> FromUnsigned(const AttributeProto& attribute, uint64_t value) {
-  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return BadValue(attribute, absl::StrCat(value), kAnInteger);
-  }
-  return static_cast<int64_t>(value);
-}
-
-absl::StatusOr<int64_t> FromText(const AttributeProto& attribute, const std::string& text) {
-  int64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value)) return BadValue(attribute, text, kAnInteger);
-  return value;
-}
-
 absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
-  switch (attribute.value_case()) {
-    case AttributeProto::kInt32Val:
-      return attribute.int32_val();
-    case AttributeProto::kInt64Val:
-      return attribute.int64_val();
-    case AttributeProto::kUint32Val:
-      return attribute.uint32_val();
-    case AttributeProto::kUint64Val:
-      return FromUnsigned(attribute, attribute.uint64_val());
-    case AttributeProto::kSint32Val:
-      return attribute.sint32_val();
-    case AttributeProto::kSint64Val:
-      return attribute.sint64_val();
-    case AttributeProto::kFixed32Val:
-      return attribute.fixed32_val();
-    case AttributeProto::kFixed64Val:
-      return FromUnsigned(attribute, attribute.fixed64_val());
-    case AttributeProto::kSfixed32Val:
-      return attribute.sfixed32_val();
-    case AttributeProto::kSfixed64Val:
-      return attribute.sfixed64_val();
-    case AttributeProto::kBoolVal:
+  const FieldDescriptor* field =
+      AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
+  if (field == nullptr) return Unexpected(attribute, "an integer");
+  const google::protobuf::Reflection& values = *AttributeProto::GetReflection();
+  int64_t value = 0;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return values.GetInt32(attribute, field);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return values.GetInt64(attribute, field);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return values.GetUInt32(attribute, field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      value = static_cast<int64_t>(values.GetUInt64(attribute, field));
+      if (value >= 0) return value;
+      return BadValue(attribute, absl::StrCat(values.GetUInt64(attribute, field)), kAnInteger);
+    case FieldDescriptor::CPPTYPE_BOOL:
       return attribute.bool_val() ? 1 : 0;
-    case AttributeProto::kStringVal:
-      return FromText(attribute, attribute.string_val());
     default:
-      return Unexpected(attribute, "an integer");
+      if (!attribute.has_string_val()) return Unexpected(attribute, "an integer");
+      if (absl::SimpleAtoi(attribute.string_val(), &value)) return value;
+      return BadValue(attribute, attribute.string_val(), kAnInteger);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "chakra_export/et_tools/et_check.h"
 
 #include <iterator>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -10,10 +9,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/collective_type.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/node_id_index.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "google/protobuf/descriptor.h"
@@ -107,12 +107,7 @@ class NodeChecker {
   }
 
   void CheckAttributeKinds() {
-    std::set<absl::string_view> names;
     for (const AttributeProto& attribute : node_.attr()) {
-      if (!names.insert(attribute.name()).second) {
-        Report("duplicate_attribute", absl::StrCat("has attribute ", attribute.name(),
-                                                   " twice; readers take one of them"));
-      }
       if (absl::c_linear_search(kReadBySimulator, attribute.name())) CheckAttributeKind(attribute);
     }
   }
@@ -315,7 +310,7 @@ class NodeChecker {
 // Checks one file in two passes: ids first, so that the second can look them up.
 class FileChecker {
  public:
-  FileChecker(const EtFile& file, const EtFiles& files, const EtCheckOptions& options,
+  FileChecker(const EtFile& file, const EtFiles& files, const EtGraphReaderOptions& options,
               EtProblems* problems)
       : problems_(problems) {
     context_.rank = file.rank;
@@ -359,10 +354,6 @@ class FileChecker {
     if (absl::c_binary_search(ids_.repeated(), position)) {
       Report("duplicate_id", node.id(), offset,
              absl::StrCat("node id ", node.id(), " occurs twice"));
-    }
-    if (reader.offset() - offset == 1) {
-      Report("empty_record", node.id(), offset,
-             "the record is empty, which Python's reader takes for the end of the file");
     }
     for (const uint64_t id : node.data_deps()) CheckDependency(node, offset, id);
     for (const uint64_t id : node.ctrl_deps()) CheckDependency(node, offset, id);
@@ -412,7 +403,7 @@ void EtProblems::Add(absl::string_view rule, std::optional<int64_t> rank,
 }
 
 absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
-                          const EtCheckOptions& options, EtProblems* problems) {
+                          const EtGraphReaderOptions& options, EtProblems* problems) {
   for (const NumberRange& range : files.missing_ranks) {
     problems->Add("missing_rank", range.first, {}, {},
                   absl::StrCat("there is no file for ranks ", range.first, " to ", range.last));

@@ -10,10 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
+#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "xla_profiler/base/files/file_system.h"
 
@@ -38,8 +37,6 @@ inline constexpr EtRule kEtRules[] = {
     {"bad_value", "error"},
     // The nodes do not make a graph, for one of the reasons above.
     {"no_graph", "error"},
-    {"duplicate_attribute", "warning"},
-    {"empty_record", "warning"},
     // What ranks do together.
     {"unmatched", "error"},
     {"disagreement", "error"},
@@ -87,16 +84,11 @@ class EtProblems {
   ChakraReport report_;
 };
 
-struct EtCheckOptions : EtReaderOptions {
-  // The ranks of groups; those that METADATA nodes list are known as well.
-  CommGroups groups;
-};
-
 // Describes each file in the report, and checks every node by itself and the ids of each rank.
 // Errors are those of files that cannot be read; what is wrong with their content is added to
 // *problems.
 absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
-                          const EtCheckOptions& options, EtProblems* problems);
+                          const EtGraphReaderOptions& options, EtProblems* problems);
 
 // Checks the whole: cycles, communication that does not match, deadlocks. The durations are the
 // nodes' own.

@@ -80,7 +80,7 @@ void ExpectNoErrors(const JsonValue& snapshot) {
   const TemporaryDirectory directory;
   const EtFiles files = WriteWorkload(directory, "w", ranks);
   EtProblems problems;
-  EtCheckOptions options;
+  EtGraphReaderOptions options;
   options.groups = groups;
   ASSERT_OK(CheckEtFiles(FileSystem::Posix(), files, options, &problems));
   EtGraphReaderOptions graph_options;

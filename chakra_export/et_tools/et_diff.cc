@@ -1,5 +1,3 @@
-#include "chakra_export/et_tools/et_diff.h"
-
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
+#include "chakra_export/et_tools/et_summary.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"

@@ -1,4 +1,4 @@
-#include "chakra_export/et_tools/et_diff.h"
+#include "chakra_export/et_tools/et_summary.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,9 +1,8 @@
-#include "chakra_export/et_tools/et_json.h"
-
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/strip.h"
+#include "chakra_export/et_tools/et_summary.h"
 #include "google/protobuf/message.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"

@@ -1,4 +1,4 @@
-#include "chakra_export/et_tools/et_json.h"
+#include "chakra_export/et_tools/et_summary.h"
 
 #include <limits>
 #include <string>

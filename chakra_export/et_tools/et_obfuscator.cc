@@ -10,9 +10,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_workload_writer.h"
-#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/run/workload_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -163,7 +164,7 @@ class Obfuscator {
 }  // namespace
 
 absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
-                                                      const EtObfuscatorOptions& options,
+                                                      const EtGraphReaderOptions& options,
                                                       const std::string& output_prefix) {
   Obfuscator obfuscator;
   for (const EtFile& file : files.files) {

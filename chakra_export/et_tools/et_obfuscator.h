@@ -7,9 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/et_graph_reader.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
@@ -18,11 +17,6 @@ class ChakraWorkloadReport;
 
 // A second after the epoch: 0 would be no start time.
 inline constexpr int64_t kFirstStartNs = 1000000000;
-
-struct EtObfuscatorOptions : EtReaderOptions {
-  // The groups of the traces; written beside the new ones, with the names that these have.
-  CommGroups groups;
-};
 
 // Makes traces that can be given away: a simulation of them gives the same result, and they say
 // nothing else about the program.
@@ -34,10 +28,10 @@ struct EtObfuscatorOptions : EtReaderOptions {
 //   shifted    start times, so that the first is kFirstStartNs
 //   left out   inputs and outputs, all other attributes, descriptions, metadata, unknown fields
 //
-// Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
+// Writes PREFIX.<rank>.et for each file and the groups of `options`, renamed, in place of an earlier workload when the
 // files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is bad.
 absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
-                                                      const EtObfuscatorOptions& options,
+                                                      const EtGraphReaderOptions& options,
                                                       const std::string& output_prefix);
 
 }  // namespace meridian

@@ -174,7 +174,7 @@ TEST(EtObfuscatorTest, GroupsBesideTheTracesHaveTheNamesThatNodesHave) {
       WriteWorkload(directory, "a",
                     {{CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8, {}, "4"),
                       CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {}, "tensor_parallel")}});
-  EtObfuscatorOptions options;
+  EtGraphReaderOptions options;
   options.groups = {{"4", {0, 1}}, {"tensor_parallel", {1, 0}}, {"unused", {1}}};
   ASSERT_OK_AND_ASSIGN(
       const ChakraWorkloadReport result,

@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
 #include "chakra_export/et_tools/graph_view.h"
-#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/rank_activity.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -120,7 +119,7 @@ std::string FormatRanks(const ChakraReport& report) {
 
 std::string FormatCounts(const std::string& what, const std::string& plural,
                          const google::protobuf::Map<std::string, int64_t>& counts) {
-  TextTable table({{what}, {plural, TextTable::Align::kRight}});
+  TextTable table({what, absl::StrCat(">", plural)});
   for (const auto& [name, count] : std::map<std::string, int64_t>(counts.begin(), counts.end())) {
     table.AddRow({name, WithThousands(count)});
   }
@@ -166,19 +165,18 @@ void AppendProblems(const ChakraReport& report, const EtRule& rule, std::string*
 }  // namespace
 
 absl::StatusOr<ChakraReport> SummarizeEtFiles(FileSystem& file_system, const EtFiles& files,
-                                              const EtSummaryOptions& options) {
+                                              const EtGraphReaderOptions& options,
+                                              bool needs_graph) {
   EtProblems problems;
   RETURN_IF_ERROR(CheckEtFiles(file_system, files, options, &problems));
 
-  EtGraphReaderOptions graph_options;
-  static_cast<EtReaderOptions&>(graph_options) = options;
-  graph_options.groups = options.groups;
+  EtGraphReaderOptions graph_options = options;
   graph_options.ignore_dangling = true;
   const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
   if (graph.ok()) {
     CheckEtGraph(*graph, &problems);
     Summarize(*graph, &problems.report());
-  } else if (absl::IsInvalidArgument(graph.status()) && !options.needs_graph) {
+  } else if (absl::IsInvalidArgument(graph.status()) && !needs_graph) {
     problems.Add("no_graph", {}, {}, {}, graph.status().message());
   } else {
     return graph.status();

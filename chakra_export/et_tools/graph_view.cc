@@ -24,20 +24,6 @@ namespace {
 
 constexpr size_t kLabelWidth = 40;
 
-absl::string_view Color(ChakraProtoMsg::NodeType type) {
-  switch (type) {
-    case ChakraProtoMsg::COMM_COLL_NODE:
-      return "lightsalmon";
-    case ChakraProtoMsg::COMM_SEND_NODE:
-    case ChakraProtoMsg::COMM_RECV_NODE:
-      return "khaki";
-    case ChakraProtoMsg::COMP_NODE:
-      return "lightblue";
-    default:
-      return "lightgray";
-  }
-}
-
 // Returns the text as it stands between quotes.
 std::string Escaped(absl::string_view text) {
   return absl::StrReplaceAll(Printable(FirstCharacters(text, kLabelWidth)),
@@ -58,7 +44,8 @@ absl::Span<const NodeIndex> Peers(const CommunicationMatch& match, NodeIndex nod
 void AppendNode(const ExecutionGraph& graph, NodeIndex node, std::string* text) {
   absl::StrAppend(text, "    n", node, " [label=\"", Escaped(graph.name(node)), "\\n",
                   graph.id(node), ", ", graph.duration_ns(node),
-                  " ns\", fillcolor=", Color(graph.type(node)), "];\n");
+                  " ns\", fillcolor=", IsCommunication(graph.type(node)) ? "khaki" : "lightblue",
+                  "];\n");
 }
 
 void AppendEdges(const ExecutionGraph& graph, const CommunicationMatch& match, NodeIndex node,

@@ -1,11 +1,13 @@
 #include "chakra_export/generate/micro_benchmark.h"
 
-#include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -20,26 +22,27 @@ constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr int64_t kMaxComputeUs = 60000000;
 
 struct PatternInfo {
-  MicroPattern pattern;
   absl::string_view name;
   // Nullopt for messages.
   std::optional<ChakraProtoMsg::CollectiveCommType> type;
   bool in_pairs;
 };
 
-// What is known of each pattern, in the order of the enumerators.
 constexpr PatternInfo kPatterns[] = {
-    {MicroPattern::kAllReduce, "all-reduce", ChakraProtoMsg::ALL_REDUCE, false},
-    {MicroPattern::kAllGather, "all-gather", ChakraProtoMsg::ALL_GATHER, false},
-    {MicroPattern::kReduceScatter, "reduce-scatter", ChakraProtoMsg::REDUCE_SCATTER, false},
-    {MicroPattern::kAllToAll, "all-to-all", ChakraProtoMsg::ALL_TO_ALL, false},
-    {MicroPattern::kRing, "p2p-ring", std::nullopt, false},
-    {MicroPattern::kPair, "p2p-pair", std::nullopt, true},
-    {MicroPattern::kPingPong, "p2p-ping-pong", std::nullopt, true},
-    {MicroPattern::kIncast, "p2p-incast", std::nullopt, false},
+    {"all-reduce", ChakraProtoMsg::ALL_REDUCE, false},
+    {"all-gather", ChakraProtoMsg::ALL_GATHER, false},
+    {"reduce-scatter", ChakraProtoMsg::REDUCE_SCATTER, false},
+    {"all-to-all", ChakraProtoMsg::ALL_TO_ALL, false},
+    {"p2p-ring", std::nullopt, false},
+    {"p2p-pair", std::nullopt, true},
+    {"p2p-ping-pong", std::nullopt, true},
+    {"p2p-incast", std::nullopt, false},
 };
 
-const PatternInfo& InfoOf(MicroPattern pattern) { return kPatterns[static_cast<size_t>(pattern)]; }
+// The pattern is one of these.
+const PatternInfo& InfoOf(absl::string_view pattern) {
+  return *absl::c_find_if(kPatterns, [&](const PatternInfo& info) { return info.name == pattern; });
+}
 
 // The members of a group with which another one exchanges messages at once, as positions in the
 // group.
@@ -49,29 +52,22 @@ struct Exchange {
 };
 
 // Returns the exchanges of the member at `position`, one after the other; none for collectives.
-std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_t group_size) {
-  if (InfoOf(pattern).type.has_value()) return {};
+std::vector<Exchange> ExchangesOf(absl::string_view pattern, int64_t position, int64_t group_size) {
+  const Exchange sends = {{1 - position}, {}}, receives = {{}, {1 - position}};
   const bool is_first = position == 0;
-  std::vector<Exchange> exchanges(pattern == MicroPattern::kPingPong ? 2 : 1);
-  switch (pattern) {
-    case MicroPattern::kRing:
-      exchanges[0].targets = {(position + 1) % group_size};
-      exchanges[0].sources = {(position + group_size - 1) % group_size};
-      break;
-    case MicroPattern::kPair:
-    case MicroPattern::kPingPong:
-      (is_first ? exchanges[0].targets : exchanges[0].sources) = {1 - position};
-      if (pattern == MicroPattern::kPair) break;
-      (is_first ? exchanges[1].sources : exchanges[1].targets) = {1 - position};
-      break;
-    case MicroPattern::kIncast:
-      if (!is_first) exchanges[0].targets = {0};
-      for (int64_t i = 1; is_first && i < group_size; ++i) exchanges[0].sources.push_back(i);
-      break;
-    default:
-      break;
+  if (pattern == "p2p-pair") return {is_first ? sends : receives};
+  if (pattern == "p2p-ping-pong") return {is_first ? sends : receives, is_first ? receives : sends};
+  Exchange exchange;
+  if (pattern == "p2p-ring") {
+    exchange = {{(position + 1) % group_size}, {(position + group_size - 1) % group_size}};
+  } else if (pattern != "p2p-incast") {
+    return {};
+  } else if (!is_first) {
+    exchange.targets = {0};
+  } else {
+    for (int64_t i = 1; i < group_size; ++i) exchange.sources.push_back(i);
   }
-  return exchanges;
+  return {exchange};
 }
 
 class MicroBenchmark : public GeneratedWorkload {
@@ -157,7 +153,7 @@ absl::Status CheckOptions(const MicroBenchmarkOptions& options) {
   }
   for (const int64_t bytes : options.bytes) {
     RETURN_IF_ERROR(CheckRange("--bytes", bytes, 1, kMaxBytes));
-    if (options.pattern != MicroPattern::kAllGather) continue;
+    if (options.pattern != "all-gather") continue;
     RETURN_IF_ERROR(CheckAllGatherBytes(bytes, "choose larger --bytes"));
   }
   return absl::OkStatus();
@@ -169,13 +165,6 @@ std::vector<std::string> MicroPatternNames() {
   std::vector<std::string> names;
   for (const PatternInfo& info : kPatterns) names.emplace_back(info.name);
   return names;
-}
-
-std::optional<MicroPattern> ParseMicroPattern(absl::string_view name) {
-  for (const PatternInfo& info : kPatterns) {
-    if (info.name == name) return info.pattern;
-  }
-  return std::nullopt;
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeMicroBenchmark(

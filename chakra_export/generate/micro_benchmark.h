@@ -13,34 +13,20 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "chakra_export/generate/generated_workload.h"
 
 namespace meridian {
 
-enum class MicroPattern : uint8_t {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kRing,
-  kPair,
-  kPingPong,
-  kIncast,
-};
-
-// Returns the names above, in the order of the enumerators.
+// Returns the names above, in their order.
 std::vector<std::string> MicroPatternNames();
-// Returns the pattern of that name; nullopt for any other name.
-std::optional<MicroPattern> ParseMicroPattern(absl::string_view name);
 
 struct MicroBenchmarkOptions {
-  MicroPattern pattern = MicroPattern::kAllReduce;
+  // One of these names.
+  std::string pattern = "all-reduce";
   int64_t ranks = 0;
   // Groups consist of ranks next to each other and work side by side. 0 for all ranks in one group,
   // or for groups of two where the pattern is of pairs.

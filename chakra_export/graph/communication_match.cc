@@ -158,13 +158,8 @@ class CommunicationMatcher {
   }
 
   std::string What(NodeIndex node) const {
-    const Communication& communication = *graph_.communication(node);
-    std::string kind = "a message";
-    if (graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
-      kind = ChakraProtoMsg::CollectiveCommType_Name(communication.type);
-      if (kind.empty()) kind = absl::StrCat("collective type ", communication.type);
-    }
-    return absl::StrCat(kind, " of ", communication.bytes, " bytes");
+    return absl::StrCat(IsMessage(graph_.type(node)) ? "a message" : graph_.CommunicationKind(node),
+                        " of ", graph_.communication(node)->bytes, " bytes");
   }
 
   void Report(MatchProblem::Kind kind, NodeIndex node, std::string text) {

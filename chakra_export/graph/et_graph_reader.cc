@@ -3,7 +3,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,40 +68,6 @@ absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {
       rank, IsCommunication(node.type()) ? ResourceKind::kCommunication : ResourceKind::kCompute};
 }
 
-// The groups that nodes name, numbered in the order of first use, with the ranks that use them.
-class GroupUse {
- public:
-  GroupIndex Use(const std::string& pg_name, int64_t rank) {
-    const std::string name = IsWorldGroup(pg_name) ? "" : PlainGroupName(pg_name);
-    const auto [it, added] = numbers_.emplace(name, static_cast<GroupIndex>(names_.size()));
-    if (added) {
-      names_.push_back(name);
-      ranks_.emplace_back();
-    }
-    ranks_[it->second].insert(rank);
-    return it->second;
-  }
-
-  // Adds the groups to the builder, which must have none, so that their numbers are its indices.
-  void AddTo(const CommGroups& known, const std::vector<int64_t>& all_ranks,
-             ExecutionGraphBuilder* builder) const {
-    for (size_t i = 0; i < names_.size(); ++i) {
-      ProcessGroup group = {names_[i], all_ranks};
-      if (!names_[i].empty()) {
-        const auto it = known.find(names_[i]);
-        group.ranks = it != known.end() ? it->second
-                                        : std::vector<int64_t>(ranks_[i].begin(), ranks_[i].end());
-      }
-      builder->AddGroup(group);
-    }
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<std::set<int64_t>> ranks_;
-  std::map<std::string, GroupIndex> numbers_;
-};
-
 class GraphReader {
  public:
   GraphReader(FileSystem& file_system, const EtGraphReaderOptions& options)
@@ -122,7 +87,15 @@ class GraphReader {
   }
 
   ExecutionGraph Build(const std::vector<int64_t>& all_ranks) && {
-    group_use_.AddTo(groups_, all_ranks, &builder_);
+    for (ProcessGroup& group : used_groups_) {
+      const auto known = groups_.find(group.name);
+      if (group.name.empty()) {
+        group.ranks = all_ranks;
+      } else if (known != groups_.end()) {
+        group.ranks = known->second;
+      }
+      builder_.AddGroup(group);
+    }
     return std::move(builder_).Build();
   }
 
@@ -169,6 +142,18 @@ class GraphReader {
     return absl::OkStatus();
   }
 
+  // Returns the number of the group, of which the rank is a member unless more is known.
+  GroupIndex UseGroup(const std::string& pg_name) {
+    const std::string name = IsWorldGroup(pg_name) ? "" : PlainGroupName(pg_name);
+    const auto [it, added] =
+        group_numbers_.emplace(name, static_cast<GroupIndex>(used_groups_.size()));
+    if (added) used_groups_.push_back({name, {}});
+    // Files come in the order of ranks.
+    std::vector<int64_t>& ranks = used_groups_[it->second].ranks;
+    if (ranks.empty() || ranks.back() != rank_) ranks.push_back(rank_);
+    return it->second;
+  }
+
   absl::StatusOr<Communication> CommunicationOf(const Node& node) {
     constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max();
     constexpr int64_t kMaxRank = std::numeric_limits<int32_t>::max();
@@ -184,7 +169,7 @@ class GraphReader {
       communication.type = static_cast<ChakraProtoMsg::CollectiveCommType>(type);
       ASSIGN_OR_RETURN(const std::optional<std::string> pg_name,
                        GetStringAttribute(node.attr(), kPgNameAttribute));
-      communication.group = group_use_.Use(pg_name.value_or(""), rank_);
+      communication.group = UseGroup(pg_name.value_or(""));
       return communication;
     }
     const bool sends = node.type() == ChakraProtoMsg::COMM_SEND_NODE;
@@ -251,7 +236,9 @@ class GraphReader {
   FileSystem& file_system_;
   const EtGraphReaderOptions& options_;
   CommGroups groups_;
-  GroupUse group_use_;
+  // The groups that nodes name, in the order of first use, and their numbers by name.
+  std::vector<ProcessGroup> used_groups_;
+  std::map<std::string, GroupIndex> group_numbers_;
   ExecutionGraphBuilder builder_;
 
   // The file being read: its rank, its first node, the ids of its nodes, and the dependencies that

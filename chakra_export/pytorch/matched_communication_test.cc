@@ -171,8 +171,7 @@ TEST_F(MatchedCommunicationTest, UndescribedKernelsSaySo) {
   AddRank(KinetoText(0, 1).Kernel(kAllReduce, 16, 10, 30, 1));
   ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match());
   EXPECT_THAT(matched.ranks[0].unmatched,
-              ElementsAre(Pair(ranks_[0].DeviceNode(kAllReduce),
-                               "its profile does not say what it communicates")));
+              ElementsAre(Pair(ranks_[0].DeviceNode(kAllReduce), "its bytes are not known")));
 }
 
 TEST_F(MatchedCommunicationTest, GroupsThatDisagreeNameTheFilesAndRanks) {
@@ -225,7 +224,7 @@ TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn)
   EXPECT_EQ(Find(matched, ranks_[1], 1, kAllReduce)->transfer_ps, 20 * kPsPerUs);
 }
 
-TEST(RankCollectivesTest, DescribedKernelsHaveTheirNodesAndOthersAreUndescribed) {
+TEST(RankCollectivesTest, KernelsHaveTheirNodesDescribedOrNot) {
   constexpr char kOldAllReduce[] = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)";
   KinetoText device(1, 4);
   device.Collective("allreduce", kAllReduce, 16, 20, 10, 1, 256);
@@ -233,12 +232,13 @@ TEST(RankCollectivesTest, DescribedKernelsHaveTheirNodesAndOthersAreUndescribed)
   const TorchRank rank(HostTraceText(), device);
   const RankCollectives read =
       ReadRankCollectives(rank.device, rank.device_text, "kineto.json", rank.timeline);
-  ASSERT_THAT(read.profile.ops, SizeIs(1));
+  ASSERT_THAT(read.profile.ops, SizeIs(2));
   EXPECT_EQ(read.profile.ops[0].kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(read.profile.ops[0].operand_bytes, 1024);
-  ASSERT_THAT(read.profile.events, SizeIs(1));
-  EXPECT_THAT(read.nodes, ElementsAre(rank.DeviceNode(kAllReduce)));
-  EXPECT_THAT(read.undescribed, ElementsAre(rank.DeviceNode(kOldAllReduce)));
+  EXPECT_TRUE(read.profile.ops[1].by_order);
+  ASSERT_THAT(read.profile.events, SizeIs(2));
+  EXPECT_THAT(read.nodes, ElementsAre(rank.DeviceNode(kAllReduce), rank.DeviceNode(kOldAllReduce)));
+  EXPECT_THAT(read.undescribed, IsEmpty());
 }
 
 }  // namespace

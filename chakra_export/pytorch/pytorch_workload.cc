@@ -31,6 +31,7 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/utf8.h"
+#include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
@@ -77,6 +78,7 @@ std::string PythonLiteral(absl::string_view json) {
 
 // One rank's traces. The files stay mapped, since the trace and the table point into them.
 struct RankTraces {
+  // Absent when there is the profile alone: then the host trace is empty.
   std::optional<InputFile> host_file;
   std::optional<InputFile> device_file;
   HostTrace host;
@@ -89,8 +91,10 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
                                     const std::string& device_path,
                                     const InputFileOptions& options) {
   RankTraces rank;
-  ASSIGN_OR_RETURN(rank.host_file, InputFile::Open(file_system, host_path, options));
-  ASSIGN_OR_RETURN(rank.host, ReadHostTrace(rank.host_file->bytes(), host_path));
+  if (!host_path.empty()) {
+    ASSIGN_OR_RETURN(rank.host_file, InputFile::Open(file_system, host_path, options));
+    ASSIGN_OR_RETURN(rank.host, ReadHostTrace(rank.host_file->bytes(), host_path));
+  }
   ASSIGN_OR_RETURN(rank.device_file, InputFile::Open(file_system, device_path, options));
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
@@ -100,7 +104,7 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
     return InvalidArgument(device_path, ": its times lie beyond the year 2255");
   }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
-  if (rank.link.linked == 0 && rank.link.host_events > 0) {
+  if (rank.host_file.has_value() && rank.link.linked == 0 && rank.link.host_events > 0) {
     return InvalidArgument(
         host_path, ": no operator of it is in ", device_path,
         "; are they of one run? PyTorch 2.1 and later record the ids that both have in common");
@@ -114,6 +118,14 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
         "with ProfilerActivity.CUDA among its activities");
   }
   return rank;
+}
+
+// Logs of collectives come as such profiles.
+bool HoldsOnlyCommunication(const RankTraces& rank) {
+  const EventTable& table = rank.device.table;
+  return absl::c_all_of(rank.timeline.nodes, [&](const TimelineNode& node) {
+    return node.on_host || IsCommunicationKernel(table.name(node.row));
+  });
 }
 
 absl::Status CheckRanksAreComplete(const MatchedCommunication& communication,
@@ -251,12 +263,14 @@ void DescribeLeftOut(const RankTraces& rank, const std::map<std::string, int64_t
   const auto add = [&](const std::string& reason, int64_t count) {
     if (count > 0) (*left_out)[reason] = count;
   };
-  add("operators without an event", absl::c_count(rank.link.row_of_op, kNoRow));
-  add("host events without an operator", rank.link.host_events - rank.link.linked);
-  add("device work without an operator",
-      absl::c_count_if(rank.timeline.nodes, [](const TimelineNode& node) {
-        return !node.on_host && node.launching_op == kNoHostOp;
-      }));
+  if (rank.host_file.has_value()) {
+    add("operators without an event", absl::c_count(rank.link.row_of_op, kNoRow));
+    add("host events without an operator", rank.link.host_events - rank.link.linked);
+    add("device work without an operator",
+        absl::c_count_if(rank.timeline.nodes, [](const TimelineNode& node) {
+          return !node.on_host && node.launching_op == kNoHostOp;
+        }));
+  }
   add("edges against the measured times", rank.timeline.edges_against_time);
   for (const auto& [reason, count] : lowered) {
     add(absl::StrCat("communication made computation: ", reason), count);
@@ -279,7 +293,7 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
                                       " ranks; simulators want the traces of all"));
   }
   for (const RankTraces& rank : ranks) {
-    if (rank.link.linked == 0) {
+    if (rank.host_file.has_value() && rank.link.linked == 0) {
       report->add_warnings(absl::StrCat(rank.host_file->path(), ": no operator of it is in ",
                                         rank.device_file->path(), ", which shows no host"));
     }
@@ -311,20 +325,31 @@ absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
     FileSystem& file_system, const std::vector<std::string>& host_traces,
     const std::vector<std::string>& device_traces, const std::string& output_prefix,
     const PytorchWorkloadOptions& options) {
-  if (host_traces.size() != device_traces.size()) {
+  const bool has_hosts = !host_traces.empty();
+  if (has_hosts && host_traces.size() != device_traces.size()) {
     return InvalidArgument("there are ", host_traces.size(), " host traces, but ",
                            device_traces.size(),
-                           " device traces; expected one of each for every rank");
+                           " device traces; expected one of each for every rank, or device traces "
+                           "alone");
+  }
+  if (!has_hosts && !options.linked_json_prefix.empty()) {
+    return InvalidArgument("joined traces (", options.linked_json_prefix,
+                           ".<rank>.json) need execution traces of PyTorch beside the profiles");
   }
   std::vector<RankTraces> ranks;
   std::vector<RankCollectives> collectives;
-  for (size_t i = 0; i < host_traces.size(); ++i) {
+  for (size_t i = 0; i < device_traces.size(); ++i) {
     if (options.progress != nullptr) options.progress(i);
-    ASSIGN_OR_RETURN(RankTraces rank,
-                     ReadRank(file_system, host_traces[i], device_traces[i], options.input));
+    ASSIGN_OR_RETURN(RankTraces rank, ReadRank(file_system, has_hosts ? host_traces[i] : "",
+                                               device_traces[i], options.input));
     collectives.push_back(ReadRankCollectives(rank.device, rank.device_file->bytes(),
                                               device_traces[i], rank.timeline));
     ranks.push_back(std::move(rank));
+  }
+  if (!has_hosts && absl::c_all_of(ranks, HoldsOnlyCommunication)) {
+    return FailedPrecondition(
+        device_traces[0],
+        ": it holds collectives alone, not the work between them, which Chakra traces consist of");
   }
   ASSIGN_OR_RETURN(const MatchedCommunication communication,
                    MatchCommunication(std::move(collectives), options.allow_violations));

@@ -4,6 +4,8 @@
 //
 //   et_0.json + kineto_0.json  --+
 //   et_1.json + kineto_1.json  --+-->  PREFIX.0.et, PREFIX.1.et, PREFIX.comm_groups.json
+//
+// Profiles alone are enough; execution traces add tensors, what they cost and what waits for them.
 #ifndef CHAKRA_EXPORT_PYTORCH_PYTORCH_WORKLOAD_H_
 #define CHAKRA_EXPORT_PYTORCH_PYTORCH_WORKLOAD_H_
 
@@ -31,7 +33,7 @@ struct PytorchWorkloadOptions {
   std::function<void(size_t position)> progress;
 };
 
-// The i-th host trace belongs to the i-th device trace. A rank is told by its profile, else by the
+// The i-th host trace belongs to the i-th device trace; or there is no host trace. A rank is told by its profile, else by the
 // position. One trace alone is converted whichever rank it is; of several all ranks of the run must
 // be there.
 //

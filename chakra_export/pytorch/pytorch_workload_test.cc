@@ -158,6 +158,31 @@ TEST_F(PytorchWorkloadTest, MakesDeviceWorkAndGapsForSimulation) {
   EXPECT_GT(report.edges().at("launch"), 0);
 }
 
+TEST_F(PytorchWorkloadTest, ProfilesAloneAreEnough) {
+  WriteRanks();
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport joined, Convert());
+  host_.clear();
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport alone, Convert());
+  EXPECT_EQ(alone.measured_ns(), joined.measured_ns());
+  EXPECT_EQ(alone.replayed_ns(), joined.replayed_ns());
+  EXPECT_THAT(alone.warnings(), IsEmpty());
+  ASSERT_EQ(alone.ranks_size(), 2);
+  EXPECT_EQ(alone.ranks(0).comm_nodes(), 1);
+  EXPECT_EQ(alone.ranks(0).left_out_size(), 0);
+  PytorchWorkloadOptions options;
+  options.linked_json_prefix = directory_.PathOf("linked");
+  EXPECT_THAT(Convert(options), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("need execution traces of PyTorch")));
+}
+
+TEST_F(PytorchWorkloadTest, LogsOfCollectivesAreNoWorkload) {
+  device_.push_back(directory_.Write(
+      "kineto_0.json",
+      KinetoText(0, 1).Collective("allreduce", kAllReduce, 16, 0, 9, 2, 4).Text()));
+  EXPECT_THAT(Convert(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  HasSubstr("it holds collectives alone")));
+}
+
 TEST_F(PytorchWorkloadTest, PassesEveryRuleOfTheChecker) {
   WriteRanks();
   ASSERT_OK(Convert());

@@ -60,8 +60,6 @@ struct RunNode {
   const DeviceWork* work = nullptr;
   // What it ran; null when that is not known, or several.
   const HloInstruction* instruction = nullptr;
-  // Of the nodes that one instruction ran as, the one that has its shapes and its cost.
-  bool bears_cost = false;
   // What its pieces compute and move, as far as it is known; 0 where another node bears it.
   int64_t operations = 0;
   int64_t bytes = 0;

@@ -1,13 +1,13 @@
 #include "chakra_export/xspace/hlo_cost.h"
 
+#include <vector>
+
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "third_party/chakra/et_def.pb.h"
+#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/hlo/hlo_shape.h"
 
 namespace meridian {
@@ -17,14 +17,6 @@ namespace {
 constexpr int64_t kMaxOperations = int64_t{1} << 60;
 // How deep fusions may lie within fusions.
 constexpr int kMaxFusionDepth = 8;
-
-void AppendArrays(const xla::ShapeProto& shape, std::vector<xla::ShapeProto>* arrays) {
-  if (shape.tuple_shapes().empty()) {
-    arrays->push_back(shape);
-    return;
-  }
-  for (const xla::ShapeProto& element : shape.tuple_shapes()) AppendArrays(element, arrays);
-}
 
 std::optional<int64_t> Multiply(int64_t a, int64_t b) {
   int64_t product = 0;
@@ -107,14 +99,16 @@ std::optional<int64_t> OperationsOf(const HloInstruction& instruction, int depth
   return ElementsOf(instruction);
 }
 
-std::optional<int64_t> BytesOf(const HloCost& cost) {
+std::optional<int64_t> BytesOf(const HloInstruction& instruction) {
+  if (instruction.has_dangling_operands()) return std::nullopt;
+  std::vector<const HloInstruction*> values(instruction.operands().begin(),
+                                            instruction.operands().end());
+  values.push_back(&instruction);
   int64_t sum = 0;
-  for (const auto* shapes : {&cost.inputs, &cost.outputs}) {
-    for (const xla::ShapeProto& shape : *shapes) {
-      const absl::StatusOr<int64_t> bytes = ShapeBytes(shape);
-      if (!bytes.ok() || *bytes > kMaxOperations - sum) return std::nullopt;
-      sum += *bytes;
-    }
+  for (const HloInstruction* value : values) {
+    const absl::StatusOr<int64_t> bytes = ShapeBytes(value->shape());
+    if (!bytes.ok() || *bytes > kMaxOperations - sum) return std::nullopt;
+    sum += *bytes;
   }
   return sum;
 }
@@ -122,25 +116,7 @@ std::optional<int64_t> BytesOf(const HloCost& cost) {
 }  // namespace
 
 HloCost CostOf(const HloInstruction& instruction) {
-  HloCost cost;
-  for (const HloInstruction* operand : instruction.operands()) {
-    AppendArrays(operand->shape(), &cost.inputs);
-  }
-  AppendArrays(instruction.shape(), &cost.outputs);
-  if (!instruction.has_dangling_operands()) cost.bytes = BytesOf(cost);
-  cost.operations = OperationsOf(instruction, kMaxFusionDepth);
-  return cost;
-}
-
-void SetShapes(const std::vector<xla::ShapeProto>& shapes, ChakraProtoMsg::IOInfo* info) {
-  std::vector<std::string> dimensions;
-  std::vector<std::string> types;
-  for (const xla::ShapeProto& shape : shapes) {
-    dimensions.push_back(absl::StrCat("[", absl::StrJoin(shape.dimensions(), ", "), "]"));
-    types.push_back(absl::StrCat("'", std::string(ElementTypeName(shape.element_type())), "'"));
-  }
-  info->set_shapes(absl::StrCat("[", absl::StrJoin(dimensions, ", "), "]"));
-  info->set_types(absl::StrCat("[", absl::StrJoin(types, ", "), "]"));
+  return {BytesOf(instruction), OperationsOf(instruction, kMaxFusionDepth)};
 }
 
 }  // namespace meridian

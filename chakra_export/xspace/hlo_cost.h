@@ -5,22 +5,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/hlo/hlo_module.h"
-
-namespace ChakraProtoMsg {
-class IOInfo;
-}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
 struct HloCost {
-  // The arrays that it reads and writes; tuples are taken apart.
-  std::vector<xla::ShapeProto> inputs;
-  std::vector<xla::ShapeProto> outputs;
-  // Bytes of all of them; absent when a shape is not bounded.
+  // Bytes of the arrays that it reads and writes; absent when a shape is not bounded.
   std::optional<int64_t> bytes;
   // Arithmetic operations: a dot counts two for each product, everything else one for each element
   // of its result, a reduction one for each element of its operand. Absent when the instruction, or
@@ -29,9 +20,6 @@ struct HloCost {
 };
 
 HloCost CostOf(const HloInstruction& instruction);
-
-// Sets shapes and types as Chakra's converters write them: "[[4, 8], [8]]" and "['f32', 'bf16']".
-void SetShapes(const std::vector<xla::ShapeProto>& shapes, ChakraProtoMsg::IOInfo* info);
 
 }  // namespace meridian
 

@@ -101,11 +101,7 @@ class NodeMaker {
     }
     std::set<int64_t> steps;
     for (const auto& profile : profiles_) {
-      for (const WorkingDevice& device : profile->devices) {
-        for (const DeviceWork& work : device.work) {
-          if (work.step.has_value()) steps.insert(*work.step);
-        }
-      }
+      for (const StepEvent& step : profile->steps) steps.insert(step.number);
     }
     return InvalidArgument(
         "--steps=", options_.steps->first, "..", options_.steps->last, " selects no work; ",

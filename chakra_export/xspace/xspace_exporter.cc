@@ -109,9 +109,13 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) {
+  static void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) {
     EtAttributes* attributes = message->mutable_attr();
-    AddCost(node, message);
+    if (node.type == ChakraProtoMsg::COMP_NODE && node.resource.kind != ResourceKind::kHostThread) {
+      SetRoofline(node.operations, node.bytes, attributes);
+    } else if (node.bytes > 0) {
+      SetIntAttribute(kTensorSizeAttribute, node.bytes, attributes);
+    }
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationNsAttribute, node.end_ns - node.start_ns, attributes);
     }
@@ -124,62 +128,35 @@ class Exporter {
     }
   }
 
-  // Computing what an instruction costs takes longer than to remember it.
-  const HloCost& CostOfInstruction(const HloInstruction* instruction) {
-    const auto [it, is_new] = costs_.try_emplace(instruction);
-    if (is_new) it->second = CostOf(*instruction);
-    return it->second;
-  }
-
-  void AddCost(const RunNode& node, ChakraProtoMsg::Node* message) {
-    if (node.instruction != nullptr && node.bears_cost) {
-      const HloCost& cost = CostOfInstruction(node.instruction);
-      if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
-      if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
-    }
-    if (node.type == ChakraProtoMsg::COMP_NODE && node.resource.kind != ResourceKind::kHostThread) {
-      SetRoofline(node.operations, node.bytes, message->mutable_attr());
-    } else if (node.bytes > 0) {
-      SetIntAttribute(kTensorSizeAttribute, node.bytes, message->mutable_attr());
-    }
-  }
-
-  // Must come before nodes are merged, so that those that stand for many cost what all of them do.
+  // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
+  // Copies have one of their own. Must come before nodes are merged, so that those that stand for
+  // many cost what all of them do.
   void SetCosts() {
-    ChooseCostBearers();
-    for (RunNode& node : nodes_.graph.nodes) {
-      if (IsCopy(node)) {
-        node.bytes = node.work->copied_bytes;
-      } else if (node.bears_cost) {
-        const HloCost& cost = CostOfInstruction(node.instruction);
-        node.operations = cost.operations.value_or(0);
-        node.bytes = cost.bytes.value_or(0);
+    std::vector<RunNode>& nodes = nodes_.graph.nodes;
+    std::map<Resource, NodeIndex> last;
+    // Computing what an instruction costs takes longer than to remember it.
+    absl::flat_hash_map<const HloInstruction*, HloCost> costs;
+    for (NodeIndex i = 0; i < nodes.size(); ++i) {
+      RunNode& node = nodes[i];
+      const bool is_copy = node.work != nullptr && node.work->kind == WorkKind::kMemcpy;
+      if (is_copy) node.bytes = node.work->copied_bytes;
+      if (node.instruction != nullptr) {
+        const auto [it, is_first] = last.emplace(node.resource, i);
+        const RunNode& before = nodes[it->second];
+        it->second = i;
+        const bool goes_on = !is_first && node.work != nullptr && before.work != nullptr &&
+                             before.instruction == node.instruction &&
+                             before.work->run_id == node.work->run_id && before.work != node.work;
+        const bool prepares = node.work != nullptr && node.work->prepares_collective;
+        if (!goes_on && !prepares && !is_copy) {
+          const auto [cost, is_new] = costs.try_emplace(node.instruction);
+          if (is_new) cost->second = CostOf(*node.instruction);
+          node.operations = cost->second.operations.value_or(0);
+          node.bytes = cost->second.bytes.value_or(0);
+        }
       }
       // As it is written for a roofline, so that sums are those of what is written.
       if (node.bytes > 0) node.operations = std::max<int64_t>(1, node.operations);
-    }
-  }
-
-  static bool IsCopy(const RunNode& node) {
-    return node.work != nullptr && node.work->kind == WorkKind::kMemcpy;
-  }
-
-  // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
-  // Copies have one of their own.
-  void ChooseCostBearers() {
-    std::vector<RunNode>& nodes = nodes_.graph.nodes;
-    std::map<Resource, NodeIndex> last;
-    for (NodeIndex i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].instruction == nullptr) continue;
-      const auto [it, is_first] = last.emplace(nodes[i].resource, i);
-      const RunNode& before = nodes[it->second];
-      const bool goes_on = !is_first && nodes[i].work != nullptr && before.work != nullptr &&
-                           before.instruction == nodes[i].instruction &&
-                           before.work->run_id == nodes[i].work->run_id &&
-                           before.work != nodes[i].work;
-      const bool prepares = nodes[i].work != nullptr && nodes[i].work->prepares_collective;
-      nodes[i].bears_cost = !goes_on && !prepares && !IsCopy(nodes[i]);
-      it->second = i;
     }
   }
 
@@ -200,7 +177,6 @@ class Exporter {
   const ProfiledRun& input_;
   const XSpaceExportOptions& options_;
   WorkNodes nodes_;
-  absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   RunWorkload workload_;
   bool clocks_agree_ = true;
 };

@@ -104,8 +104,6 @@ TEST(XSpaceExporterTest, NodesStateWhatTheirInstructionReadsAndComputes) {
   while (*reader.Next(&node)) {
     if (node.name() != "loop_add_fusion") continue;
     ++fusions;
-    EXPECT_EQ(node.outputs().shapes(), "[[1024]]");
-    EXPECT_EQ(node.outputs().types(), "['f32']");
     EXPECT_GE((*GetIntAttribute(node.attr(), kTensorSizeAttribute)).value_or(0), 4096);
     // A roofline divides by it.
     EXPECT_GE((*GetIntAttribute(node.attr(), kNumOpsAttribute)).value_or(1), 1);
@@ -574,7 +572,7 @@ TEST_P(ExampleTest, SimulatorsFindNothingWrong) {
     options.intent = intent;
     const ChakraWorkloadReport report = Export(options);
     EtProblems problems;
-    EtCheckOptions check;
+    EtGraphReaderOptions check;
     check.groups = GroupsIn(report);
     ASSERT_OK_AND_ASSIGN(const EtFiles files, FindEtFiles(Files(), prefix_));
     EXPECT_THAT(CheckEtFiles(Files(), files, check, &problems), IsOk());

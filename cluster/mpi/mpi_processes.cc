@@ -68,6 +68,19 @@ std::string Receive(int rank) {
   return bytes;
 }
 
+// Gives what one rank has to all.
+void BroadcastFrom(int root, std::string* bytes) {
+  uint64_t size = bytes->size();
+  MPI_Request request;
+  MPI_Ibcast(&size, 1, MPI_UINT64_T, root, MPI_COMM_WORLD, &request);
+  Wait(request);
+  bytes->resize(size);
+  ForEachMessage(size, [&](size_t begin, int count) {
+    MPI_Ibcast(&(*bytes)[begin], count, MPI_BYTE, root, MPI_COMM_WORLD, &request);
+    return request;
+  });
+}
+
 }  // namespace
 
 MpiProcesses::MpiProcesses() {
@@ -95,40 +108,12 @@ absl::Status MpiProcesses::Agree(const absl::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(bytes[0]), bytes.substr(1));
 }
 
-void MpiProcesses::Broadcast(std::string* bytes) { BroadcastFrom(0, bytes); }
-
-void MpiProcesses::BroadcastFrom(int root, std::string* bytes) {
-  uint64_t size = bytes->size();
-  MPI_Request request;
-  MPI_Ibcast(&size, 1, MPI_UINT64_T, root, MPI_COMM_WORLD, &request);
-  Wait(request);
-  bytes->resize(size);
-  ForEachMessage(size, [&](size_t begin, int count) {
-    MPI_Ibcast(&(*bytes)[begin], count, MPI_BYTE, root, MPI_COMM_WORLD, &request);
-    return request;
-  });
-}
-
-absl::Status MpiProcesses::Gather(size_t traces, MakeBytes make, TakeBytes take) {
+absl::Status MpiProcesses::Gather(const std::string& bytes,
+                                  absl::FunctionRef<absl::Status(absl::string_view)> take) {
   absl::Status status;
-  for (size_t trace = 0; trace < traces; ++trace) {
-    const int owner = OwnerOf(trace);
-    if (owner == 0) continue;
-    if (owner == rank_) Send(make(trace), 0);
-    // Also after an error, for the sender waits.
-    if (rank_ == 0) status.Update(take(trace, Receive(owner)));
-  }
-  return Agree(status);
-}
-
-absl::Status MpiProcesses::Scatter(size_t traces, MakeBytes make, TakeBytes take) {
-  absl::Status status;
-  for (size_t trace = 0; trace < traces; ++trace) {
-    const int owner = OwnerOf(trace);
-    if (owner == 0) continue;
-    if (rank_ == 0) Send(make(trace), owner);
-    if (owner == rank_) status.Update(take(trace, Receive(0)));
-  }
+  if (rank_ != 0) Send(bytes, 0);
+  // Also after an error, for the sender waits.
+  for (int rank = 1; rank < ranks_ && rank_ == 0; ++rank) status.Update(take(Receive(rank)));
   return Agree(status);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of an MPI job as the processes of a run: trace n is that of rank n modulo their number.
+// The ranks of an MPI job. All call the same functions in the same order, since each waits for the
+// others.
 //
 //   int main(int argc, char** argv) {
 //     MpiProcesses processes;
@@ -8,35 +9,35 @@
 #ifndef CLUSTER_MPI_MPI_PROCESSES_H_
 #define CLUSTER_MPI_MPI_PROCESSES_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "tools/command.h"
-#include "trace_alignment/run/run_processes.h"
 
 namespace meridian {
 
-class MpiProcesses : public RunProcesses {
+class MpiProcesses {
  public:
   // From MPI_Init to MPI_Finalize: there is one object, and all output comes before its end.
   MpiProcesses();
-  ~MpiProcesses() override;
+  ~MpiProcesses();
 
   int64_t rank() const { return rank_; }
   int64_t rank_count() const { return ranks_; }
+  bool is_first() const { return rank_ == 0; }
 
-  // A single rank, too, writes as several do.
-  bool is_alone() const override { return false; }
-  bool is_first() const override { return rank_ == 0; }
-  bool Has(size_t trace) const override { return OwnerOf(trace) == rank_; }
-  // Names the process "rank 3 (host)".
-  absl::Status Agree(const absl::Status& status) override;
-  void Broadcast(std::string* bytes) override;
-  absl::Status Gather(size_t traces, MakeBytes make, TakeBytes take) override;
-  absl::Status Scatter(size_t traces, MakeBytes make, TakeBytes take) override;
+  // Returns the same everywhere: OK when all are, else the failure of the first rank that has one,
+  // which it names "rank 3 (host)".
+  absl::Status Agree(const absl::Status& status);
+
+  // Carries bytes from each rank to the first, which takes those of the others, one rank after the
+  // other. Returns what they agree on.
+  absl::Status Gather(const std::string& bytes,
+                      absl::FunctionRef<absl::Status(absl::string_view bytes)> take);
 
   // Returns the largest of each of the values over all ranks, which have as many.
   std::vector<int64_t> LargestOf(std::vector<int64_t> values);
@@ -45,9 +46,6 @@ class MpiProcesses : public RunProcesses {
   [[noreturn]] void Abort(int exit_code);
 
  private:
-  int OwnerOf(size_t trace) const { return static_cast<int>(trace % ranks_); }
-  void BroadcastFrom(int root, std::string* bytes);
-
   int rank_ = 0;
   int ranks_ = 1;
 };

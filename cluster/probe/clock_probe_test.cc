@@ -299,19 +299,6 @@ TEST(ClockProbeTest, TheProgramStopsCleanlyWhenToldToAndTakesLittle) {
   }
 }
 
-TEST(ClockProbeTest, SnapshotPairsOfTwoClocksAreWritten) {
-  const TemporaryDirectory directory;
-  const CommandResult result = RunCommandLine(
-      "cluster/probe/clock_probe",
-      {"--snapshot_only", "--second_clock=boottime", "--period_ms=20", "--duration_s=1",
-       "--host_index=3", "--start_gpu_ns=5", "--output=" + directory.PathOf("pairs")});
-  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
-  const std::string pairs = directory.Read("pairs/node3.snapshots.jsonl");
-  EXPECT_THAT(pairs, HasSubstr("{\"meta\":true,\"node_id\":3,\"absolute\":true,"
-                               "\"start_gpu_ns\":5}\n{\"sys_ns\":"));
-  EXPECT_GE(std::count(pairs.begin(), pairs.end(), '\n'), 40);
-}
-
 TEST(ClockProbeTest, SaysWhatIsMissing) {
   CommandResult result = RunCommandLine("cluster/probe/clock_probe", {"--output=/tmp"});
   EXPECT_EQ(result.exit_code, 2);
@@ -348,10 +335,8 @@ TEST(ClockProbeTest, CombineUsesProbesForKineto) {
     }
     directory.Write(absl::StrCat("run/kineto_", rank, ".json"), text);
   }
-  directory.Write("probes/clocks_node0.jsonl",
-                  "{\"meta\":true,\"node_id\":0,\"absolute\":true}\n"
-                  "{\"sys_ns\":1,\"tracer_ns\":1}\n");
   SimulatedHosts hosts({{0, 0}, {kOffsetNs, 0}}, BurstyPath(), start_ns - 6 * kSecond, 1, 2);
+  ASSERT_OK(FileSystem::Posix().CreateDirectories(directory.PathOf("probes")));
   ASSERT_OK(hosts.Run(20 * kSecond, directory.PathOf("probes")));
   const CommandResult result =
       RunCommandLine("tools/combine", {"--run_dir=" + directory.PathOf("run"),

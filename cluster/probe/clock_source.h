@@ -4,14 +4,9 @@
 #ifndef CLUSTER_PROBE_CLOCK_SOURCE_H_
 #define CLUSTER_PROBE_CLOCK_SOURCE_H_
 
-#include <ctime>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-
-#include "absl/status/statusor.h"
 
 namespace meridian {
 
@@ -20,7 +15,7 @@ struct ClockReading {
   // Unix time of the node's clock, CLOCK_REALTIME.
   int64_t before_ns = 0;
   int64_t after_ns = 0;
-  // Time of the second clock, which nobody sets; CLOCK_MONOTONIC_RAW unless another was chosen.
+  // Time of the second clock, CLOCK_MONOTONIC_RAW, which nobody sets.
   int64_t second_ns = 0;
 };
 
@@ -35,12 +30,8 @@ class ClockSource {
   virtual int64_t FromRealtime(int64_t realtime_ns) = 0;
 };
 
-// The machine's own. `second_clock` is realtime's companion: "monotonic_raw", "monotonic",
-// "boottime", "tai", or the path of a clock device, e.g. "/dev/ptp0".
-absl::StatusOr<std::unique_ptr<ClockSource>> SystemClockSource(const std::string& second_clock);
-
-// Returns the narrowest of some readings.
-ClockReading ReadNarrowly(ClockSource& clock);
+// Returns the machine's own.
+std::unique_ptr<ClockSource> SystemClockSource();
 
 // Tells when the node's clock was set, by the second clock, which was not. What NTP does in small
 // doses (at most 500 ppm) is no step.

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "cluster/probe/probe_writer.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -28,12 +28,6 @@ constexpr int64_t kResolveTimeoutNs = 60000000000;
 constexpr int kMaxBatch = 64;
 constexpr double kMaxDatagramsPerS = 20000;
 
-void SleepNs(int64_t time_ns, pollfd* file) {
-  const int64_t sleep_ns = std::clamp(time_ns, int64_t{0}, kMaxSleepNs);
-  const timespec timeout = {0, static_cast<long>(sleep_ns)};
-  (void)ppoll(file, file != nullptr ? 1 : 0, &timeout, nullptr);
-}
-
 class Daemon {
  public:
   Daemon(const ProbeDaemonOptions& options, UdpSocket& socket, ClockSource& clock,
@@ -47,8 +41,7 @@ class Daemon {
         neighbours_(Neighbours()),
         node_(NodeOptions(), start_,
               [this](const ProbePacket& packet, const std::string& to) { Send(packet, to); }),
-        file_(file_system, options.output_folder, absl::StrCat("probes_node", host_.first_node), "",
-              options.rotation) {}
+        file_(file_system, options.output_folder, absl::StrCat("probes_node", host_.first_node)) {}
 
   absl::StatusOr<ProbeCounts> Run() {
     ClockReading now = clock_.Read();
@@ -61,7 +54,10 @@ class Daemon {
       const bool may_read = RefillBudget(now);
       pollfd file = {socket_.file(), static_cast<short>(may_read ? POLLIN : 0), 0};
       now = clock_.Read();
-      SleepNs(node_.next_wake_ns() - now.second_ns, &file);
+      const int64_t wait_ns = node_.next_wake_ns() - now.second_ns;
+      const timespec timeout = {
+          0, static_cast<long>(std::clamp(wait_ns, int64_t{0}, kMaxSleepNs))};  // NOLINT: tv_nsec
+      (void)ppoll(&file, 1, &timeout, nullptr);
       // Reading also takes an error off the socket, which would else wake the loop forever.
       if (file.revents != 0) {
         ReadSent();
@@ -197,30 +193,6 @@ absl::StatusOr<ProbeCounts> RunProbeDaemon(const ProbeDaemonOptions& options, Ud
   MERIDIAN_CHECK(options.hosts.size() >= 2 && options.host < options.hosts.size());
   RETURN_IF_ERROR(file_system.CreateDirectories(options.output_folder));
   return Daemon(options, socket, clock, file_system, stop).Run();
-}
-
-absl::Status WriteSnapshots(ClockSource& clock, int64_t period_ns, int64_t duration_ns,
-                            RotatingFile& file, const std::atomic<bool>& stop) {
-  // Both clocks may be set by somebody, so time is taken elsewhere.
-  using Steady = std::chrono::steady_clock;
-  const Steady::time_point start = Steady::now();
-  Steady::time_point next = start;
-  while (!stop &&
-         (duration_ns == 0 || Steady::now() - start < std::chrono::nanoseconds(duration_ns))) {
-    const int64_t wait_ns = std::chrono::nanoseconds(next - Steady::now()).count();
-    if (wait_ns > 0) {
-      SleepNs(wait_ns, nullptr);
-      continue;
-    }
-    const ClockReading reading = ReadNarrowly(clock);
-    const int64_t middle_ns = reading.before_ns + (reading.after_ns - reading.before_ns) / 2;
-    RETURN_IF_ERROR(file.Append(absl::StrCat(
-        "{\"sys_ns\":", middle_ns, ",\"tracer_ns\":", reading.second_ns,
-        ",\"sys_before_ns\":", reading.before_ns, ",\"sys_after_ns\":", reading.after_ns, "}\n")));
-    const std::chrono::nanoseconds period(period_ns);
-    next = std::max(next + period, Steady::now() - period);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace meridian

@@ -8,12 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cluster/probe/clock_source.h"
 #include "cluster/probe/probe_hosts.h"
 #include "cluster/probe/probe_node.h"
-#include "cluster/probe/probe_writer.h"
 #include "cluster/probe/udp_socket.h"
 #include "xla_profiler/base/files/file_system.h"
 
@@ -30,18 +28,12 @@ struct ProbeDaemonOptions {
   // Stops by itself after so long; 0: never.
   int64_t duration_ns = 0;
   std::string output_folder;
-  RotationOptions rotation;
 };
 
 // Measures until `stop` or until the time is over, and writes what is measured up to then.
 absl::StatusOr<ProbeCounts> RunProbeDaemon(const ProbeDaemonOptions& options, UdpSocket& socket,
                                            ClockSource& clock, FileSystem& file_system,
                                            const std::atomic<bool>& stop);
-
-// Writes both clocks once a period, as snapshot pairs, until `stop` or until the time is over (0:
-// never).
-absl::Status WriteSnapshots(ClockSource& clock, int64_t period_ns, int64_t duration_ns,
-                            RotatingFile& file, const std::atomic<bool>& stop);
 
 }  // namespace meridian
 

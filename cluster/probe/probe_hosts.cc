@@ -1,16 +1,12 @@
 #include "cluster/probe/probe_hosts.h"
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
@@ -57,48 +53,6 @@ bool ReadHost(absl::string_view text, ProbeHost* host) {
   return true;
 }
 
-// Returns the numbers of "01-03,7" as texts, with their zeros in front; nullopt for anything else.
-std::optional<std::vector<std::string>> ExpandRanges(absl::string_view ranges) {
-  std::vector<std::string> numbers;
-  for (absl::string_view range : absl::StrSplit(ranges, ',')) {
-    const std::pair<absl::string_view, absl::string_view> ends =
-        absl::StrSplit(range, absl::MaxSplits('-', 1));
-    uint64_t first = 0, last = 0;
-    if (!absl::SimpleAtoi(ends.first, &first)) return std::nullopt;
-    last = first;
-    if (absl::StrContains(range, '-') && !absl::SimpleAtoi(ends.second, &last)) return std::nullopt;
-    if (last < first || last - first >= kMaxHosts - numbers.size()) return std::nullopt;
-    for (uint64_t number = first; number <= last; ++number) {
-      std::string digits = absl::StrCat(number);
-      digits.insert(0, ends.first.size() - std::min(ends.first.size(), digits.size()), '0');
-      numbers.push_back(std::move(digits));
-    }
-  }
-  return numbers;
-}
-
-// Adds the names of one item of a node list, "rack[1-2]n[1-3]".
-bool ExpandItem(const std::string& prefix, absl::string_view item,
-                std::vector<std::string>* names) {
-  // No name is longer, and every bracket is a call deeper.
-  constexpr size_t kMaxNameBytes = 255;
-  if (prefix.size() > kMaxNameBytes) return false;
-  const size_t open = item.find('[');
-  if (open == absl::string_view::npos) {
-    names->push_back(absl::StrCat(prefix, item));
-    return names->size() <= kMaxHosts && !names->back().empty() && !absl::StrContains(item, ']');
-  }
-  const size_t close = item.find(']', open);
-  if (close == absl::string_view::npos) return false;
-  const std::optional<std::vector<std::string>> numbers =
-      ExpandRanges(item.substr(open + 1, close - open - 1));
-  if (!numbers.has_value()) return false;
-  return absl::c_all_of(*numbers, [&](const std::string& number) {
-    return ExpandItem(absl::StrCat(prefix, item.substr(0, open), number), item.substr(close + 1),
-                      names);
-  });
-}
-
 absl::string_view ShortName(absl::string_view name) { return name.substr(0, name.find('.')); }
 
 }  // namespace
@@ -128,22 +82,6 @@ absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view content
                            " host(s); clocks are compared between two or more");
   }
   return hosts;
-}
-
-absl::StatusOr<std::vector<std::string>> ExpandSlurmNodeList(absl::string_view list) {
-  std::vector<std::string> names;
-  int depth = 0;
-  size_t begin = 0;
-  for (size_t i = 0; i <= list.size(); ++i) {
-    const char c = i < list.size() ? list[i] : ',';
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c != ',' || (depth != 0 && i < list.size())) continue;
-    if (depth != 0 || !ExpandItem("", list.substr(begin, i - begin), &names)) {
-      return InvalidArgument("Slurm's node list is ", list, "; expected e.g. gpu[01-03,7],login");
-    }
-    begin = i + 1;
-  }
-  return names;
 }
 
 absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t index,

@@ -29,13 +29,9 @@ absl::StatusOr<std::vector<ProbeHost>> ParseProbeHosts(absl::string_view content
                                                        absl::string_view file,
                                                        const ProbeHost& defaults);
 
-// Returns the names that Slurm means by "gpu[01-03,7],login".
-absl::StatusOr<std::vector<std::string>> ExpandSlurmNodeList(absl::string_view list);
-
 // Variables that launchers set; empty where they did not.
 struct LauncherVariables {
-  // SLURM_STEP_NODELIST, or without it SLURM_JOB_NODELIST, and SLURM_NODEID.
-  std::string slurm_node_list;
+  // SLURM_NODEID.
   std::string slurm_node_id;
   // OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE.
   std::string mpi_rank;

@@ -24,11 +24,10 @@ void AppendProbe(const TwoWayProbe& probe, std::string* lines) {
 }  // namespace
 
 RotatingFile::RotatingFile(FileSystem& file_system, std::string folder, std::string name,
-                           std::string header, const RotationOptions& options)
+                           const RotationOptions& options)
     : file_system_(file_system),
       folder_(std::move(folder)),
       name_(std::move(name)),
-      header_(std::move(header)),
       options_(options) {}
 
 std::string RotatingFile::Path(absl::string_view middle) const {
@@ -42,15 +41,12 @@ absl::Status RotatingFile::Append(absl::string_view lines) {
     RETURN_IF_ERROR(file_->Close());
     file_ = nullptr;
   }
-  std::string with_header;
   if (file_ == nullptr) {
     RETURN_IF_ERROR(MakeRoom());
     ASSIGN_OR_RETURN(file_, file_system_.CreateFile(Path("")));
     bytes_ = 0;
-    with_header = absl::StrCat(header_, lines);
-    lines = with_header;
   }
-  bytes_ += static_cast<int64_t>(lines.size());
+  bytes_ += size;
   return file_->Append(lines);
 }
 

@@ -31,9 +31,9 @@ struct RotationOptions {
 
 class RotatingFile {
  public:
-  // Every file begins with the header, which may be empty. Nothing is there before the first line.
-  RotatingFile(FileSystem& file_system, std::string folder, std::string name, std::string header,
-               const RotationOptions& options);
+  // Nothing is there before the first line.
+  RotatingFile(FileSystem& file_system, std::string folder, std::string name,
+               const RotationOptions& options = {});
 
   // Appends whole lines in one piece.
   absl::Status Append(absl::string_view lines);
@@ -46,7 +46,6 @@ class RotatingFile {
   const std::string folder_;
   // Without ".jsonl".
   const std::string name_;
-  const std::string header_;
   const RotationOptions options_;
   std::unique_ptr<WritableFile> file_;
   int64_t bytes_ = 0;

@@ -15,23 +15,23 @@ using ::testing::IsEmpty;
 TEST(RotatingFileTest, PutsFullFilesAsideAndKeepsTheLast) {
   const TemporaryDirectory directory;
   RotationOptions options;
-  options.max_file_bytes = 10;
+  options.max_file_bytes = 8;
   options.kept_files = 2;
-  RotatingFile file(FileSystem::Posix(), directory.path(), "a", "h\n", options);
+  RotatingFile file(FileSystem::Posix(), directory.path(), "a", options);
   EXPECT_THAT(directory.List(), IsEmpty());
   for (const char* line : {"one\n", "two\n", "three\n", "four\n", "five\n", "six\n"}) {
     ASSERT_OK(file.Append(line));
   }
   EXPECT_THAT(directory.List(), ElementsAre("a.3.jsonl", "a.4.jsonl", "a.jsonl"));
-  EXPECT_EQ(directory.Read("a.jsonl"), "h\nsix\n");
-  EXPECT_EQ(directory.Read("a.4.jsonl"), "h\nfive\n");
+  EXPECT_EQ(directory.Read("a.jsonl"), "six\n");
+  EXPECT_EQ(directory.Read("a.4.jsonl"), "five\n");
 }
 
 TEST(RotatingFileTest, AnEarlierDaemonsFileIsPutAside) {
   const TemporaryDirectory directory;
   directory.Write("a.jsonl", "old\n");
   directory.Write("a.9.jsonl", "older\n");
-  RotatingFile file(FileSystem::Posix(), directory.path(), "a", "", {});
+  RotatingFile file(FileSystem::Posix(), directory.path(), "a");
   ASSERT_OK(file.Append("new\n"));
   EXPECT_EQ(directory.Read("a.10.jsonl"), "old\n");
   EXPECT_EQ(directory.Read("a.jsonl"), "new\n");
@@ -41,7 +41,7 @@ TEST(RotatingFileTest, AFullDiskIsAnError) {
   const TemporaryDirectory directory;
   FaultyFileSystem file_system(FileSystem::Posix());
   file_system.Fail(Operation::kAppend, 2, absl::ResourceExhaustedError("disk full"));
-  RotatingFile file(file_system, directory.path(), "a", "", {});
+  RotatingFile file(file_system, directory.path(), "a");
   ASSERT_OK(file.Append("one\n"));
   EXPECT_THAT(file.Append("two\n"), StatusIs(absl::StatusCode::kResourceExhausted));
 }

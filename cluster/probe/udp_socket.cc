@@ -63,22 +63,17 @@ absl::StatusOr<UdpSocket> UdpSocket::Open(int port, bool kernel_stamps) {
     return ErrnoToStatus(errno, context);
   }
   udp.port_ = ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
-  if (!kernel_stamps) return udp;
   constexpr int kReceived = SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE;
-  udp.stamps_sent_ =
-      SetOption(udp.file_, SOL_SOCKET, SO_TIMESTAMPING, kReceived | SOF_TIMESTAMPING_TX_SOFTWARE);
-  udp.stamps_received_ = udp.stamps_sent_ ||
-                         SetOption(udp.file_, SOL_SOCKET, SO_TIMESTAMPING, kReceived) ||
-                         SetOption(udp.file_, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  // Some kernels say only when packets came.
+  if (kernel_stamps && !SetOption(udp.file_, SOL_SOCKET, SO_TIMESTAMPING,
+                                  kReceived | SOF_TIMESTAMPING_TX_SOFTWARE)) {
+    SetOption(udp.file_, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  }
   return udp;
 }
 
 UdpSocket::UdpSocket(UdpSocket&& other) noexcept
-    : file_(std::exchange(other.file_, -1)),
-      family_(other.family_),
-      port_(other.port_),
-      stamps_received_(other.stamps_received_),
-      stamps_sent_(other.stamps_sent_) {}
+    : file_(std::exchange(other.file_, -1)), family_(other.family_), port_(other.port_) {}
 
 UdpSocket::~UdpSocket() {
   if (file_ >= 0) close(file_);

@@ -33,9 +33,6 @@ class UdpSocket {
 
   int file() const { return file_; }
   int port() const { return port_; }
-  // Whether the kernel says when packets come, and when they leave.
-  bool stamps_received() const { return stamps_received_; }
-  bool stamps_sent() const { return stamps_sent_; }
 
   // Returns the bytes of the host's socket address. NotFound when the name has none.
   absl::StatusOr<std::string> Resolve(const std::string& host, int port) const;
@@ -55,8 +52,6 @@ class UdpSocket {
   // AF_INET6, which serves IPv4 too, or AF_INET where there is no IPv6.
   int family_ = 0;
   int port_ = 0;
-  bool stamps_received_ = false;
-  bool stamps_sent_ = false;
 };
 
 }  // namespace meridian

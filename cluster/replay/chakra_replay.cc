@@ -157,40 +157,30 @@ std::string Hostname() {
   return name;
 }
 
-// Returns the position of the median, the lower one of two.
-size_t MedianPosition(const std::vector<int64_t>& values) {
-  std::vector<size_t> order(values.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  absl::c_stable_sort(order, [&](size_t a, size_t b) { return values[a] < values[b]; });
-  return order[(order.size() - 1) / 2];
-}
-
 absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* processes,
                    Workload* workload, ChakraReplayReport* report) {
   std::vector<int64_t> spans_ns;
   for (const ReplayedStep& step : steps) spans_ns.push_back(step.span.end_ns - step.span.start_ns);
   spans_ns = processes->LargestOf(std::move(spans_ns));
-  const size_t median = MedianPosition(spans_ns);
+  // Repeats by how long they took; the median is the lower one of two.
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < spans_ns.size(); ++i) order.push_back({spans_ns[i], i});
+  absl::c_sort(order);
+  const size_t median = order[(order.size() - 1) / 2].second;
   // At the first rank: of all ranks' nodes, one rank after the other.
   std::vector<NodeTimes> all_times = steps[median].nodes;
-  RETURN_IF_ERROR(processes->Gather(
-      static_cast<size_t>(processes->rank_count()),
-      [&](size_t) {
-        PackedBytes packed;
-        packed(all_times);
-        return packed.bytes();
-      },
-      [&](size_t, absl::string_view bytes) {
-        PackedBytes received(bytes);
-        std::vector<NodeTimes> times;
-        received(times);
-        all_times.insert(all_times.end(), times.begin(), times.end());
-        return received.Finish();
-      }));
+  PackedBytes packed;
+  packed(all_times);
+  RETURN_IF_ERROR(processes->Gather(packed.bytes(), [&](absl::string_view bytes) {
+    PackedBytes received(bytes);
+    std::vector<NodeTimes> times;
+    received(times);
+    all_times.insert(all_times.end(), times.begin(), times.end());
+    return received.Finish();
+  }));
   for (const int64_t span_ns : spans_ns) report->add_repeats()->set_step_ns(span_ns);
   report->set_median_repeat(static_cast<int64_t>(median));
   report->set_median_ns(spans_ns[median]);
-  report->set_buffer_bytes(processes->LargestOf({workload->transport->buffer_bytes()})[0]);
   FileSystem& file_system = FileSystem::Posix();
   RETURN_IF_ERROR(WriteOutput(
       file_system, ProfilePath(workload->output, processes->rank()),
@@ -209,7 +199,6 @@ void Describe(const Workload& workload, ChakraReplayReport* report) {
   const ExecutionGraph& graph = workload.graph;
   report->set_ranks(workload.transport->rank_count());
   report->set_nodes(static_cast<int64_t>(graph.node_count()));
-  report->set_warmup(FLAGS_warmup.value());
   report->set_output(workload.output);
   std::vector<int64_t> compute_ns(report->ranks(), 0);
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
@@ -231,9 +220,8 @@ std::string FormatReplayReport(const ChakraReplayReport& report) {
       repeats.ToString(), "\n", WithThousands(report.nodes()), " nodes of ", report.ranks(),
       " ranks, ", WithThousands(report.comm_nodes()), " of them communication; median step ",
       WithThousands(report.median_ns() / 1000), " us (repeat ", report.median_repeat(),
-      "), computation ", WithThousands(report.compute_ns() / 1000), " us, buffers ",
-      FormatByteSize(report.buffer_bytes()), "\nwritten: ", report.output(), ".<rank>.xplane.pb, ",
-      report.output(), ".<rank>.et\n");
+      "), computation ", WithThousands(report.compute_ns() / 1000),
+      " us\nwritten: ", report.output(), ".<rank>.xplane.pb, ", report.output(), ".<rank>.et\n");
 }
 
 absl::StatusOr<int> Replay(MpiProcesses& processes) {

@@ -36,8 +36,6 @@ class MpiTransport : public Transport {
   // Makes the communicators of the groups; all ranks call this before anything else.
   void MakeCommunicators();
 
-  int64_t buffer_bytes() const { return buffers_.allocated_bytes(); }
-
  private:
   struct Transfer {
     NodeIndex node;

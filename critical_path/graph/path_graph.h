@@ -20,6 +20,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -106,6 +107,8 @@ struct GraphEvent {
   uint32_t position = 0;
   // The step in which the host ran or launched it.
   int64_t step = kNoStep;
+  // Whether all that it needs is in PathGraph::needs.
+  bool needs_are_known = false;
 };
 
 struct Instant {
@@ -165,6 +168,8 @@ struct PathGraph {
   std::vector<GraphEdge> edges;
   // Where ranks meet; empty for the graph of one rank.
   std::vector<GraphMeeting> meetings;
+  // Device work and what it needs the data of; empty without execution traces.
+  std::vector<std::pair<GraphEventId, GraphEventId>> needs;
 
   // Where the path must end; without it, wherever the longest path ends.
   std::optional<InstantId> end_instant;

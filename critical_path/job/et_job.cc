@@ -67,9 +67,8 @@ class EtJobLoader {
     EtGraphReaderOptions reader;
     reader.input = input.files;
     reader.ignore_dangling = true;
-    const std::string groups = CommGroupsBeside(file_system, prefix);
-    if (found.is_prefix && !groups.empty()) {
-      ASSIGN_OR_RETURN(reader.groups, ReadCommGroups(file_system, groups));
+    if (found.is_prefix) {
+      ASSIGN_OR_RETURN(reader.groups, FindCommGroups(file_system, "", prefix));
     }
     reader.visit = [this](NodeIndex, const ChakraProtoMsg::Node& node) { return AddNode(node); };
     size_t read = 0;

@@ -111,8 +111,13 @@ std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table) {
       if (pair.source != pair.target) sources[pair.target].push_back(&members[pair.source]);
     }
     for (auto& [target, arrivals] : sources) {
+      std::vector<const CollectiveMember*> departures = {&members[target]};
+      const bool is_message = table.OpOf(instance).kind != CollectiveKind::kCollectivePermute;
+      for (const CollectiveMember* source : arrivals) {
+        if (is_message && source->end_ps >= members[target].start_ps) departures.push_back(source);
+      }
       arrivals.push_back(&members[target]);
-      meetings.push_back({&instance, std::move(arrivals), {&members[target]}});
+      meetings.push_back({&instance, std::move(arrivals), std::move(departures)});
     }
   }
   return meetings;

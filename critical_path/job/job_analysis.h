@@ -30,6 +30,8 @@ struct JobInput {
   std::vector<std::string> traces;
   // What the names of Chakra traces begin with, or the name of one of them.
   std::string et_prefix;
+  // Execution traces of PyTorch, one for each of the traces, which are Kineto's; or none.
+  std::vector<InputFile> host_traces;
   InputFileOptions files;
   // Parts of names of the host's events that load data; only for Kineto traces.
   std::vector<std::string> data_load_events;
@@ -105,6 +107,7 @@ std::optional<GraphTransfer> TransferOf(const CollectiveTable& table, const Memb
 
 // Returns where the ranks of a run meet, in the order of the instances: all members of a collective
 // that synchronises wait for all; otherwise whoever is the target of pairs waits for their sources.
+// Who sends a message waits for its receiver, unless the message was gone before that came.
 std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table);
 
 // FailedPrecondition when the clocks of the ranks disagree, unless that is allowed; then it is

@@ -102,6 +102,7 @@ class KinetoJobLoader {
     TraceAnalysisOptions options;
     options.window = options_.window;
     options.data_load_events = input_.data_load_events;
+    if (position < input_.host_traces.size()) options.host_trace = &input_.host_traces[position];
     ASSIGN_OR_RETURN(TraceAnalysis analysis,
                      AnalyzeLoadedTrace(trace, file.bytes(), /*rank=*/0, options));
     ProfileCollectives profile = ReadKinetoCollectives(trace, file.bytes(), path);

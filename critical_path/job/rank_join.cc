@@ -146,6 +146,9 @@ class Joiner {
       edge.event = event_id(edge.event);
       graph_.edges.push_back(edge);
     }
+    for (const auto& [work, needed] : rank->needs) {
+      graph_.needs.emplace_back(first_event + work, first_event + needed);
+    }
     end_instants_.push_back(first_instant + *rank->end_instant);
     *rank = PathGraph();
     return absl::OkStatus();

@@ -4,8 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/pytorch/host_device_link.h"
+#include "chakra_export/pytorch/host_trace.h"
+#include "chakra_export/pytorch/op_tensors.h"
+#include "chakra_export/pytorch/rank_timeline.h"
 #include "critical_path/hta/hta_frame.h"
 #include "critical_path/hta/hta_launches.h"
 #include "critical_path/trace/trace_graph.h"
@@ -41,6 +46,52 @@ absl::StatusOr<TraceAnalysis> AnalyzeAsHta(absl::string_view text, absl::string_
   return analysis;
 }
 
+// Puts what device work needs into the graph, by the tensors of its operators. What an operator
+// writes that gives no tensor is unknown.
+absl::Status AddNeeds(const InputFile& file, const TraceJsonTable& trace, absl::string_view text,
+                      PathGraph* graph) {
+  ASSIGN_OR_RETURN(const HostTrace host, ReadHostTrace(file.bytes(), file.path()));
+  const HostDeviceLink link = LinkHostTrace(host, trace.table, text);
+  if (link.linked == 0) {
+    return InvalidArgument(file.path(),
+                           ": no operator of it is in the profile; are they of one "
+                           "run? PyTorch 2.1 and later record the ids that both have in common");
+  }
+  RankTimeline timeline = BuildRankTimeline(trace.table, text, link);
+  timeline.edges.clear();
+  // What overlaps is left out below: the graph knows which work only began early.
+  for (TimelineNode& node : timeline.nodes) node.duration_ps = 0;
+  AddTensorDependencies(host, &timeline);
+  // The graph has its events in the order of the rows.
+  std::vector<GraphEventId> event_of_row(trace.table.size(), kNoEvent);
+  for (EventRow row = 0, id = 0; row < trace.table.size() && id < graph->events.size(); ++row) {
+    if (trace.positions[row] == graph->events[id].position) event_of_row[row] = id++;
+  }
+  const auto add = [&](GraphEventId work, GraphEventId needed) {
+    if (work == kNoEvent || needed == kNoEvent) return;
+    const GraphEvent& before = graph->events[needed];
+    if (before.start_ps + before.duration_ps > graph->events[work].start_ps) return;
+    graph->needs.emplace_back(work, needed);
+  };
+  for (const DependencyEdge& edge : timeline.edges) {
+    add(event_of_row[timeline.nodes[edge.node].row], event_of_row[timeline.nodes[edge.source].row]);
+  }
+  // By lane: the last work so far whose needs are unknown. All after it may need it.
+  std::vector<GraphEventId> unknown(graph->lanes.size(), kNoEvent);
+  for (const TimelineNode& node : timeline.nodes) {
+    const GraphEventId id = node.on_host ? kNoEvent : event_of_row[node.row];
+    if (id == kNoEvent) continue;
+    GraphEvent& work = graph->events[id];
+    add(id, unknown[work.lane]);
+    work.needs_are_known =
+        node.tensor_op != kNoHostOp &&
+        absl::c_any_of(TensorsIn(host.Details(node.tensor_op).outputs.values),
+                       [](const HostTensor& tensor) { return tensor.on_device; });
+    if (!work.needs_are_known) unknown[work.lane] = id;
+  }
+  return absl::OkStatus();
+}
+
 bool HasSyncEvents(const EventTable& table) {
   for (EventRow row = 0; row < table.size(); ++row) {
     if (table.category(row) == EventCategory::kDeviceSync) return true;
@@ -74,12 +125,12 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   events.positions = trace.positions;
   events.dependencies = &dependencies;
   ASSIGN_OR_RETURN(analysis.graph, BuildTraceGraph(events, window, graph_options));
+  if (options.host_trace != nullptr) {
+    RETURN_IF_ERROR(AddNeeds(*options.host_trace, trace, text, &analysis.graph));
+  }
   std::vector<std::string>& notes = analysis.source.notes;
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
-  for (const auto& [what, count] : dependencies.unresolved) {
-    NoteCount(count, absl::StrCat("no edge for ", what), &notes);
-  }
   NoteCount(dependencies.inferred, "waits inferred from the times of the work", &notes);
   return analysis;
 }

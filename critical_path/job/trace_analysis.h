@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/hta/hta_graph.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
@@ -18,6 +19,8 @@ struct TraceAnalysisOptions : HtaGraphOptions {
   WindowChoice window;
   // Builds the graph that HTA builds instead of ours.
   bool hta_compatible = false;
+  // PyTorch's execution trace of the same run, for the needs of our graph; may be null.
+  const InputFile* host_trace = nullptr;
 };
 
 // Builds our graph of a trace that was loaded from the text, as one of that rank. The source names

@@ -16,8 +16,6 @@
 
 namespace meridian {
 namespace {
-
-constexpr TextTable::Align kRight = TextTable::Align::kRight;
 // Tables for people show at most this many rows, and this much of the texts in them.
 constexpr int kShownRows = 20;
 constexpr size_t kNameCharacters = 60;
@@ -205,12 +203,8 @@ std::string WhereText(absl::string_view op, absl::string_view after, absl::strin
 }
 
 std::string StepTable(const PathReport& report) {
-  TextTable table({{report.step_word(), kRight},
-                   {"us", kRight},
-                   {"mostly"},
-                   {"late rank", kRight},
-                   {"kept others waiting, us", kRight},
-                   {"most by"}});
+  TextTable table({absl::StrCat(">", report.step_word()), ">us", "mostly", ">late rank",
+                   ">kept others waiting, us", "most by"});
   const int shown = std::min(kShownRows, report.steps_size());
   for (int i = 0; i < shown; ++i) {
     const PathStepReport& step = report.steps(i);
@@ -281,6 +275,24 @@ std::string FormatWhatIf(const PathReport& report) {
       EditTable(what_if), "\n", ComparisonTable(what_if));
 }
 
+// Returns what could be reordered; nothing when that is not known.
+std::string FormatReordering(const PathReport& report) {
+  if (!report.has_reorder()) return "";
+  const ReorderReport& reorder = report.reorder();
+  TextTable table({">us", ">rank", "waited for its turn", "behind, needing nothing of it"});
+  for (const QueuedWorkReport& row : reorder.queued()) {
+    table.AddRow({MicrosText(row.us()), absl::StrCat(row.rank()),
+                  FirstCharacters(row.name(), kShortNameCharacters),
+                  FirstCharacters(row.behind(), kShortNameCharacters)});
+  }
+  return absl::StrFormat(
+      "\nif device work waited for its data alone, not for its turn: at most %.3f us less than "
+      "%.3f us\n(a device cannot run everything at once; %.2f %% of device time has unknown "
+      "data)\n\n%s",
+      reorder.length_us() - reorder.at_least_us(), reorder.length_us(), reorder.unknown_percent(),
+      reorder.queued().empty() ? "" : table.ToString());
+}
+
 }  // namespace
 
 PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
@@ -345,7 +357,7 @@ std::string FormatPathReport(const PathReport& report) {
     absl::StrAppend(&out, "\n", BlameTable(report));
   }
   for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
-  return out + FormatWhatIf(report);
+  return out + FormatWhatIf(report) + FormatReordering(report);
 }
 
 }  // namespace meridian

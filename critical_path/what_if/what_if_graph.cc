@@ -83,8 +83,10 @@ std::vector<UsualDelays> FindUsualDelays(const WhatIfGraph& edited) {
   const PathGraph& graph = edited.graph;
   std::vector<std::array<std::vector<int64_t>, kNumEdgeTypes>> seen(graph.lanes.size() + 1);
   for (const GraphEdge& edge : graph.edges) {
-    // The time since the window's start is no delay: the window cuts it off.
+    // The time since the window's start is no delay: the window cuts it off. Nor is time in which
+    // the device did something that the trace does not show.
     if (IsHidden(edge) || graph.instants[edge.from].event == kNoEvent) continue;
+    if (edge.bound_by == BoundBy::kNotInTrace) continue;
     if (!edited.IsWorkStart(edge.to)) continue;
     const LaneId lane = edited.LaneOf(graph.instants[edge.to].event);
     seen[lane][static_cast<int>(edge.type)].push_back(edge.weight_ps);

@@ -69,7 +69,8 @@ struct WhatIfGraph {
 // delay is
 //
 // - into the start of device work: the median of the delays of its type (launch, kernel-kernel,
-//   sync) that show on the same stream, else in the whole graph, else none;
+//   sync) that show on the same stream, else in the whole graph, else none. Waiting for what is not
+//   in the trace is no delay;
 // - into any other instant: the delay that shows there. A call returns after what it waits for, and
 //   a collective transfers after its last member came, whichever that is;
 // - into the window's end: none;

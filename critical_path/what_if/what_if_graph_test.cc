@@ -76,6 +76,18 @@ TEST(WhatIfGraphTest, HiddenDelaysHaveRoom) {
               Contains("kernel_launch_delay launch2 S -> k2 S 4 gpu_kernel_launch_overhead"));
 }
 
+// No device takes 200 us to start a kernel: k1 waited for something else, k2 need not.
+TEST(WhatIfGraphTest, WaitingForWhatIsNotInTheTraceIsNoDelay) {
+  KinetoTrace trace;
+  trace.Call("launch1", 0, 5, 1);
+  trace.Call("launch2", 5, 5, 2);
+  trace.Kernel("k1", 200, 40, 7, 1);
+  trace.Kernel("k2", 243, 40, 7, 2);
+  const MeasuredGraph measured = MeasureTrace(trace);
+  EXPECT_THAT(EdgesOf(MakeWhatIfGraph(measured.graph, measured.path)),
+              Contains("kernel_launch_delay launch2 S -> k2 S 0 gpu_kernel_launch_overhead"));
+}
+
 TEST(WhatIfGraphTest, RanksTransferAfterTheyMet) {
   const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
   const WhatIfGraph edited = MakeWhatIfGraph(measured.graph, measured.path);

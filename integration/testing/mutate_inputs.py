@@ -13,15 +13,20 @@ An input that a command fails on is saved with the command line that shows it.
 """
 import argparse
 import collections
+import contextlib
 import gzip
+import json
 import os
 import pathlib
+import pickle
 import random
 import re
 import resource
 import select
 import shutil
 import signal
+import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -53,7 +58,7 @@ PAIRS = [
          "--trace={examples}/jax_cuda2/rank1.xplane.pb --snapshot_pairs={input} --output={out}/aligned.pb"),
     Pair("combine", "xspace", CUDA2,
          "--run_dir={input}/ --output={out}/c.xplane.pb --trace_json={out}/c.json --perfetto={out}/c.perfetto"
-         " --report={out}/r.html --report_json={out}/r.json"),
+         " --report={out}/r.html"),
     Pair("combine", "xspace.gz", TP, "--run_dir={input}/ --output={out}/c.xplane.pb --validate"),
     Pair("combine", "kineto", KINETO, "--run_dir={input}/ --output={out}/c.json --perfetto={out}/c.perfetto"),
     Pair("combine", "offsets", "{made}/offsets.jsonl",
@@ -65,9 +70,20 @@ PAIRS = [
     Pair("combine", "two-way probes", "{made}/probes_node0.jsonl",
          "--traces={examples}/jax_cuda2 --probes={input} --method=probes --output={out}/c.xplane.pb"),
     Pair("combine", "inspector log", "{made}/logs/rank1.log", "--run_dir={input}/ --output={out}/c.json"),
+    Pair("combine", "table", "{made}/table/run.csv", "--traces={input} --output={out}/c.json"),
+    Pair("critical_path", "table", "{made}/table/run.csv", "--traces={input} --save={out}/g.mcp"),
+    Pair("combine", "nsys sqlite", "{made}/nsys/rank1.sqlite", "--run_dir={input}/ --output={out}/c.json"),
+    Pair("validate_collectives", "rocpd", "{made}/rocpd/rank1.db", "--run_dir={input}/ --csv={out}/v.csv"),
+    Pair("combine", "pftrace", "{made}/pftrace/rank1.pftrace", "--run_dir={input}/ --output={out}/c.json"),
+    Pair("critical_path", "pftrace", "{made}/pftrace/rank1.pftrace", "--run_dir={input}/ --save={out}/g.mcp"),
     Pair("combine", "whole chain", CUDA2, "--run_dir={input}/ --output_dir={out}/all"),
     Pair("validate_collectives", "xspace", CUDA2, "--run_dir={input}/ --csv={out}/v.csv"),
     Pair("validate_collectives", "kineto", KINETO, "--run_dir={input}/ --csv={out}/v.csv"),
+    Pair("validate_collectives", "collective kernels", "{made}/kernels.csv",
+         "--traces={examples}/torch_pipeline4 --collective_kernels={input}"),
+    Pair("validate_collectives", "flight recorder", "{made}/dumps/fr_1.json", "--run_dir={input}/ --csv={out}/v.csv"),
+    Pair("validate_collectives", "pickle", "{made}/pickles/nccl_trace_rank_1", "--run_dir={input}/ --json"),
+    Pair("combine", "flight recorder", "{made}/dumps/fr_1.json", "--run_dir={input}/ --output={out}/c.json"),
     Pair("chakra_export", "xspace", CUDA2, "--run_dir={input}/ --output={out}/et/run"),
     Pair("chakra_export", "xspace.gz", TP, "--run_dir={input}/ --allow_violations --output={out}/et/run"),
     Pair("chakra_link", "pytorch et", TORCH_ET, "--run_dir={input}/ --output={out}/et/run"),
@@ -78,6 +94,8 @@ PAIRS = [
          "--et={made}/gen/t --comm_groups={input} --check"),
     Pair("critical_path", "kineto", KINETO,
          "--trace={input} --save={out}/g.mcp --overlay={out}/o.json"),
+    Pair("critical_path", "pytorch et", TORCH_ET,
+         "--trace={examples}/torch_pipeline4/kineto_1.json.gz --host_traces={input}"),
     Pair("critical_path", "xspace", CUDA2, "--run_dir={input}/ --save={out}/g.mcp"),
     Pair("critical_path", "saved graph", "{made}/graph.mcp",
          "--restore={input} --overlay={out}/o.json"),
@@ -103,7 +121,7 @@ PAIRS = [
     Pair("astra_simulate", "comm groups", "{made}/gen/t.comm_groups.json",
          "--workload={made}/gen/t --network={made}/ring4.yml --comm_groups={input}"),
     Pair("astra_predict", "et", "{made}/gen/t.1.et",
-         "--et={input_prefix} --network={made}/ring4.yml --threads=2"),
+         "--et={input_prefix} --network={made}/ring4.yml"),
     Pair("astra_predict", "edges", "{made}/edges.jsonl",
          "--edges={input} --network={made}/ring4.yml --mode=snapshot --json"),
     Pair("astra_predict", "config", "{made}/timing.yml", "--edges={made}/edges.jsonl --config={input}"),
@@ -118,6 +136,8 @@ PAIRS = [
     Pair("combine", "scan xspace", "{shared}/traces/scan_cuda4/rank1.xplane.pb.gz",
          "--run_dir={input}/ --output={out}/c.xplane.pb"),
     Pair("combine", "fsdp kineto", "{shared}/traces/fsdp_nccl4/kineto_1.json.gz",
+         "--run_dir={input}/ --output={out}/c.json"),
+    Pair("combine", "graph kineto", "{shared}/traces/graph_nccl4/kineto_1.json.gz",
          "--run_dir={input}/ --output={out}/c.json"),
     Pair("critical_path", "fsdp kineto", "{shared}/traces/fsdp_nccl4/kineto_1.json.gz",
          "--trace={input} --overlay={out}/o.json"),
@@ -198,7 +218,7 @@ def prepare(program, made, examples):
     """Makes the inputs that are no examples."""
     def run(*arguments):
         subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    for folder in ("logs", "mpip"):
+    for folder in ("logs", "dumps", "pickles", "mpip", "table", "nsys", "rocpd", "pftrace"):
         (made / folder).mkdir(parents=True)
     run("chakra_export", f"--traces={examples}/jax_cuda2", f"--output={made}/et/run")
     run("chakra_generate", "--pattern=transformer", "--tp=2", "--dp=2", "--layers=2", f"--output={made}/gen/t")
@@ -212,15 +232,15 @@ def prepare(program, made, examples):
         "topology: [ Links ]\nnpus_count: [ 2 ]\nlinks:\n"
         "  - { between: [ 0, leaf ], bandwidth: 1x, latency: 0.5x }\n"
         "  - { between: [ 1, leaf ], bandwidth: 12.5, latency: 500 }\n")
+    (made / "kernels.csv").write_text("# pattern,kind\nmy_(one|two)shot_\\w{1,9},all-reduce\n^void mine::put,unknown\n")
     (made / "edges.jsonl").write_text("".join(
         f'{{"edge_id":"e{i}","op_kind":"{kind}","size_bytes":{4096 << i},"participants":[0,1,2,3]}}\n'
         for i, kind in enumerate(["AR", "AG", "RS", "A2A"])) +
         '{"edge_id":"p","op_kind":"P2P","size_bytes":1048576,"src_rank":0,"dst_rank":1}\n')
     (made / "timing.yml").write_text(
         "network_backend:\n  model: embedded\n"
-        "  astra: {backend: analytical, mode: snapshot}\n"
-        f"topologies:\n  default: {made}/ring4.yml\nrank_to_device: {{0: 0, 1: 1, 2: 2, 3: 3}}\n"
-        "groups: {dp: [0, 1, 2, 3]}\n")
+        "  astra: {congestion: unaware, mode: snapshot}\n"
+        f"topologies:\n  default: {made}/ring4.yml\n")
     second = 1000000000
     (made / "offsets.jsonl").write_text("".join(
         f'{{"round_id":{i},"window_id":{i},"window_start_ns":{START_NS + i * second},"window_end_ns":'
@@ -245,12 +265,137 @@ def prepare(program, made, examples):
             f'{{"coll_start_ts": {us}, "kernel_events": [{{"channel_id": 0, "kernel_start_ts": {us + 23 + rank}, '
             f'"kernel_stop_ts": {us + 84}, "kernel_record_ts": {us + 83}}}]}}}}}}\n'
             for number, us in enumerate(range(START_NS // 1000, START_NS // 1000 + 40000, 1000))))
+        dump = {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
+                "pg_status": {"0": {"last_enqueued_collective": 19}}, "entries": [
+            {"record_id": n, "pg_id": 0, "process_group": ("0", "default_pg"), "collective_seq_id": n + 1,
+             "p2p_seq_id": 0, "is_p2p": False, "profiling_name": "nccl:all_reduce", "input_sizes": [[64, 64]],
+             "input_dtypes": ["Float"], "output_sizes": [[64, 64]], "output_dtypes": ["Float"], "duration_ms": 1.5,
+             "time_created_ns": START_NS + n * 10000000, "state": "completed",
+             "time_discovered_completed_ns": START_NS + n * 10000000 + 9000000 + rank} for n in range(20)]}
+        (made / "dumps" / f"fr_{rank}.json").write_text(json.dumps(dump))
+        (made / "pickles" / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump, 2))
+    (made / "table" / "run.csv").write_text("rank,stream,name,kind,group,peer,step,start_ns,end_ns\n" + "".join(
+        f"{rank},{stream},{kind},{kind},{group},{peer},{step},{START_NS + step * 10 ** 6 + start * 1000},"
+        f"{START_NS + step * 10 ** 6 + end * 1000}\n"
+        for step in range(20) for rank in (0, 1) for stream, kind, group, peer, start, end in (
+            ("gpu", "compute", "", "", 0, 400 + 100 * rank), ("net", ("send", "recv")[rank], "", 1 - rank, 500, 600),
+            ("net", "all-reduce", "0 1", "", 600, 700))))
+    for rank in (0, 1):
+        make_databases(made, rank)
+        (made / "pftrace" / f"rank{rank}.pftrace").write_bytes(make_pftrace(rank, 20))
     for nodes in (4, 8, 16):
         for size in (16, 17, 18):
             times = " ".join(str(20 + 1e-4 * 2 ** size / nodes) for _ in range(30))
             (made / "mpip" / f"a_{nodes}-{nodes}-1-{size}-0.txt").write_text(
                 f"0 1 1 TRACE 1672854814708423.0\n1 2 1 TRACE {times}\n")
     run("workload_model", "fit", f"--traces={examples}/jax_cuda2", "--size=1", f"--output={made}/model.json")
+
+
+def message(*fields):
+    """Encodes numbers and values as a protobuf message: whole numbers that are not negative, texts, messages."""
+    def varint(value):
+        return bytes([value]) if value < 128 else bytes([value % 128 + 128]) + varint(value // 128)
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            out += varint(number << 3 | 2) + varint(len(value)) + value
+    return out
+
+
+def make_pftrace(rank, steps):
+    """Returns what PyTorch would write in Perfetto's format of a rank whose steps have one all-reduce each."""
+    names = ["record_param_comms", "cudaLaunchKernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL()"]
+    names += [f"ProfilerStep#{step}" for step in range(steps)]
+    call = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 1024, "Out msg nelems": 1024,
+            "Group size": 2, "Rank": rank, "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}
+
+    def annotations(args):
+        return [(4, message((10, key), (6 if isinstance(value, str) else 4, value))) for key, value in args.items()]
+
+    def texts(field, table):
+        return [(field, message((1, i + 1), (2, name))) for i, name in enumerate(table)]
+
+    packets = [[(8, START_NS), (10, 1), (6, message(*((1, message((1, c), (2, START_NS))) for c in (6, 1))))],
+               [(60, message((1, 1), (3, message((1, 9), (6, "python")))))],
+               [(60, message((1, 2), (5, 1), (4, message((1, 9), (2, 9), (5, "thread 9")))))],
+               [(10, 1), (13, 1), (12, message(
+                   *texts(2, names), *texts(1, ["cpu_op", "user_annotation", "cuda_runtime"]),
+                   *texts(24, ["Kernel", "Memcpy"])))]]
+    for group in range(3):  # Steps, calls, launches.
+        rows = [(START_NS + 10 ** 6 * step + 10 ** 4 * group, step) for step in range(steps)]
+        for start, step in rows:
+            args = {"External id": step + 1} if group == 0 else call if group == 1 else {
+                "cbid": 211, "correlation": step + 1}
+            name, category = ((4 + step, 2), (1, 1), (2, 3))[group]
+            packets.append([(8, start), (10, 1), (13, 2), (11, message(
+                (9, 1), (11, 2), (10, name), (3, category), *annotations(args)))])
+        packets += [[(8, start + 900000 - 300000 * group), (10, 1), (11, message((9, 2), (11, 2)))]
+                    for start, step in rows]
+    for step in range(steps):
+        args = {"device id": 0, "stream id": 7, "correlation": step + 1, **call}
+        packets.append([(8, START_NS + 10 ** 6 * step + 300000 + rank), (10, 1), (13, 2), (53, message(
+            (1, step + 1), (2, 100000), (11, 0), (13, 100), (14, 1), (5, 1), (20, 3),
+            *((6, message((1, key), (2, str(value)))) for key, value in args.items())))])
+    return message(*((1, message(*packet)) for packet in packets))
+
+
+def make_databases(made, rank):
+    """Writes what nsys and rocprofv3 would of a rank with 20 steps, each with one all-reduce."""
+    thread, comm = 1 << 56 | 1000 << 24 | 1000, b"\1" * 8
+    kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL()"
+    with contextlib.closing(sqlite3.connect(made / "nsys" / f"rank{rank}.sqlite")) as nsys, nsys:
+        nsys.executescript(f"""
+            CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+            CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER,
+                correlationId INTEGER, globalPid INTEGER, demangledName INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER,
+                correlationId INTEGER, nameId INTEGER);
+            CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER,
+                domainId INTEGER, binaryData TEXT);
+            CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INTEGER, schemaId INTEGER, name TEXT, offset INTEGER);
+            INSERT INTO StringIds VALUES (1, '{kernel}'), (2, 'cudaLaunchKernel_v7000');
+            INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES ({START_NS});
+            INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 7, 'NCCL communicator ID', NULL),
+                (1, 7, 'Message size [bytes]', 8);""")
+        payload = struct.pack("<QQQQ8sQ", 1, 7, 16, 32, comm, 1 << 20)
+        for step in range(20):
+            at = 1000000 * (step + 1)
+            nsys.execute("INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, ?, NULL, NULL)",
+                         (at, at + 900000, f"step {step}", thread))
+            nsys.execute("INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, 'ncclAllReduce', ?, 1, ?)",
+                         (at + 1000, at + 9000, thread, payload))
+            nsys.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 2)",
+                         (at + 2000, at + 3000, thread, step + 1))
+            nsys.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 7, ?, ?, 1)",
+                         (at + 20000 + rank, at + 90000, step + 1, thread - 1000))
+    with contextlib.closing(sqlite3.connect(made / "rocpd" / f"rank{rank}.db")) as rocpd, rocpd:
+        rocpd.executescript(f"""
+            CREATE TABLE rocpd_metadata_u (id INTEGER PRIMARY KEY, tag TEXT, value TEXT);
+            CREATE TABLE rocpd_string_u (id INTEGER PRIMARY KEY, string TEXT);
+            CREATE TABLE rocpd_info_process_u (id INTEGER PRIMARY KEY, pid INTEGER, environment JSONB);
+            CREATE TABLE rocpd_info_kernel_symbol_u (id INTEGER PRIMARY KEY, display_name TEXT);
+            CREATE TABLE rocpd_event_u (id INTEGER PRIMARY KEY, category_id INTEGER, stack_id INTEGER, extdata JSONB);
+            CREATE TABLE rocpd_kernel_dispatch_u (id INTEGER PRIMARY KEY, agent_id INTEGER, kernel_id INTEGER,
+                stream_id INTEGER, start BIGINT, end BIGINT, event_id INTEGER);
+            CREATE TABLE rocpd_region_u (id INTEGER PRIMARY KEY, tid INTEGER, start BIGINT, end BIGINT,
+                name_id INTEGER, event_id INTEGER);
+            INSERT INTO rocpd_metadata_u (tag, value) VALUES ('schema_version', '3');
+            INSERT INTO rocpd_string_u VALUES (1, 'MARKER_CORE_RANGE_API'), (2, 'hipLaunchKernel'),
+                (3, '{{AllReduce: NCCL communicator ID: 7, Message size [bytes]: 1048576}}');
+            INSERT INTO rocpd_info_process_u VALUES (9, 9, '{{"RANK": "{rank}", "WORLD_SIZE": "2"}}');
+            INSERT INTO rocpd_info_kernel_symbol_u VALUES (1, '{kernel}');""")
+        for step in range(20):
+            at, first = 1000000 * (step + 1), 3 * step + 1
+            rocpd.executemany("INSERT INTO rocpd_event_u VALUES (?, ?, ?, '{}')",
+                              [(first, 1, first), (first + 1, None, first + 1), (first + 2, None, first + 1)])
+            rocpd.execute("INSERT INTO rocpd_region_u (tid, start, end, name_id, event_id) VALUES (9, ?, ?, 3, ?), "
+                          "(9, ?, ?, 2, ?)", (at, at + 9000, first, at + 1000, at + 2000, first + 1))
+            rocpd.execute("INSERT INTO rocpd_kernel_dispatch_u (kernel_id, stream_id, start, end, event_id) VALUES "
+                          "(1, 1, ?, ?, ?)", (at + 20000 + rank, at + 90000, first + 2))
 
 
 class Trial:

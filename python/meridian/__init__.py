@@ -18,7 +18,7 @@ from ._result import (NO_CORRELATION, NO_EVENT, NO_STEP, Fields, Result, Tempora
                       run_with_graph)
 
 if TYPE_CHECKING:
-    from ._columns import Graph, LongestPath, Trace
+    from ._columns import Graph, Trace
 
 __all__ = [
     "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result", "SystemFailure",
@@ -40,7 +40,7 @@ Profiles = Union[Paths, Result]
 
 def __getattr__(name: str) -> Any:
     # These need NumPy, without which the rest works.
-    if name not in ("Graph", "LongestPath", "Trace"):
+    if name not in ("Graph", "Trace"):
         raise AttributeError(f"module 'meridian' has no attribute {name!r}")
     from . import _columns
     return getattr(_columns, name)
@@ -53,7 +53,7 @@ def _load_graph(*arguments: Any) -> Graph:
 
 Result.load_graph = staticmethod(_load_graph)
 
-_CHOSEN_OUTPUTS = ("output", "trace_json", "perfetto", "report", "report_json")
+_CHOSEN_OUTPUTS = ("output", "trace_json", "perfetto", "report")
 
 
 def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
@@ -84,8 +84,6 @@ def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
 
 def align(profiles: Profiles = None, output: Union[None, AnyPath] = None, **flags: Any) -> Result:
     """Puts the profiles of a run on one clock, in one file if `output` names it (combine)."""
-    if output is None and not any(flags.get(name) for name in ("output_dir", *_CHOSEN_OUTPUTS)):
-        flags.setdefault("stages", "align")
     return _run_on(profiles, "combine", output=output, **flags)
 
 

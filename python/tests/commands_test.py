@@ -54,7 +54,7 @@ class CommandsTest(unittest.TestCase):
     def test_align_says_what_the_command_says(self):
         result = meridian.align(SKEWED)
         self.assertEqual(result.text,
-                         command("combine", f"--run_dir={SKEWED}", "--stages=align", "--json"))
+                         command("combine", f"--run_dir={SKEWED}", "--json"))
         self.assertEqual([node.offset_ns for node in result.nodes],
                          [node["offset_ns"] for node in result.json["nodes"]])
         self.assertEqual([node.offset_at_ns for node in result.nodes],
@@ -200,14 +200,15 @@ class GraphTest(unittest.TestCase):
         cls.saved = pathlib.Path(folder.name) / "graph"
         cls.result = meridian.critical_path(EXAMPLES / "jax_tp_cuda4", save=cls.saved)
 
-    def test_the_longest_path_is_the_commands(self):
+    def test_the_path_is_the_commands(self):
         graph = self.result.graph
         self.assertEqual(graph.instant_is_start.dtype, bool)
-        path = graph.longest_path()
-        self.assertEqual(path.length_ps, round(self.result.length_us * 1e6))
-        self.assertEqual(len(path.edges) + 1, self.result.critical_nodes)
+        path = graph.path_edge
+        self.assertEqual(graph.edge_weight_ps[path].sum(), round(self.result.length_us * 1e6))
+        self.assertEqual(len(path) + 1, self.result.critical_nodes)
+        self.assertEqual(graph.edge_to[path[:-1]].tolist(), graph.edge_from[path[1:]].tolist())
         edges = {}
-        for edge in path.edges[graph.edge_event[path.edges] != meridian.NO_EVENT].tolist():
+        for edge in path[graph.edge_event[path] != meridian.NO_EVENT].tolist():
             key = (graph.names[graph.event_name[graph.edge_event[edge]]],
                    graph.edge_types[graph.edge_type[edge]])
             edges[key] = edges.get(key, 0) + int(graph.edge_weight_ps[edge])
@@ -222,40 +223,22 @@ class GraphTest(unittest.TestCase):
             self.assertLessEqual(ps, edges[key])
 
     @needs("networkx")
-    def test_networkx_finds_the_same_path(self):
+    def test_networkx_finds_a_path_as_long_and_edits_count(self):
         import networkx
         graph = meridian.Graph(self.saved)
-        graph.end_instant = None
-        path = graph.longest_path()
-        instants = [int(graph.edge_from[path.edges[0]]), *graph.edge_to[path.edges].tolist()]
-        self.assertEqual(networkx.dag_longest_path(graph.to_networkx()), instants)
-
-    def test_edits_count_when_the_path_is_found_again(self):
-        graph = meridian.Graph(self.saved)
         self.assertIsInstance(root_of(graph.edge_weight_ps), mmap.mmap)
-        before = graph.longest_path()
-        graph.edge_weight_ps[before.edges] //= 2
-        self.assertLess(graph.longest_path().length_ps, before.length_ps)
-        start, end = int(graph.edge_from[before.edges[0]]), int(graph.edge_to[before.edges[-1]])
-        graph.add_edge(start, end, 2 * before.length_ps)
-        after = graph.longest_path()
-        self.assertEqual(after.length_ps, 2 * before.length_ps)
-        self.assertEqual(after.edges.tolist(), [len(graph.edge_from) - 1])
-        graph.remove_edges(after.edges)
-        self.assertEqual(len(graph.edge_type), len(graph.edge_from))
-        with self.assertRaisesRegex(ValueError, "instants are 0 to"):
-            graph.add_edge(-1, start)
-        graph.add_edge(end, start)
-        with self.assertRaisesRegex(ValueError, "in a circle"):
-            graph.longest_path()
-        self.assertEqual(meridian.Graph(self.saved).longest_path().length_ps, before.length_ps)
+        length_ps = int(graph.edge_weight_ps[graph.path_edge].sum())
+        self.assertEqual(networkx.dag_longest_path_length(graph.to_networkx()), length_ps)
+        graph.edge_weight_ps[graph.path_edge] //= 2
+        self.assertLess(networkx.dag_longest_path_length(graph.to_networkx()), length_ps)
+        self.assertEqual(meridian.Graph(self.saved).edge_weight_ps[graph.path_edge].sum(), length_ps)
 
     def test_what_if_runs_the_schedule_again(self):
         edits = ['scale name=~"all-reduce" 0.5', "set category=launch 0us"]
         result = self.result.graph.what_if(*edits)
         self.assertEqual([edit.text for edit in result.what_if.edits], edits)
         self.assertLess(result.what_if.length_us_after, result.what_if.length_us_before)
-        self.assertEqual(result.graph.longest_path().length_ps,
+        self.assertEqual(result.graph.edge_weight_ps[result.graph.path_edge].sum(),
                          round(result.what_if.length_us_after * 1e6))
 
 

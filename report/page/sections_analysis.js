@@ -257,30 +257,26 @@
   const kCellColumns = [text('kind', 'kind'), whole('size', 'bytes', 'bytes'),
     text('group', 'group', {absent: 'all'}), microseconds('measured', 'measured_ns'),
     microseconds('simulated', 'simulated_ns'), microseconds('low', 'simulated_low_ns'),
-    microseconds('high', 'simulated_high_ns'), error,
-    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'repeats')];
+    microseconds('high', 'simulated_high_ns'), error, whole('count', '', 'repeats')];
 
-  // A scatter of measured and simulated times, those held out marked otherwise.
+  // A scatter of measured and simulated times.
   function cellsChart(cells) {
     const drawable = cells.filter(hasTimes);
     const ends = drawable.flatMap((cell) => [cell.measured_ns, cell.simulated_ns]);
     const [min, max] = [Math.min(...ends) * 0.8, Math.max(...ends) * 1.25];
-    const groups = grouped(drawable, 'held_out');
-    const held = groups.get(true) ?? [];
-    const series = (palette, label, rows) => ({label, intervalColour: palette.soft,
-      data: rows.map((cell) => ({x: cell.measured_ns, y: cell.simulated_ns})),
-      intervals: rows.map((cell) => [cell.simulated_low_ns, cell.simulated_high_ns])});
     const axis = (title) => ({title, log: 10, text: format.nanoseconds, min, max});
     return charts.figure({title: 'Measured against simulated time of collectives', height: () => 340,
-      label: () => `Scatter of ${format.count(drawable.length, 'cell')}, of which ${
-        format.fixed(held.length, 0)} are held out. On the diagonal both times are equal.`,
+      label: () => `Scatter of ${
+        format.count(drawable.length, 'cell')}. On the diagonal both times are equal.`,
       numbers: () => ({caption: 'Cells of the simulation',
         name: 'simulation_cells', rows: cells, columns: kCellColumns}),
       config: (palette) => charts.scatter(palette, {x: axis('measured'), y: axis('simulated'),
-        series: [series(palette, 'calibrated', groups.get(false) ?? []),
-          series(palette, 'held out', held), {label: 'equal', type: 'line', pointRadius: 0,
-            pointStyle: 'line', borderColor: palette.soft, borderDash: [6, 4],
-            data: [{x: min, y: min}, {x: max, y: max}]}]})}).element;
+        series: [{label: 'simulated', intervalColour: palette.soft,
+          data: drawable.map((cell) => ({x: cell.measured_ns, y: cell.simulated_ns})),
+          intervals: drawable.map((cell) => [cell.simulated_low_ns, cell.simulated_high_ns])},
+        {label: 'equal', type: 'line', pointRadius: 0, pointStyle: 'line',
+          borderColor: palette.soft, borderDash: [6, 4],
+          data: [{x: min, y: min}, {x: max, y: max}]}]})}).element;
   }
 
   function simulatedSteps(steps) {
@@ -304,9 +300,8 @@
       data.calibrated_from || format.kUnknown}. Error of the simulated collectives: ${
       format.percent(data.mean_error)} on average. Error of the simulated steps: ${
       format.percent(data.step_error)}.`));
-    const cells = data.cells.map(({cell, held_out: isHeldOut}) => ({...cell, held_out: isHeldOut}));
     const pair = element('div', {class: 'pair'});
-    pair.append(cells.some(hasTimes) ? cellsChart(cells) :
+    pair.append(data.cells.some(hasTimes) ? cellsChart(data.cells) :
       missing('The data holds no simulated collectives with a time.'));
     pair.append(data.steps.length ? simulatedSteps(data.steps) :
       missing('The data holds no simulated steps.'));

@@ -208,6 +208,7 @@ SYSTEM_PACKAGES = [
     "protobuf-lite",
     "re2",
     "simdjson",
+    "sqlite3",
     "yaml-cpp",
     "zlib",
 ]

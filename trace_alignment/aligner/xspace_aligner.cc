@@ -92,16 +92,8 @@ std::string EnvironmentField(int64_t start_ns) {
 }  // namespace
 
 void AddTo(PlaneAdditions* plane, const AlignmentRecord& record, absl::string_view prefix) {
-  const auto named = [&](absl::string_view name) { return absl::StrCat(prefix, name); };
-  plane->AddInt64(named("alignment_node_id"), record.node_id);
-  plane->AddString(named(kMethodStat), record.method);
-  if (record.offset_ns.has_value())
-    plane->AddInt64(named("alignment_offset_ns"), *record.offset_ns);
-  if (record.uncertainty_ns.has_value()) {
-    plane->AddInt64(named("alignment_uncertainty_ns"), *record.uncertainty_ns);
-  }
-  if (record.drift_ppm.has_value())
-    plane->AddDouble(named("alignment_drift_ppm"), *record.drift_ppm);
+  plane->AddInt64(absl::StrCat(prefix, "alignment_node_id"), record.node_id);
+  plane->AddString(absl::StrCat(prefix, kMethodStat), record.method);
 }
 
 absl::StatusOr<bool> IsAligned(const XSpaceReader& reader) {

@@ -5,7 +5,6 @@
 #define TRACE_ALIGNMENT_ALIGNER_XSPACE_ALIGNER_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -21,22 +20,15 @@ namespace meridian {
 
 class AlignmentStats;
 
-// What an aligned profile says about its alignment, as stats on the planes that were moved. Absent
-// is what is not known.
+// What an aligned profile says about its alignment, as stats on the planes that were moved.
 struct AlignmentRecord {
   int64_t node_id = 0;
   // How the node's clock was found, e.g. "offsets".
   std::string method;
-  // Node clock - reference clock, in the middle of what it was found from.
-  std::optional<int64_t> offset_ns;
-  // The offset is within this of the truth.
-  std::optional<int64_t> uncertainty_ns;
-  // How much faster the node's clock runs than the reference's.
-  std::optional<double> drift_ppm;
 };
 
-// Adds the stats alignment_node_id, alignment_method, alignment_offset_ns and so on; their names
-// begin with the prefix where a plane has those of several nodes.
+// Adds the stats alignment_node_id and alignment_method; their names begin with the prefix where a
+// plane has those of several nodes.
 void AddTo(PlaneAdditions* plane, const AlignmentRecord& record, absl::string_view prefix = "");
 
 // True when the profile has such stats.

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/base/wire/packed_bytes.h"
 
 namespace meridian {
 
@@ -44,9 +43,6 @@ struct ClockInterval {
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
 };
-inline void Pack(PackedBytes& bytes, ClockInterval& interval) {
-  bytes(interval.begin_ps, interval.end_ps);
-}
 
 class ClockMap {
  public:
@@ -84,9 +80,6 @@ class ClockMap {
   const std::vector<ClockInterval>& repaired_intervals() const { return repaired_intervals_; }
   bool IsRepaired(int64_t from_ps) const;
 
-  // For another process.
-  void Pack(PackedBytes& bytes) { bytes(segments_, knots_repaired_, repaired_intervals_); }
-
  private:
   friend class ClockMapCursor;
 
@@ -98,9 +91,6 @@ class ClockMap {
 
     int64_t Forward(int64_t from_ps) const;
     Segment Inverted() const { return {{anchor.to_ps, anchor.from_ps}, rise_ps, run_ps}; }
-    friend void Pack(PackedBytes& bytes, Segment& segment) {
-      bytes(segment.anchor.from_ps, segment.anchor.to_ps, segment.run_ps, segment.rise_ps);
-    }
   };
 
   // `knots` are increasing in both clocks, and at least one.

@@ -169,11 +169,8 @@ int64_t Middle(const SnapshotBracket& bracket) {
 
 absl::StatusOr<SnapshotPair> ReadPair(const JsonlRow& row) {
   SnapshotPair pair;
-  const bool short_names = row.Has("sys_ns") || row.Has("tracer_ns");
-  const absl::string_view sys_key =
-      short_names || !row.Has("sys_clock_ns") ? "sys_ns" : "sys_clock_ns";
-  const absl::string_view tracer_key =
-      short_names || !row.Has("tracer_clock_ns") ? "tracer_ns" : "tracer_clock_ns";
+  const absl::string_view sys_key = row.Has("sys_clock_ns") ? "sys_clock_ns" : "sys_ns";
+  const absl::string_view tracer_key = row.Has("tracer_clock_ns") ? "tracer_clock_ns" : "tracer_ns";
   ASSIGN_OR_RETURN(pair.tracer_ns, row.Int64(tracer_key));
   ASSIGN_OR_RETURN(pair.bracket, ReadBracket(row));
   if (pair.bracket.has_value() && !row.Has(sys_key)) {

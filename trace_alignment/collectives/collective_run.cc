@@ -10,6 +10,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/sources/trace_files.h"
@@ -114,6 +115,21 @@ absl::Status CheckOneRun(const CollectiveRun& run, bool clocks_are_measured) {
   return absl::OkStatus();
 }
 
+std::string DescribeNoCollectives(const std::vector<ProfileCollectives>& profiles) {
+  const std::string who = absl::StrCat(
+      profiles[0].trace, profiles.size() > 1 ? " and the others hold " : ": there are ");
+  for (const ProfileCollectives& profile : profiles) {
+    for (const auto& [reason, entry] : profile.unresolved.entries()) {
+      return absl::StrCat(who, "no collectives that are known, but ", profile.trace, " has ",
+                          entry.count, " x ", reason, ", e.g. ",
+                          FirstCharacters(entry.example, 100));
+    }
+  }
+  return absl::StrCat(who,
+                      "no kernels that are known to communicate (Gloo has none on processors; "
+                      "those of other libraries are named with --collective_kernels)");
+}
+
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check) {
   if (check.violations.empty()) return absl::OkStatus();
   const Violation& first = check.violations[0];
@@ -136,7 +152,7 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
   opened.input = options.reader.input;
   opened.conversion = options.conversion;
   ASSIGN_OR_RETURN(const TraceFiles files, TraceFiles::Create(file_system, traces, opened));
-  for (size_t i = 0; i < traces.size(); ++i) {
+  for (size_t i = 0; i < files.size(); ++i) {
     if (options.progress) options.progress(i);
     ASSIGN_OR_RETURN(InputFile file, files.Open(i));
     if (files.form() == TraceForm::kKineto) {

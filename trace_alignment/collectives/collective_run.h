@@ -46,6 +46,10 @@ absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> p
 // unless somebody measured the clocks, it was recorded over an hour apart from the others.
 absl::Status CheckOneRun(const CollectiveRun& run, bool clocks_are_measured = false);
 
+// Says what the profiles, of which there is at least one, have in place of collectives: "a.json
+// and the others hold ...".
+std::string DescribeNoCollectives(const std::vector<ProfileCollectives>& profiles);
+
 // FailedPrecondition when a check of the run's table found violations: describes the first and says
 // what to do.
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check);

@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -40,7 +39,6 @@ class CollectiveTableBuilder {
   absl::StatusOr<CollectiveTable> Build() {
     ListNodes();
     MatchOps();
-    MatchProtocols();
     JoinSendsWithReceives();
     RETURN_IF_ERROR(AssignInstances());
     OrderInstances();
@@ -73,19 +71,6 @@ class CollectiveTableBuilder {
             by_identity.emplace(OpIdentity(op), static_cast<uint32_t>(table_.ops_.size()));
         here[i].op = it->second;
         if (inserted) AddOp(op);
-      }
-    }
-  }
-
-  void MatchProtocols() {
-    absl::flat_hash_map<absl::string_view, uint32_t> by_name = {{"", 0}};
-    for (const ProfileCollectives& profile : profiles_) {
-      std::vector<uint32_t>& here = profile_protocols_.emplace_back();
-      for (const std::string& protocol : profile.protocols) {
-        const auto [it, inserted] =
-            by_name.emplace(protocol, static_cast<uint32_t>(table_.protocols_.size()));
-        if (inserted) table_.protocols_.push_back(protocol);
-        here.push_back(it->second);
       }
     }
   }
@@ -176,7 +161,6 @@ class CollectiveTableBuilder {
       CollectiveInstance& instance = table_.instances_.emplace_back();
       instance.op = here.op;
       instance.group = group;
-      instance.protocol = profile_protocols_[profile][event.protocol];
       first_starts_ps_.push_back(kMaxRunTimePs);
     }
     return it->second;
@@ -297,6 +281,7 @@ class CollectiveTableBuilder {
   }
 
   void PairWithRoot(CollectiveInstance* instance) {
+    if (table_.OpOf(*instance).kind == CollectiveKind::kUnknown) return;
     const absl::Span<const CollectiveMember> members = table_.MembersOf(*instance);
     const int64_t root_rank = table_.groups_[instance->group][0];
     const auto root_member = absl::c_find_if(
@@ -314,9 +299,8 @@ class CollectiveTableBuilder {
   const RankResolution& ranks_;
   const RunResolution& runs_;
   CollectiveTable table_;
-  // For each profile: its ops and protocols in the table, and its base in ps from the run base.
+  // For each profile: its ops in the table, and its base in ps from the run base.
   std::vector<std::vector<ProfileOp>> profile_ops_;
-  std::vector<std::vector<uint32_t>> profile_protocols_;
   std::vector<int64_t> shifts_ps_;
   // For each op of the table: its pairs as ranks, and the fingerprint of its program.
   std::vector<std::vector<SourceTargetPair>> rank_pairs_;
@@ -333,7 +317,7 @@ class CollectiveTableBuilder {
 
 bool IsSynchronising(CollectiveKind kind) {
   return !HasPairs(kind) && kind != CollectiveKind::kCollectiveBroadcast &&
-         kind != CollectiveKind::kCollectiveReduce;
+         kind != CollectiveKind::kCollectiveReduce && kind != CollectiveKind::kUnknown;
 }
 
 absl::StatusOr<CollectiveTable> BuildCollectiveTable(absl::Span<const ProfileCollectives> profiles,
@@ -354,6 +338,31 @@ std::string DescribeInstance(const CollectiveTable& table, const CollectiveInsta
   }
   return absl::StrCat(what, " {", absl::StrJoin(group.subspan(0, kRanksToName), ","), ",...} (",
                       group.size(), " ranks)");
+}
+
+std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
+                                    const CollectiveInstance& instance) {
+  if (!IsSynchronising(table.OpOf(instance).kind) || instance.missing > 0) return std::nullopt;
+  const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+  GroupTiming timing;
+  timing.last_start_ps = members[0].start_ps;
+  int64_t last_end_ps = members[0].end_ps;
+  for (uint32_t m = 1; m < members.size(); ++m) {
+    last_end_ps = std::max(last_end_ps, members[m].end_ps);
+    if (members[m].start_ps > timing.last_start_ps) {
+      timing.last_start_ps = members[m].start_ps;
+      timing.last_member = m;
+    }
+  }
+  timing.transfer_ps = last_end_ps - timing.last_start_ps;
+  return timing;
+}
+
+int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& instance,
+                       const MemberPair& pair) {
+  const CollectiveMember& source = table.MembersOf(instance)[pair.source];
+  const CollectiveMember& target = table.MembersOf(instance)[pair.target];
+  return target.end_ps - std::max(source.start_ps, target.start_ps);
 }
 
 }  // namespace meridian

@@ -10,14 +10,16 @@
 //   pairs                                                | 0>1 2>3    |
 //
 // In synchronising kinds everybody waits for everybody and there are no pairs. Broadcast and reduce
-// have a pair for each member other than the root, which is the first of its group. A node is a
-// profile: one process, one clock, any number of devices. 32 bytes per member.
+// have a pair for each member other than the root, which is the first of its group; collectives of
+// unknown kind have none. A node is a profile: one process, one clock, any number of devices. 32
+// bytes per member.
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_COLLECTIVE_TABLE_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_COLLECTIVE_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,8 +77,6 @@ struct CollectiveInstance {
   uint32_t pair_count = 0;
   // Ranks that should take part, but whose profile does not show it.
   uint32_t missing = 0;
-  // Position in the table's protocols, by the first member found: all members run the same kernel.
-  uint32_t protocol = 0;
 };
 
 class CollectiveTable {
@@ -96,9 +96,6 @@ class CollectiveTable {
   const MatchedOp& OpOf(const CollectiveInstance& instance) const { return ops_[instance.op]; }
   // Groups of ranks, as the program orders them; kUnknownId for a device that is no rank.
   const IdGroups& groups() const { return groups_; }
-
-  // What kernels are named after, e.g. "RING_LL"; the first is empty, for instances that name none.
-  const std::vector<std::string>& protocols() const { return protocols_; }
 
   const std::vector<CollectiveInstance>& instances() const { return instances_; }
   const std::vector<CollectiveMember>& members() const { return members_; }
@@ -129,7 +126,6 @@ class CollectiveTable {
   std::vector<uint32_t> node_of_rank_;
   std::vector<MatchedOp> ops_;
   IdGroups groups_;
-  std::vector<std::string> protocols_ = {std::string()};
   std::vector<CollectiveInstance> instances_;
   std::vector<CollectiveMember> members_;
   std::vector<MemberPair> pairs_;
@@ -145,6 +141,36 @@ absl::StatusOr<CollectiveTable> BuildCollectiveTable(absl::Span<const ProfileCol
 
 // Returns e.g. "all-reduce psum.7 of jit_step {0,1}".
 std::string DescribeInstance(const CollectiveTable& table, const CollectiveInstance& instance);
+
+// Waiting and moving data, told apart. For a synchronising instance:
+//
+//   rank 0   |--------------------|
+//   rank 1             |----------|
+//   rank 2       |-----------------|
+//            <- skew ->               of rank 0: last start - its start
+//                       <----------> transfer:  last end - last start
+//
+// A pair transfers from when both have started to the target's end.
+//
+// When a complete synchronising instance waited and when it moved data. Times are the table's, so
+// align it first.
+struct GroupTiming {
+  // Position, among the instance's members, of the last to start; the first of several.
+  uint32_t last_member = 0;
+  // When the last member started, in ps from the run base.
+  int64_t last_start_ps = 0;
+  int64_t transfer_ps = 0;
+
+  int64_t SkewPs(const CollectiveMember& member) const { return last_start_ps - member.start_ps; }
+};
+
+// Returns nullopt for instances that do not synchronise or lack members: who was last is not known.
+std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
+                                    const CollectiveInstance& instance);
+
+// Returns how long a pair of the instance moved data.
+int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& instance,
+                       const MemberPair& pair);
 
 }  // namespace meridian
 

@@ -43,30 +43,6 @@ std::vector<std::string> Brief(const CollectiveTable& table) {
   return lines;
 }
 
-TEST(CollectiveTableTest, InstancesAreNamedAfterTheirKernels) {
-  RunBuilder run(2);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
-  for (int64_t rank = 0; rank < 2; ++rank) {
-    run.Add({op, 7, rank, 100, 200});
-    run.Add({op, 8, rank, 300, 400});
-    run.Add({op, 9, rank, 500, 600});
-  }
-  // Profiles number the names as they find them.
-  run.profiles()[0].protocols = {"", "RING_LL", "TREE_LL"};
-  run.profiles()[0].events[0].protocol = 2;
-  run.profiles()[0].events[1].protocol = 1;
-  run.profiles()[1].protocols = {"", "TREE_LL", "RING_LL"};
-  run.profiles()[1].events[0].protocol = 1;
-  run.profiles()[1].events[1].protocol = 2;
-  const CollectiveTable table = run.Build();
-  std::vector<std::string> protocols;
-  for (const CollectiveInstance& instance : table.instances()) {
-    protocols.push_back(table.protocols()[instance.protocol]);
-  }
-  EXPECT_THAT(protocols, ElementsAre("TREE_LL", "RING_LL", ""));
-  EXPECT_THAT(table.protocols(), ElementsAre("", "RING_LL", "TREE_LL"));
-}
-
 TEST(CollectiveTableTest, AnInstanceIsAnExecutionByAGroup) {
   RunBuilder run(4);
   const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}, {2, 3}});

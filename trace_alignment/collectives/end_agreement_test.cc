@@ -50,6 +50,23 @@ TEST(EndAgreementTest, SaysNothingAfterThreeExecutions) {
   EXPECT_THAT(EndTolerances(run.Build()), Each(kNoTolerance));
 }
 
+// Two ops of two executions are judged as one; one of four stays by itself.
+TEST(EndAgreementTest, OpsWithFewExecutionsAreTakenTogether) {
+  RunBuilder run(2);
+  const uint32_t often = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  const uint32_t first = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  const uint32_t second = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  const uint32_t gather = run.AddOp(CollectiveKind::kAllGather, {{0, 1}});
+  for (int64_t i = 1; i <= 4; ++i) AddExecution(often, i, 1000 * i + 100, i, &run);
+  // Changes of 2, 3 and 5.
+  AddExecution(first, 5, 5100, 0, &run);
+  AddExecution(second, 6, 6100, 2, &run);
+  AddExecution(first, 7, 7100, -1, &run);
+  AddExecution(second, 8, 8100, 4, &run);
+  AddExecution(gather, 9, 9100, 0, &run);
+  EXPECT_THAT(EndTolerances(run.Build()), ElementsAre(4, 4, 4, 4, 20, 20, 20, 20, kNoTolerance));
+}
+
 TEST(EndAgreementTest, SaysNothingOfPermutes) {
   RunBuilder run(2);
   const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, {{0, 1}});

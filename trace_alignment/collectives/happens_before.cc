@@ -54,7 +54,8 @@ HappensBefore Check(const CollectiveTable& table, const Time& time_ps) {
     const CollectiveInstance& instance = table.instances()[i];
     const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
     if (instance.missing > 0) result.unmatched += instance.member_count;
-    if (members.size() < 2) continue;
+    // Nothing follows from collectives of unknown kind.
+    if (members.size() < 2 || table.OpOf(instance).kind == CollectiveKind::kUnknown) continue;
     ++result.checked;
     Violation worst;
     worst.instance = i;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -223,17 +224,9 @@ std::vector<OffsetKnot> KnotsOf(const NodeView& view) {
 // Returns the point next to the middle of the clock's points.
 size_t MiddlePoint(const NodeView& view) {
   const int64_t middle_ps = view.TimePs(0) + (view.TimePs(view.size() - 1) - view.TimePs(0)) / 2;
-  size_t begin = 0;
-  size_t end = view.size() - 1;
-  while (begin < end) {
-    const size_t p = begin + (end - begin) / 2;
-    if (view.TimePs(p) < middle_ps) {
-      begin = p + 1;
-    } else {
-      end = p;
-    }
-  }
-  return begin;
+  size_t p = 0;
+  while (view.TimePs(p) < middle_ps) ++p;
+  return p;
 }
 
 // States the rate from the first to the last point, and how far it can be from the truth.
@@ -338,8 +331,10 @@ class Executions {
     ++count_;
   }
 
+  bool suffice() const { return count_ >= kMinExecutions; }
+
   int64_t TolerancePs() const {
-    if (count_ < kMinExecutions || variation_ps_ > kMaxRunTimePs / kVariationFactor) {
+    if (!suffice() || variation_ps_ > kMaxRunTimePs / kVariationFactor) {
       return kNoTolerance;
     }
     return std::max(kVariationFactor * variation_ps_, shortest_ps_ / kDurationDivisor);
@@ -459,17 +454,31 @@ absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
 
 std::vector<int64_t> EndTolerances(const CollectiveTable& table) {
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Executions> executions;
+  // Those of ops that are too few, by kind and group.
+  std::map<std::pair<CollectiveKind, std::vector<int64_t>>, Executions> of_kind;
   std::vector<CollectiveMember> sorted;
+  const auto of_op = [&](const CollectiveInstance& instance) -> Executions& {
+    return executions[{instance.op, instance.group}];
+  };
+  const auto pool = [&](const CollectiveInstance& instance) -> Executions& {
+    const absl::Span<const int64_t> group = table.groups()[instance.group];
+    return of_kind[{table.OpOf(instance).kind, {group.begin(), group.end()}}];
+  };
   for (const CollectiveInstance& instance : table.instances()) {
-    if (!IsUsable(table, instance)) continue;
-    executions[{instance.op, instance.group}].Add(ByRank(table.MembersOf(instance), &sorted));
+    if (IsUsable(table, instance)) {
+      of_op(instance).Add(ByRank(table.MembersOf(instance), &sorted));
+    }
   }
-  std::vector<int64_t> tolerances_ps;
-  tolerances_ps.reserve(table.instances().size());
   for (const CollectiveInstance& instance : table.instances()) {
-    tolerances_ps.push_back(IsUsable(table, instance)
-                                ? executions[{instance.op, instance.group}].TolerancePs()
-                                : kNoTolerance);
+    if (!IsUsable(table, instance) || of_op(instance).suffice()) continue;
+    pool(instance).Add(ByRank(table.MembersOf(instance), &sorted));
+  }
+  std::vector<int64_t> tolerances_ps(table.instances().size(), kNoTolerance);
+  for (size_t i = 0; i < tolerances_ps.size(); ++i) {
+    const CollectiveInstance& instance = table.instances()[i];
+    if (!IsUsable(table, instance)) continue;
+    const Executions& known = of_op(instance);
+    tolerances_ps[i] = (known.suffice() ? known : pool(instance)).TolerancePs();
   }
   return tolerances_ps;
 }

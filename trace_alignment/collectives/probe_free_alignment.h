@@ -103,7 +103,8 @@ absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
 inline constexpr int64_t kNoTolerance = std::numeric_limits<int64_t>::max();
 
 // Returns, for every instance of the table, within how much of each other its members end. It is
-// known for synchronising kinds that the same group executed at least four times with all members:
+// known for synchronising kinds that the same group executed at least four times with all members
+// (an op's own executions; of ops with fewer, those of the kind together):
 // four times the largest change, from one execution to the next, of how far a member ends after the
 // first, but not less than 1/32 of the shortest duration. Clock offsets do not matter, and drift
 // only from execution to execution.

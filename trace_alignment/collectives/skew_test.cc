@@ -1,4 +1,4 @@
-#include "trace_alignment/collectives/skew.h"
+#include "trace_alignment/collectives/collective_table.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

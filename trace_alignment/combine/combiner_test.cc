@@ -84,7 +84,6 @@ class CombinerTest : public ::testing::Test {
       CombineInput input = {&readers[i], &sessions[i], &clocks_[i], {}};
       input.record.node_id = node_ids_.empty() ? static_cast<int64_t>(i) : node_ids_[i];
       input.record.method = "offsets";
-      input.record.offset_ns = 17;
       inputs.push_back(input);
     }
     bytes_.clear();
@@ -231,7 +230,7 @@ TEST_F(CombinerTest, NothingOfTheNodesIsLost) {
   }
   EXPECT_EQ(stats["node:0/process_id"], 42);
   EXPECT_EQ(stats["node:1/process_id"], 42);
-  EXPECT_EQ(stats["node:1/alignment_offset_ns"], 17);
+  EXPECT_EQ(stats["node:1/alignment_node_id"], 1);
   EXPECT_EQ(stats.count("node:1/line_ids"), 1u);
   const XPlaneProto& programs = *FindPlaneWithName(combined_, "/host:metadata");
   std::set<std::string> versions;

@@ -183,7 +183,7 @@ class RunAligner {
 
   // Notes what was read but is not used, and for which nodes a model is missing.
   void NoteInputs() {
-    if (run_.runs.method == RunMethod::kSubsequence) {
+    if (run_.runs.method == RunMethod::kSubsequence || run_.runs.method == RunMethod::kOrder) {
       Note(
           "executions are matched by their order alone; if a profile begins steps later than "
           "another, all that follows from collectives is wrong");

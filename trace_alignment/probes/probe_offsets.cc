@@ -1,9 +1,9 @@
 #include "trace_alignment/probes/probe_offsets.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trace_alignment/probes/probe_solver.h"
@@ -14,27 +14,6 @@
 #include "xla_profiler/base/json/jsonl_row.h"
 
 namespace meridian {
-namespace {
-
-enum class ProbeFileKind { kTwoWay, kWindows, kSnapshotPairs };
-
-// Raw two-way probes have four times. Whoever probes may also leave how the host's own clocks run.
-absl::StatusOr<ProbeFileKind> TellKind(absl::string_view contents, const std::string& file) {
-  std::optional<ProbeFileKind> kind;
-  RETURN_IF_ERROR(ForEachJsonlRow(contents, file,
-                                  R"({"src":0,"dst":1,"t1":1,"t2":2,"t3":3,"t4":4})",
-                                  [&](const JsonlRow& row) -> absl::Status {
-                                    if (kind.has_value() || row.Has("meta"))
-                                      return absl::OkStatus();
-                                    kind = row.Has("t1")       ? ProbeFileKind::kTwoWay
-                                           : row.Has("sys_ns") ? ProbeFileKind::kSnapshotPairs
-                                                               : ProbeFileKind::kWindows;
-                                    return absl::OkStatus();
-                                  }));
-  return kind.value_or(ProbeFileKind::kWindows);
-}
-
-}  // namespace
 
 absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
                                               const std::vector<std::string>& files,
@@ -45,9 +24,8 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
     ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(file_system, file));
     // Daemons are ended with their job, and disks fill up.
     const absl::string_view contents = WithoutTornLine(input.bytes());
-    ASSIGN_OR_RETURN(const ProbeFileKind kind, TellKind(contents, file));
-    if (kind == ProbeFileKind::kSnapshotPairs) continue;
-    if (kind == ProbeFileKind::kTwoWay) {
+    // Raw two-way probes have four times.
+    if (absl::StrContains(contents, "\"t1\"")) {
       ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes, ParseTwoWayProbes(contents, file));
       two_way.insert(two_way.end(), probes.begin(), probes.end());
     } else {

@@ -19,9 +19,9 @@ struct ProbeOffsets {
   std::vector<std::string> notes;
 };
 
-// The first line that is no header tells which kind a file is. Files may be of many nodes; snapshot
-// pairs among them are left alone. `max_drift_ppm` bounds the slopes of raw probes. InvalidArgument
-// for what cannot be read, and when nothing usable is left.
+// What a file's rows hold tells which kind it is. Files may be of many nodes.
+// `max_drift_ppm` bounds the slopes of raw probes. InvalidArgument for what cannot be read, and when
+// nothing usable is left.
 absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
                                               const std::vector<std::string>& files,
                                               int64_t reference_node, double max_drift_ppm);

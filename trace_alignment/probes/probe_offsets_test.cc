@@ -18,17 +18,12 @@ constexpr absl::string_view kWindows =
     "{\"meta\":true,\"node_id\":0}\n"
     "{\"window_start_ns\":0,\"window_end_ns\":4000,\"round_id\":0,\"node_id\":0,"
     "\"edges\":[{\"dst\":1,\"alpha\":0,\"beta\":900,\"pairs\":40,\"lost\":0}]}\n";
-constexpr absl::string_view kClocks =
-    "{\"meta\":true,\"node_id\":0,\"absolute\":true}\n"
-    "{\"sys_ns\":1000,\"tracer_ns\":5,\"sys_before_ns\":990,\"sys_after_ns\":1010}\n";
 
-TEST(ProbeOffsetsTest, RawProbesBesideSnapshotPairsHaveBounds) {
+TEST(ProbeOffsetsTest, RawProbesHaveBounds) {
   const TemporaryDirectory directory;
   ASSERT_OK_AND_ASSIGN(const ProbeOffsets offsets,
                        LoadProbeOffsets(FileSystem::Posix(),
-                                        {directory.Write("clocks_node0.jsonl", kClocks),
-                                         directory.Write("probes_node0.jsonl", kProbes)},
-                                        0, 100));
+                                        {directory.Write("probes_node0.jsonl", kProbes)}, 0, 100));
   ASSERT_EQ(offsets.samples.SamplesOf(1).size(), 1u);
   const OffsetSample& sample = offsets.samples.SamplesOf(1)[0];
   EXPECT_EQ(sample.offset_ps, 100'000);

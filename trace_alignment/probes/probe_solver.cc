@@ -7,11 +7,12 @@
 #include <tuple>
 #include <utility>
 
+#include "Eigen/IterativeLinearSolvers"
+#include "Eigen/SparseCore"
 #include "absl/container/btree_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "trace_alignment/probes/difference_fit.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -46,9 +47,9 @@ class Round {
     clock_ = RunClock(*midpoint_ns);
     RETURN_IF_ERROR(ReachNodes());
     RETURN_IF_ERROR(MakeLinks());
-    const DifferenceFit fit(links_, static_cast<int>(nodes_.size()));
-    const std::vector<double> corrections_ps = fit.Solve(excess_ps_);
-    const std::vector<double> log_rates = fit.Solve(log_rates_);
+    const int num_nodes = static_cast<int>(nodes_.size());
+    const std::vector<double> corrections_ps = FitDifferences(links_, num_nodes, excess_ps_);
+    const std::vector<double> log_rates = FitDifferences(links_, num_nodes, log_rates_);
     std::vector<double> residuals_ps(links_.size());
     for (size_t i = 0; i < links_.size(); ++i) {
       residuals_ps[i] =
@@ -146,8 +147,7 @@ class Round {
     std::stable_sort(outward.begin(), outward.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [position, edge] : outward) {
-      const DifferenceFit::Link link = {position_.at(edge->src), position_.at(edge->dst),
-                                        edge->weight};
+      const DifferenceLink link = {position_.at(edge->src), position_.at(edge->dst), edge->weight};
       ASSIGN_OR_RETURN(const int64_t dst_ps, DstTime(*edge, times_ps_[link.src]));
       links_.push_back(link);
       excess_ps_.push_back(static_cast<double>(absl::int128(dst_ps) - times_ps_[link.dst]));
@@ -208,7 +208,7 @@ class Round {
   // Positions in nodes_, by node id.
   absl::btree_map<int64_t, int> position_;
   // The edges between reached nodes.
-  std::vector<DifferenceFit::Link> links_;
+  std::vector<DifferenceLink> links_;
   // For each of links_: by how much its offset at M exceeds what times_ps_ say, the logarithm of
   // its rate, and the largest error of its offset at M (infinity when unknown).
   std::vector<double> excess_ps_;
@@ -217,6 +217,35 @@ class Round {
 };
 
 }  // namespace
+
+std::vector<double> FitDifferences(const std::vector<DifferenceLink>& links, int num_nodes,
+                                   const std::vector<double>& differences) {
+  std::vector<double> values(num_nodes, 0.0);
+  if (num_nodes == 1) return values;
+  // The normal equations of all nodes but the first.
+  std::vector<Eigen::Triplet<double>> entries;
+  Eigen::VectorXd pulls = Eigen::VectorXd::Zero(num_nodes - 1);
+  for (size_t i = 0; i < links.size(); ++i) {
+    const auto& [src, dst, weight] = links[i];
+    if (dst > 0) pulls[dst - 1] += weight * differences[i];
+    if (src > 0) pulls[src - 1] -= weight * differences[i];
+    if (dst > 0) entries.emplace_back(dst - 1, dst - 1, weight);
+    if (src > 0) entries.emplace_back(src - 1, src - 1, weight);
+    if (src == 0 || dst == 0) continue;
+    entries.emplace_back(src - 1, dst - 1, -weight);
+    entries.emplace_back(dst - 1, src - 1, -weight);
+  }
+  Eigen::SparseMatrix<double> equations(num_nodes - 1, num_nodes - 1);
+  // Adds up what is at the same place.
+  equations.setFromTriplets(entries.begin(), entries.end());
+  // Every node probes a few others at random distances: complete factors would fill up.
+  Eigen::ConjugateGradient<Eigen::SparseMatrix<double>, Eigen::Lower | Eigen::Upper,
+                           Eigen::IncompleteCholesky<double>>
+      solver(equations);
+  const Eigen::VectorXd solution = solver.solve(pulls);
+  for (size_t node = 1; node < values.size(); ++node) values[node] = solution[node - 1];
+  return values;
+}
 
 absl::StatusOr<std::vector<OffsetSample>> SolveProbes(const std::vector<ProbeEdge>& edges,
                                                       int64_t reference_node) {

@@ -22,6 +22,21 @@
 
 namespace meridian {
 
+// A measured difference between two nodes.
+struct DifferenceLink {
+  int src = 0;
+  int dst = 0;
+  // Positive.
+  double weight = 0;
+};
+
+// Returns the values x of the nodes 0 to num_nodes - 1, which the links connect, for one measured
+// difference per link: those that minimise
+//
+//   sum over links of  weight * (x_dst - x_src - difference)^2   with x_0 = 0.
+std::vector<double> FitDifferences(const std::vector<DifferenceLink>& links, int num_nodes,
+                                   const std::vector<double>& differences);
+
 // What two nodes measured about each other in one round.
 struct ProbeEdge {
   // How far offset_ps and rate can be from the truth, either way.

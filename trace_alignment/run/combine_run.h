@@ -19,7 +19,6 @@
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "trace_alignment/run/run_files.h"
-#include "trace_alignment/run/run_processes.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -64,11 +63,8 @@ absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineR
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
                                          OutputFiles& outputs);
 
-// The same with others: the request is that of all, and `output_dir` is what they can write; no
-// other output, and no check of what was written. Fails in all processes or in none; the report of
-// those that are not the first is empty.
-absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request,
-                                         RunProcesses& processes);
+// Adds a file that was written.
+void AddOutput(const OutputFile& file, CombineReport* report);
 
 }  // namespace meridian
 

@@ -15,7 +15,6 @@
 #include "trace_alignment/combine/run_alignment.h"
 #include "trace_alignment/combine/viewer_planes.h"
 #include "trace_alignment/run/combine_run.h"
-#include "trace_alignment/run/run_processes.h"
 #include "trace_alignment/run/run_traces.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -27,16 +26,12 @@ namespace meridian {
 struct CombineState {
   FileSystem& file_system;
   const CombineRequest& request;
-  RunProcesses& processes;
   OutputFiles& outputs;
 
   TraceFiles files = {};
   std::unique_ptr<RunTraces> traces = nullptr;
   // One per trace, in their order.
   std::vector<RunNode> nodes = {};
-  // One per node, until they are matched; empty for those of other processes, until the first has
-  // gathered them.
-  std::vector<ProfileCollectives> profiles = {};
   AlignmentInputs inputs = {};
   CollectiveRun run = {};
   RunAlignment alignment = {};
@@ -55,11 +50,7 @@ absl::Status FindClocks(CombineState* state);
 
 // Checks all outputs before anything is read, since that may take long. (run_outputs.cc)
 absl::Status CheckOutputs(const CombineState& state);
-// The folder that gets the aligned files, and their names, one per node.
-std::string AlignedFolder(const CombineState& state);
-std::vector<std::string> AlignedNames(const CombineState& state);
-// Writes the aligned files into the folder.
-absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state);
+absl::Status WriteAlignedFiles(CombineState* state);
 absl::Status WriteCombinedFile(CombineState* state);
 absl::Status WriteExports(CombineState* state);
 

@@ -1,7 +1,6 @@
 #include <cstdlib>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/combine/viewer_planes.h"
 #include "trace_alignment/run/combine_state.h"
@@ -21,7 +20,7 @@ void DescribeNode(const CombineState& state, size_t n, CombinedNode* out) {
   *out = state.alignment.nodes[n].stated;
   out->set_node_id(node.id);
   if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);
-  out->set_trace(state.request.files.traces[n]);
+  out->set_trace(state.files.paths()[n]);
   if (node.snapshots.has_value()) {
     const std::optional<int64_t> reading_ns = ReadingUncertaintyNs(*node.snapshots);
     if (reading_ns.has_value()) out->set_tracer_uncertainty_ns(*reading_ns);
@@ -30,17 +29,6 @@ void DescribeNode(const CombineState& state, size_t n, CombinedNode* out) {
   out->set_max_correction_ns(LargestCorrectionNs(node.stats));
   for (int64_t rank : state.run.ranks.ranks[n]) out->add_ranks(rank);
   out->set_collectives(static_cast<int64_t>(state.run.profiles[n].events.size()));
-}
-
-// Returns what all processes have written together.
-std::vector<OutputFile> FilesOfAll(const CombineState& state) {
-  std::vector<OutputFile> files;
-  const std::vector<std::string> names = AlignedNames(state);
-  for (size_t n = 0; n < state.nodes.size(); ++n) {
-    files.push_back({"aligned", absl::StrCat(AlignedFolder(state), "/", names[n]),
-                     state.nodes[n].aligned_bytes});
-  }
-  return files;
 }
 
 // Tells by how much each node's clock was ahead of the common one in the course of the run.
@@ -59,18 +47,18 @@ void DescribeClocks(CombineState* state) {
 
 }  // namespace
 
+void AddOutput(const OutputFile& file, CombineReport* report) {
+  CombinedOutput* output = report->add_outputs();
+  output->set_kind(file.kind);
+  output->set_path(file.path);
+  output->set_bytes(static_cast<int64_t>(file.bytes));
+}
+
 void DescribeCombined(CombineState* state) {
   state->report.set_reference_node(state->inputs.reference_node);
-  state->report.set_method_asked(std::string(AlignmentMethodName(state->request.alignment.method)));
   state->report.set_method(std::string(AlignmentMethodName(state->alignment.method)));
   state->report.set_run_method(std::string(RunMethodName(state->run.runs.method)));
-  for (const OutputFile& file :
-       state->processes.is_alone() ? state->outputs.files() : FilesOfAll(*state)) {
-    CombinedOutput* output = state->report.add_outputs();
-    output->set_kind(file.kind);
-    output->set_path(file.path);
-    output->set_bytes(static_cast<int64_t>(file.bytes));
-  }
+  for (const OutputFile& file : state->outputs.files()) AddOutput(file, &state->report);
   for (size_t n : state->ById()) DescribeNode(*state, n, state->report.add_nodes());
   HappensBeforeSummary* check = state->report.mutable_happens_before();
   check->set_instances(state->alignment.after.instances);

@@ -2,6 +2,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -22,19 +24,26 @@
 namespace meridian {
 namespace {
 
-// The year 2001: earlier times do not count from 1970.
-constexpr int64_t kFirstUnixNs = 1'000'000'000'000'000'000;
+// The year 2001: earlier times do not count from 1970. Tables whose times count from 0 are shown
+// from 1e18 on, and what launched their work a little before.
+constexpr int64_t kFirstUnixNs = 999'000'000'000'000'000;
 constexpr int64_t kLastUnixNs = 9'000'000'000'000'000'000;
 
 // Returns the host that TensorBoard's handler of PyTorch names its files after:
-// <host>_<process>.<time>.pt.trace.json. Empty for other names.
-std::string HostOfKinetoFile(absl::string_view path) {
+// <host>_<process>.<time>.pt.trace.json, where the process is one of the trace. Empty for other
+// names: users' own look alike (worker0_step_12).
+std::string HostOfKinetoFile(absl::string_view path, const EventTable& table) {
   absl::string_view name = path.substr(path.rfind('/') + 1);
   absl::ConsumeSuffix(&name, ".gz");
   if (!absl::ConsumeSuffix(&name, ".pt.trace.json")) return "";
   name = name.substr(0, name.rfind('.'));
   const size_t underscore = name.rfind('_');
-  return underscore == absl::string_view::npos ? "" : std::string(name.substr(0, underscore));
+  if (underscore == absl::string_view::npos) return "";
+  const absl::string_view process = name.substr(underscore + 1);
+  const bool is_there = absl::c_any_of(table.tracks(), [&](const Track& track) {
+    return track.kind == TrackKind::kHost && track.process == process;
+  });
+  return is_there ? std::string(name.substr(0, underscore)) : "";
 }
 
 // Returns the last end of an event, Unix time.
@@ -68,7 +77,7 @@ class KinetoTraces : public RunTraces {
 
   bool HaveOneRankEach() const override { return true; }
 
-  absl::Status Open(size_t n, RunNode* node) override {
+  absl::StatusOr<RunNode> Open(size_t n) override {
     const std::string& path = files_.paths()[n];
     ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
@@ -79,25 +88,26 @@ class KinetoTraces : public RunTraces {
           ": its times do not count from 1970, and it has no baseTimeNanoseconds that says from "
           "when; record it with a newer version of PyTorch");
     }
-    node->unread_events = trace.problems.ToString();
-    node->session.profile_start_ns = trace.table.base_ns();
-    node->session.profile_stop_ns = LastEndNs(trace.table);
-    std::string host = HostOfKinetoFile(path);
+    SessionInfo session;
+    session.profile_start_ns = trace.table.base_ns();
+    session.profile_stop_ns = LastEndNs(trace.table);
+    std::string host = HostOfKinetoFile(path, trace.table);
     if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
-    if (!host.empty()) node->session.hostnames.push_back(host);
-    ASSIGN_OR_RETURN(node->clock, SessionClock::Create(path, node->session, request_.StartOf(n)));
-    node->base_ns = trace.header.base_time_ns.value_or(0);
-    traces_[n].collectives = ReadKinetoCollectives(trace, file.bytes(), path);
+    if (!host.empty()) session.hostnames.push_back(host);
+    ASSIGN_OR_RETURN(SessionClock clock, SessionClock::Create(path, session, request_.StartOf(n)));
+    RunNode node(std::move(clock));
+    node.session = std::move(session);
+    node.collectives = ReadKinetoCollectives(trace, file.bytes(), path);
+    node.unread_events = trace.problems.ToString();
+    traces_[n].base_ns = trace.header.base_time_ns.value_or(0);
     traces_[n].file.emplace(std::move(file));
-    return absl::OkStatus();
+    return node;
   }
 
-  absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) override {
-    return std::move(traces_[n].collectives);
-  }
-
-  // Kineto traces keep their names, and are gzip if they were; what was converted becomes one.
-  std::string AlignedName(absl::string_view trace) const override {
+  // Kineto traces keep their names, and are gzip if they were; what was converted becomes one, named
+  // after its part of the file: "run.csv (rank 3)" becomes run.rank_3.json.
+  std::string AlignedName(size_t n) const override {
+    absl::string_view trace = files_.FileOf(n);
     trace = trace.substr(trace.rfind('/') + 1);
     const bool was_compressed = absl::ConsumeSuffix(&trace, ".gz");
     absl::string_view stem = trace;
@@ -105,7 +115,11 @@ class KinetoTraces : public RunTraces {
       if (absl::ConsumeSuffix(&stem, suffix)) break;
     }
     const bool is_converted = files_.source().NeedsConversion();
-    return absl::StrCat(is_converted ? stem : trace, is_converted ? ".json" : "",
+    std::string part = files_.PartOf(n).empty() ? "" : absl::StrCat(".", files_.PartOf(n));
+    for (char& c : part) {
+      if (c != '.' && !absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
+    }
+    return absl::StrCat(is_converted ? stem : trace, part, is_converted ? ".json" : "",
                         was_compressed ? ".gz" : "");
   }
 
@@ -114,10 +128,10 @@ class KinetoTraces : public RunTraces {
     return absl::EndsWith(stem, ".xplane.pb") || absl::EndsWith(stem, ".json");
   }
 
-  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node, const NodeClock& clock,
+  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode&, const NodeClock& clock,
                                               const AlignOptions&, ByteSink& sink) override {
     ASSIGN_OR_RETURN(const AlignmentStats stats,
-                     AlignKineto(traces_[n].file->bytes(), node.base_ns, clock, sink));
+                     AlignKineto(traces_[n].file->bytes(), traces_[n].base_ns, clock, sink));
     RETURN_IF_ERROR(CheckExtrapolation(stats, files_.paths()[n], request_.max_extrapolation_ns));
     return stats;
   }
@@ -134,8 +148,9 @@ class KinetoTraces : public RunTraces {
     for (const size_t n : order) {
       const RunNode& node = state->nodes[n];
       const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
-      inputs.push_back({traces_[n].file->bytes(), node.base_ns, &state->alignment.nodes[n].clock,
-                        ranks.empty() ? node.id : ranks[0], HostOf(node)});
+      inputs.push_back({traces_[n].file->bytes(), traces_[n].base_ns,
+                        &state->alignment.nodes[n].clock, ranks.empty() ? node.id : ranks[0],
+                        HostOf(node)});
       total_bytes += inputs.back().text.size();
     }
     ProgressBar progress("combining", total_bytes);
@@ -167,9 +182,9 @@ class KinetoTraces : public RunTraces {
 
  private:
   struct Trace {
-    // Absent for those of other processes.
     std::optional<InputFile> file;
-    ProfileCollectives collectives;
+    // What times in the file count from, Unix time.
+    int64_t base_ns = 0;
     // The trace as an XSpace, once it was asked for.
     std::unique_ptr<MappedRegion> converted;
     std::optional<XSpaceReader> xspace;

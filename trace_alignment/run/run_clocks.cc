@@ -14,11 +14,12 @@ namespace meridian {
 namespace {
 
 // Returns the ranks that the traces state; nothing unless all do, and differently.
-std::vector<int64_t> StatedRanks(const std::vector<ProfileCollectives>& profiles) {
+std::vector<int64_t> StatedRanks(const std::vector<RunNode>& nodes) {
   std::vector<int64_t> ranks;
-  for (const ProfileCollectives& profile : profiles) {
-    if (profile.devices.empty() || profile.devices[0].global_id == kUnknownId) return {};
-    ranks.push_back(profile.devices[0].global_id);
+  for (const RunNode& node : nodes) {
+    const std::vector<LocalDevice>& devices = node.collectives.devices;
+    if (devices.empty() || devices[0].global_id == kUnknownId) return {};
+    ranks.push_back(devices[0].global_id);
   }
   const std::set<int64_t> different(ranks.begin(), ranks.end());
   return different.size() == ranks.size() ? ranks : std::vector<int64_t>();
@@ -27,10 +28,10 @@ std::vector<int64_t> StatedRanks(const std::vector<ProfileCollectives>& profiles
 // The flag, the snapshots' header, the file's name.
 absl::Status AssignIds(CombineState* state) {
   NodeIdInputs ids;
-  ids.files = state->request.files.traces;
+  ids.files = state->files.paths();
   ids.given = state->request.node_ids;
   if (state->traces->HaveOneRankEach()) {
-    if (ids.given.empty()) ids.given = StatedRanks(state->profiles);
+    if (ids.given.empty()) ids.given = StatedRanks(state->nodes);
   } else {
     for (const RunNode& node : state->nodes) {
       const std::optional<SnapshotPairs>& snapshots = node.snapshots;
@@ -42,7 +43,7 @@ absl::Status AssignIds(CombineState* state) {
     state->nodes[n].id = final_ids[n].id;
     if (state->nodes[n].unread_events.empty()) continue;
     state->report.add_notes(absl::StrCat(
-        state->request.files.traces[n], ": events are written as they are, but taken for nothing: ",
+        state->files.paths()[n], ": events are written as they are, but taken for nothing: ",
         state->nodes[n].unread_events));
   }
   for (const AssignedNodeId& id : final_ids) {
@@ -65,16 +66,17 @@ absl::Status CheckTied(const CombineState& state) {
       method == AlignmentMethod::kCollectives ||
       (method == AlignmentMethod::kAuto && files.offsets.empty() && files.probes.empty());
   if (has_collectives || !needs_collectives || state.nodes.size() < 2) return absl::OkStatus();
-  return InvalidArgument(state.run.profiles[0].trace,
-                         " and the other traces hold no communication kernel of NCCL or RCCL (Gloo "
-                         "has none on processors): nothing ties their clocks together; profile the "
-                         "devices, give --offsets or --probes, or --method=none");
+  return InvalidArgument(DescribeNoCollectives(state.run.profiles),
+                         ": nothing ties their clocks together; profile the devices, give "
+                         "--offsets or --probes, or --method=none");
 }
 
 absl::Status Match(CombineState* state) {
   RankOptions ranks;
   ranks.given_ranks = state->request.ranks;
-  ASSIGN_OR_RETURN(state->run, MatchCollectives(std::move(state->profiles), ranks));
+  std::vector<ProfileCollectives> profiles;
+  for (RunNode& node : state->nodes) profiles.push_back(std::move(node.collectives));
+  ASSIGN_OR_RETURN(state->run, MatchCollectives(std::move(profiles), ranks));
   if (state->traces->HaveOneRankEach()) RETURN_IF_ERROR(CheckTied(*state));
   for (const std::string& note : state->run.ranks.notes) state->report.add_notes(note);
   for (const std::string& note : state->run.runs.notes) state->report.add_notes(note);

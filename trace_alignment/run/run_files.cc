@@ -39,11 +39,6 @@ std::optional<absl::string_view> Stem(absl::string_view name, const Suffixes& su
   return std::nullopt;
 }
 
-std::optional<absl::string_view> StemOfTrace(absl::string_view name) {
-  static const auto& suffixes = *new std::vector<std::string>(ProfileSuffixes());
-  return Stem(name, suffixes);
-}
-
 bool IsJsonl(absl::string_view name) {
   return absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz");
 }
@@ -62,6 +57,14 @@ SideFile SideFileOf(absl::string_view name) {
   return absl::StrContains(name, "probe") ? SideFile::kProbes : SideFile::kNone;
 }
 
+// PyTorch names dumps of its flight recorder nccl_trace_rank_<rank>, or comm_lib_trace_rank_<rank>.
+std::optional<absl::string_view> StemOfTrace(absl::string_view name) {
+  static const auto& suffixes = *new std::vector<std::string>(ProfileSuffixes());
+  const absl::string_view last = name.substr(name.rfind('/') + 1);
+  if (absl::StrContains(last, "_trace_rank_") && !absl::StrContains(last, ".")) return name;
+  return SideFileOf(name) == SideFile::kNone ? Stem(name, suffixes) : std::nullopt;
+}
+
 // Returns whether all of the file is JSON, one value or one after the other, whatever it says; an
 // empty one is not.
 bool IsWholeJson(FileSystem& file_system, const std::string& path) {
@@ -74,10 +77,12 @@ bool IsWholeJson(FileSystem& file_system, const std::string& path) {
 
 // Files that are named like profiles and are none: execution traces, reports, what viewers made,
 // logs of others. What only XSpaces are named after, and JSON that is damaged, so that it cannot be
-// told, is for its reader to refuse.
-bool IsNoProfile(FileSystem& file_system, const std::string& path) {
+// told, is for its reader to refuse. Says of the others whether they only lie beside profiles.
+bool IsNoProfile(FileSystem& file_system, const std::string& path, bool* lies_beside) {
   if (absl::StrContains(path, ".xplane.pb") || !StemOfTrace(path).has_value()) return false;
   const absl::StatusOr<DetectedFile> file = DetectFile(file_system, path);
+  *lies_beside = file.ok() && file->source != nullptr && file->source->LiesBesideProfiles();
+  if (*lies_beside) return false;
   if (!IsJson(path)) {
     return !file.ok() || file->source == nullptr ||
            !Stem(absl::StripSuffix(path, ".gz"), file->source->suffixes()).has_value();
@@ -86,17 +91,23 @@ bool IsNoProfile(FileSystem& file_system, const std::string& path) {
   return file->is_known() ? file->source == nullptr : IsWholeJson(file_system, path);
 }
 
+bool HasTraces(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(), [](const std::string& name) {
+    return SideFileOf(name) == SideFile::kNone && StemOfTrace(name).has_value();
+  });
+}
+
 // The names of regular files in the folder, in natural order, without JSON that is no profile. What
 // is named like a profile and leads nowhere, or is a pipe, is an error: without it the run would be
 // another.
 absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
                                                  const std::string& folder) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
-  std::vector<std::string> files;
+  std::vector<std::string> files, beside;
   for (std::string& name : names) {
     const std::string path = absl::StrCat(folder, "/", name);
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);
-    const bool may_be_profile = StemOfTrace(name).has_value() && !absl::EndsWith(name, ".log");
+    const bool may_be_profile = StemOfTrace(name).has_value() && IsNamedLikeProfiles(name);
     if (absl::IsNotFound(kind.status())) {
       if (!may_be_profile) continue;
       return InvalidArgument(path,
@@ -107,17 +118,14 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
       return InvalidArgument(path, ": not a regular file");
     }
     if (*kind != FileKind::kRegular) continue;
-    if (SideFileOf(name) == SideFile::kNone && IsNoProfile(file_system, path)) continue;
-    files.push_back(std::move(name));
+    const bool is_side_file = SideFileOf(name) != SideFile::kNone;
+    bool lies_beside = false;
+    if (!is_side_file && IsNoProfile(file_system, path, &lies_beside)) continue;
+    (lies_beside ? beside : files).push_back(std::move(name));
   }
+  if (!HasTraces(files)) files.insert(files.end(), beside.begin(), beside.end());
   std::sort(files.begin(), files.end(), NaturalLess);
   return files;
-}
-
-bool HasTraces(const std::vector<std::string>& files) {
-  return std::any_of(files.begin(), files.end(), [](const std::string& name) {
-    return SideFileOf(name) == SideFile::kNone && StemOfTrace(name).has_value();
-  });
 }
 
 // The folders below `folder` that hold profiles.
@@ -205,7 +213,9 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
   if (runs.empty()) {
     return NotFound("--run_dir=", run_dir,
                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files, "
-                    "Kineto traces or logs of NCCL Inspector");
+                    "Kineto traces, .pftrace files, databases of nsys or rocprofv3, flight "
+                    "recorder dumps, logs "
+                    "of NCCL Inspector or tables of operations");
   }
   ASSIGN_OR_RETURN(const bool are_one, AreOfDifferentHosts(file_system, runs));
   if (are_one) return runs;

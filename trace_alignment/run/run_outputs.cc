@@ -18,6 +18,27 @@
 namespace meridian {
 namespace {
 
+// Returns the folder that gets the aligned files.
+std::string AlignedFolder(const CombineState& state) {
+  const std::string& name = state.request.files.name;
+  return absl::StrCat(state.request.output_dir, "/plugins/profile/",
+                      name.empty() ? "aligned" : name);
+}
+
+// Returns the names of the aligned files, by node: the traces' own, with the position where two would be the same.
+std::vector<std::string> AlignedNames(const CombineState& state) {
+  std::vector<std::string> names;
+  std::map<std::string, int> uses;
+  for (size_t n = 0; n < state.files.size(); ++n) {
+    names.push_back(state.traces->AlignedName(n));
+    ++uses[names.back()];
+  }
+  for (size_t n = 0; n < names.size(); ++n) {
+    if (uses[names[n]] > 1) names[n] = absl::StrCat("trace", n, "_", names[n]);
+  }
+  return names;
+}
+
 // Whoever takes the folder for the run would take profiles of an earlier one for its nodes.
 absl::Status CheckNoOtherProfiles(const CombineState& state) {
   if (state.request.output_dir.empty()) return absl::OkStatus();
@@ -36,14 +57,7 @@ absl::Status CheckNoOtherProfiles(const CombineState& state) {
 }
 
 AlignmentRecord RecordOf(const CombineState& state, size_t n) {
-  const CombinedNode& stated = state.alignment.nodes[n].stated;
-  AlignmentRecord record;
-  record.node_id = state.nodes[n].id;
-  record.method = stated.method();
-  if (stated.has_offset_ns()) record.offset_ns = stated.offset_ns();
-  if (stated.has_uncertainty_ns()) record.uncertainty_ns = stated.uncertainty_ns();
-  if (stated.has_drift_ppm()) record.drift_ppm = stated.drift_ppm();
-  return record;
+  return {state.nodes[n].id, state.alignment.nodes[n].stated.method()};
 }
 
 // Writes the combined file, or the unnamed one, in a viewer's format.
@@ -96,26 +110,6 @@ absl::Status Export(const std::string& kind, const std::string& path, ExportFunc
 
 }  // namespace
 
-std::string AlignedFolder(const CombineState& state) {
-  const std::string& name = state.request.files.name;
-  return absl::StrCat(state.request.output_dir, "/plugins/profile/",
-                      name.empty() ? "aligned" : name);
-}
-
-// The traces' own names, with the position where two would be the same.
-std::vector<std::string> AlignedNames(const CombineState& state) {
-  std::vector<std::string> names;
-  std::map<std::string, int> uses;
-  for (const std::string& trace : state.request.files.traces) {
-    names.push_back(state.traces->AlignedName(trace));
-    ++uses[names.back()];
-  }
-  for (size_t n = 0; n < names.size(); ++n) {
-    if (uses[names[n]] > 1) names[n] = absl::StrCat("trace", n, "_", names[n]);
-  }
-  return names;
-}
-
 absl::Status CheckOutputs(const CombineState& state) {
   const RunFiles& files = state.request.files;
   std::vector<std::string> inputs = files.traces;
@@ -152,13 +146,12 @@ std::vector<ViewedNode> ViewedNodes(const CombineState& state) {
   return viewed;
 }
 
-absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state) {
+absl::Status WriteAlignedFiles(CombineState* state) {
+  const std::string folder = AlignedFolder(*state);
   RETURN_IF_ERROR(state->file_system.CreateDirectories(folder));
   const std::vector<std::string> names = AlignedNames(*state);
-  const bool is_alone = state->processes.is_alone();
   ProgressBar progress("aligning", state->nodes.size());
   for (size_t n = 0; n < state->nodes.size(); ++n) {
-    if (!state->processes.Has(n)) continue;
     progress.Update(n);
     RunNode& node = state->nodes[n];
     AlignOptions options;
@@ -172,10 +165,6 @@ absl::Status WriteAlignedFiles(const std::string& folder, CombineState* state) {
               state->traces->WriteAligned(n, node, state->alignment.nodes[n].clock, options, sink));
           return absl::OkStatus();
         }));
-    if (is_alone) continue;
-    // Nobody sees the folder yet.
-    RETURN_IF_ERROR(state->outputs.Commit());
-    node.aligned_bytes = state->outputs.files().back().bytes;
   }
   return absl::OkStatus();
 }

@@ -39,15 +39,13 @@ struct RunNode {
   SessionClock clock;
   // Absent when the node has none: its tracer's clock is taken for its host's.
   std::optional<SnapshotPairs> snapshots;
-  // What times in the file count from, Unix time; 0 where the form has none.
-  int64_t base_ns = 0;
+  // Until they are matched.
+  ProfileCollectives collectives;
   // What events that could not be read have; empty when all could.
   std::string unread_events;
   int64_t id = 0;
   // What writing the node's events on the common clock did to them.
   AlignmentStats stats;
-  // The size of the aligned file, where several processes write them.
-  uint64_t aligned_bytes = 0;
 };
 
 class RunTraces {
@@ -64,8 +62,8 @@ class RunTraces {
   // such traces must have collectives in common.
   virtual bool HaveOneRankEach() const = 0;
 
-  // Opens the trace of the node and fills in session, clock, base and unread events.
-  virtual absl::Status Open(size_t n, RunNode* node) = 0;
+  // Opens the trace of the node and reads what there is to know of it but its snapshots.
+  virtual absl::StatusOr<RunNode> Open(size_t n) = 0;
 
   // Returns what ties the tracer's clock to the host's: of the file, else of the trace itself.
   virtual absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(
@@ -74,11 +72,8 @@ class RunTraces {
     return std::nullopt;
   }
 
-  // Of an open node; to be called once.
-  virtual absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) = 0;
-
-  // Returns the name that the aligned file of the trace has.
-  virtual std::string AlignedName(absl::string_view trace) const = 0;
+  // Returns the name that the aligned file of the node has.
+  virtual std::string AlignedName(size_t n) const = 0;
   // True for names that whoever looks for such traces takes for one.
   virtual bool IsTraceName(absl::string_view name) const = 0;
 

@@ -12,7 +12,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "trace_alignment/collectives/skew.h"
+#include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/statistics.h"
 
 namespace meridian {

@@ -29,15 +29,20 @@ class XSpaceTraces : public RunTraces {
 
   bool HaveOneRankEach() const override { return false; }
 
-  absl::Status Open(size_t n, RunNode* node) override {
+  absl::StatusOr<RunNode> Open(size_t n) override {
     ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
     ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
     RETURN_IF_ERROR(CheckRaw(reader));
-    ASSIGN_OR_RETURN(node->session, ReadSessionInfo(reader));
-    ASSIGN_OR_RETURN(node->clock,
-                     SessionClock::Create(reader.name(), node->session, request_.StartOf(n)));
+    ASSIGN_OR_RETURN(SessionInfo session, ReadSessionInfo(reader));
+    XSpaceCollectivesOptions options;
+    options.profile_start_ns = request_.StartOf(n);
+    ASSIGN_OR_RETURN(SessionClock clock,
+                     SessionClock::Create(reader.name(), session, options.profile_start_ns));
+    RunNode node(std::move(clock));
+    node.session = std::move(session);
+    ASSIGN_OR_RETURN(node.collectives, ReadXSpaceCollectives(reader, options));
     readers_[n].emplace(std::move(reader));
-    return absl::OkStatus();
+    return node;
   }
 
   absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(
@@ -46,13 +51,8 @@ class XSpaceTraces : public RunTraces {
     return LoadProfileSnapshots(file_system_, *readers_[n], node.clock, file, options);
   }
 
-  absl::StatusOr<ProfileCollectives> ReadCollectives(size_t n) override {
-    XSpaceCollectivesOptions options;
-    options.profile_start_ns = request_.StartOf(n);
-    return ReadXSpaceCollectives(*readers_[n], options);
-  }
-
-  std::string AlignedName(absl::string_view trace) const override {
+  std::string AlignedName(size_t n) const override {
+    absl::string_view trace = files_.FileOf(n);
     if (!absl::ConsumeSuffix(&trace, ".xplane.pb.gz")) absl::ConsumeSuffix(&trace, ".xplane.pb");
     return absl::StrCat(trace.substr(trace.rfind('/') + 1), ".xplane.pb");
   }
@@ -87,7 +87,7 @@ class XSpaceTraces : public RunTraces {
   FileSystem& file_system_;
   const TraceFiles& files_;
   const CombineRequest& request_;
-  // By node; absent for those of other processes.
+  // By node.
   std::vector<std::optional<XSpaceReader>> readers_;
 };
 

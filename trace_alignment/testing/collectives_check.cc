@@ -49,7 +49,6 @@ absl::Status CheckProfile(const ProfileCollectives& profile) {
     EXPECT_TRUE_OF("event", event.local_device < profile.devices.size());
     EXPECT_TRUE_OF("event", event.start_ps <= event.end_ps);
     EXPECT_TRUE_OF("event", event.kernels > 0);
-    EXPECT_TRUE_OF("event", event.protocol < profile.protocols.size());
     EXPECT_TRUE_OF("event", event.group >= kUnknownId);
     EXPECT_TRUE_OF("event", event.group == kUnknownId || static_cast<size_t>(event.group) <
                                                              profile.ops[event.op].groups.size());
@@ -62,7 +61,6 @@ absl::Status CheckTable(const CollectiveTable& table, size_t events) {
   size_t members = 0;
   for (const CollectiveInstance& instance : table.instances()) {
     EXPECT_TRUE_OF("instance", instance.op < table.ops().size());
-    EXPECT_TRUE_OF("instance", instance.protocol < table.protocols().size());
     EXPECT_TRUE_OF("instance", instance.group == CollectiveInstance::kNoGroup ||
                                    instance.group < table.groups().size());
     EXPECT_TRUE_OF("instance", instance.first_member == members && instance.member_count > 0);

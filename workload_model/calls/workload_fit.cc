@@ -1,5 +1,3 @@
-#include "workload_model/calls/workload_fit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -57,23 +55,10 @@ std::vector<MeasuredPoint> CountPoints(const CellValues& values, const CellSet& 
   return points;
 }
 
-// Mean |predicted / measured - 1|; measured zeros are left out.
-class MeanError {
- public:
-  void Add(double predicted, double measured) {
-    if (!(measured > 0)) return;
-    sum_ += std::abs(predicted / measured - 1);
-    ++count_;
-  }
-  // Nullopt when there was nothing to compare with.
-  std::optional<double> value() const {
-    return count_ > 0 ? std::optional<double>(sum_ / count_) : std::nullopt;
-  }
-
- private:
-  double sum_ = 0;
-  double count_ = 0;
-};
+// Adds |predicted / measured - 1|; measured zeros are left out.
+void AddError(double predicted, double measured, std::vector<double>* errors) {
+  if (measured > 0) errors->push_back(std::abs(predicted / measured - 1));
+}
 
 // Writes down where the cells lie, of which there is at least one.
 FittedKind RangeOf(const CellSet& cells, bool linear_size) {
@@ -121,7 +106,7 @@ double MeasuredTotal(const Measurements& measurements, const WorkloadCell& cell)
 // How far totals are off in all cells: fitted ones, and those left out that lie between others, or
 // beyond.
 struct TotalErrors {
-  MeanError in_sample, between, beyond;
+  std::vector<double> in_sample, between, beyond;
   // Whether how far larger runs are off is assumed for some kind.
   bool is_assumed = false;
 };
@@ -146,7 +131,8 @@ class KindFitter {
       ASSIGN_OR_RETURN(const std::vector<CallModel> models, Fit(fitted.most_size()));
       fitted.set_linear_size(linear_size_);
       for (const WorkloadCell& cell : cells_) {
-        errors->in_sample.Add(PredictTotal(models, cell), MeasuredTotal(measurements_, cell));
+        AddError(PredictTotal(models, cell), MeasuredTotal(measurements_, cell),
+                 &errors->in_sample);
       }
       LeaveOut(models, errors, &near_errors, &far_rates);
       for (const CallModel& call : models) *model->add_models() = call;
@@ -223,12 +209,12 @@ class KindFitter {
         *call.mutable_compute() = compute.model;
       }
     }
-    MeanError in_sample;
+    std::vector<double> in_sample;
     for (const auto& [cell, value] : values) {
       if (cells_.count(cell) == 0) continue;
-      in_sample.Add(PredictCall(call, cell).Sum(), value.Sum());
+      AddError(PredictCall(call, cell).Sum(), value.Sum(), &in_sample);
     }
-    call.set_in_sample_error(in_sample.value().value_or(0));
+    if (!in_sample.empty()) call.set_in_sample_error(Mean(in_sample));
     if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
     return call;
   }
@@ -266,10 +252,10 @@ class KindFitter {
         if (!(predicted > 0) || !(measured > 0)) continue;
         const double log_error = std::abs(std::log(measured / predicted));
         if (const double outside = DoublingsOutside(cell, range); outside > 0) {
-          errors->beyond.Add(predicted, measured);
+          AddError(predicted, measured, &errors->beyond);
           far_rates->push_back(log_error / outside);
         } else {
-          errors->between.Add(predicted, measured);
+          AddError(predicted, measured, &errors->between);
           near_errors->push_back(log_error);
         }
       }
@@ -332,11 +318,11 @@ void FitMessages(const Measurements& measurements, WorkloadModel* model) {
       call.set_cells(static_cast<int64_t>(points.size()));
       const ChosenModel chosen = ChooseMessages(points, linear_sizes[kind]);
       *call.mutable_value() = chosen.model;
-      MeanError in_sample;
+      std::vector<double> in_sample;
       for (const MeasuredPoint& point : points) {
-        in_sample.Add(EvaluateModel(chosen.model, point.cell), point.value);
+        AddError(EvaluateModel(chosen.model, point.cell), point.value, &in_sample);
       }
-      call.set_in_sample_error(in_sample.value().value_or(0));
+      if (!in_sample.empty()) call.set_in_sample_error(Mean(in_sample));
       if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
     }
   }
@@ -398,10 +384,11 @@ absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
     RETURN_IF_ERROR(KindFitter(measurements, models, order, kind).AddTo(&model, &errors));
   }
   FitMessages(measurements, &model);
-  if (const auto error = errors.in_sample.value()) model.mutable_errors()->set_in_sample(*error);
-  if (const auto error = errors.between.value()) model.mutable_errors()->set_interpolation(*error);
-  if (const auto error = errors.beyond.value()) model.mutable_errors()->set_extrapolation(*error);
-  if (errors.is_assumed) {
+  const auto& [in_sample, between, beyond, is_assumed] = errors;
+  if (!in_sample.empty()) model.mutable_errors()->set_in_sample(Mean(in_sample));
+  if (!between.empty()) model.mutable_errors()->set_interpolation(Mean(between));
+  if (!beyond.empty()) model.mutable_errors()->set_extrapolation(Mean(beyond));
+  if (is_assumed) {
     model.add_notes(
         "nothing can be left out to see how far larger runs are off: 20 % for each doubling is "
         "assumed");

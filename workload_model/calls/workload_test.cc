@@ -15,7 +15,6 @@
 #include "gtest/gtest.h"
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/calls/workload_file.h"
-#include "workload_model/calls/workload_fit.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/measurements/model_files.h"
 #include "workload_model/models/models.h"

@@ -1,5 +1,3 @@
-#include "workload_model/calls/workload_text.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "google/protobuf/repeated_field.h"
 #include "workload_model/calls/evaluation.h"
+#include "workload_model/calls/workload_file.h"
 #include "workload_model/models/models.h"
 #include "xla_profiler/base/tables/text_table.h"
 

@@ -7,6 +7,9 @@
 // All ranks of a class take the same branches: what is drawn is drawn once. Sends and receives are
 // paired, groups come from the rules of rank_patterns.h, and the whole is run before it is written, so
 // that nobody waits for ever.
+//
+// Or as a motif of SST's Ember: a switch over callsites, each of which enqueues its call and the
+// computation until the next one, and the SDL that runs it. Numbers are those of one cell.
 #ifndef WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_
 #define WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_
 
@@ -35,6 +38,25 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
                                                     const WorkloadModel& model,
                                                     const std::string& prefix,
                                                     const GenerateOptions& options);
+
+struct EmberMotif {
+  // The generator's C++, whole; it goes to ember/mpi/motifs/ of SST's elements.
+  std::string source;
+  // The Python that SST runs.
+  std::string sdl;
+};
+
+// `name` is that of the motif: letters and digits, else InvalidArgument. FailedPrecondition for what
+// Ember cannot say: receives of their own, which must name their source there and do not in traces, and
+// calls that go on before they have ended; and as in GenerateWorkload.
+absl::StatusOr<EmberMotif> MakeEmberMotif(const WorkloadModel& model, const WorkloadCell& cell,
+                                          const std::string& name);
+
+// Writes the motif to PREFIX.cc and PREFIX.py; it is called as these files.
+absl::StatusOr<CallWorkloadReport> WriteEmberMotif(FileSystem& file_system,
+                                                   const WorkloadModel& model,
+                                                   const WorkloadCell& cell,
+                                                   const std::string& prefix);
 
 std::string FormatCallWorkload(const CallWorkloadReport& report);
 

@@ -1,5 +1,3 @@
-#include "workload_model/generate/ember_motif.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "workload_model/calls/call_operation.h"
 #include "workload_model/calls/control_flow.h"
 #include "workload_model/calls/rank_patterns.h"
+#include "workload_model/generate/call_workload.h"
 #include "workload_model/generate/evaluated_flow.h"
 #include "workload_model/measurements/rank_classes.h"
 #include "workload_model/models/rank_mesh.h"

@@ -1,6 +1,7 @@
 #include "workload_model/measurements/call_traces.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -91,16 +92,13 @@ std::optional<TracedCall> ParseSecondForm(absl::string_view line, int64_t source
   return call;
 }
 
-struct TableRow {
-  // What traces call the callsite, which the stock table does not say: its own number there.
-  int64_t traced_id = 0;
-  std::string operation;
-};
+// Callsites by their numbers in the report, with what traces call them, which the stock table does not
+// say: its own number there.
+using TableRows = std::map<int64_t, std::pair<int64_t, Callsite>>;
 
 // Reads a row "ID Lev File Line Function [Operation]", or, of A-mpiP, one that begins with "ID TmpID
 // HashID Lev": so many columns are numbers. Only the innermost level, 0, has the operation, at its end.
-bool ParseTableRow(const std::vector<absl::string_view>& words, size_t columns,
-                   std::map<int64_t, TableRow>* rows) {
+bool ParseTableRow(const std::vector<absl::string_view>& words, size_t columns, TableRows* rows) {
   std::vector<int64_t> numbers(columns);
   if (columns == 0 || words.size() <= columns) return false;
   for (size_t i = 0; i < columns; ++i) {
@@ -108,14 +106,14 @@ bool ParseTableRow(const std::vector<absl::string_view>& words, size_t columns,
   }
   const bool is_innermost = numbers.back() == 0;
   if (numbers.back() < 0 || (is_innermost && words.size() == columns + 1)) return false;
-  TableRow& row = (*rows)[numbers[0]];
-  row.traced_id = numbers[columns == 4 ? 1 : 0];
-  if (is_innermost) row.operation = std::string(words.back());
+  auto& [traced_id, callsite] = (*rows)[numbers[0]];
+  traced_id = numbers[columns == 4 ? 1 : 0];
+  if (is_innermost) callsite.operation = std::string(words.back());
   return true;
 }
 
 // Reads a row "Name Site Rank Count Max Mean Min App% MPI%"; only the rank * of all together counts.
-bool ParseTimesRow(const std::vector<absl::string_view>& words, std::map<int64_t, double>* times) {
+bool ParseTimesRow(const std::vector<absl::string_view>& words, TableRows* rows) {
   constexpr size_t kSite = 1, kRank = 2, kMean = 5, kLeastWords = 7;
   if (words[0] == "Name" || (words.size() > kRank && words[kRank] != "*")) return true;
   int64_t site = 0;
@@ -124,7 +122,8 @@ bool ParseTimesRow(const std::vector<absl::string_view>& words, std::map<int64_t
       !ParseTime(words[kMean], &ms) || ms < 0) {
     return false;
   }
-  (*times)[site] = 1000 * ms;
+  // Reports list callsites first.
+  if (const auto row = rows->find(site); row != rows->end()) row->second.second.us = 1000 * ms;
   return true;
 }
 
@@ -184,8 +183,7 @@ absl::StatusOr<std::map<int64_t, Callsite>> ParseCallsites(absl::string_view tex
                                                            const std::string& name) {
   enum class Section { kOther, kTable, kTimes };
   Section section = Section::kOther;
-  std::map<int64_t, TableRow> rows;
-  std::map<int64_t, double> times;
+  TableRows rows;
   size_t columns = 0;
   int64_t number = 0, announced = -1;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -203,7 +201,7 @@ absl::StatusOr<std::map<int64_t, Callsite>> ParseCallsites(absl::string_view tex
     } else if (section != Section::kOther && !line.empty() && !absl::StartsWith(line, "---")) {
       const std::vector<absl::string_view> words = Words(line);
       if (section == Section::kTimes) {
-        if (ParseTimesRow(words, &times)) continue;
+        if (ParseTimesRow(words, &rows)) continue;
         return LineError(name, number, "this is no row of the statistics of callsites");
       }
       if (words[0] == "ID") {
@@ -221,11 +219,7 @@ absl::StatusOr<std::map<int64_t, Callsite>> ParseCallsites(absl::string_view tex
     return LineError(name, number, "the table of callsites is empty");
   }
   std::map<int64_t, Callsite> callsites;
-  for (const auto& [id, row] : rows) {
-    Callsite& callsite = callsites[row.traced_id];
-    callsite.operation = row.operation;
-    if (const auto time = times.find(id); time != times.end()) callsite.us = time->second;
-  }
+  for (auto& [id, row] : rows) callsites[row.first] = std::move(row.second);
   return callsites;
 }
 

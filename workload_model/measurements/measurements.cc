@@ -1,6 +1,7 @@
 #include "workload_model/measurements/measurements.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -40,24 +41,21 @@ CellValue Reduce(const std::vector<const std::vector<double>*>& runs, size_t all
   return value;
 }
 
-// The values of each run and rank, by what was measured and by cell.
-template <typename Key>
-using ValuesOf = std::map<Key, std::map<WorkloadCell, std::vector<const std::vector<double>*>>>;
-
-template <typename Key>
-void AddRun(const WorkloadCell& cell, const std::map<Key, std::vector<double>>& values,
-            ValuesOf<Key>* all) {
-  for (const auto& [key, of_key] : values) (*all)[key][cell].push_back(&of_key);
-}
-
+// Puts together what runs and ranks measured, by what it is of and by cell.
 template <typename Key>
 std::map<Key, std::map<WorkloadCell, CellValue>> ReduceAll(
-    const ValuesOf<Key>& all, const std::map<WorkloadCell, size_t>& runs) {
+    const std::vector<RunMeasurements>& runs,
+    std::map<Key, std::vector<double>> RunMeasurements::*measured) {
+  // How many runs of a cell have such values at all: times and messages may be files of their own.
+  std::map<WorkloadCell, size_t> counts;
+  std::map<Key, std::map<WorkloadCell, std::vector<const std::vector<double>*>>> all;
+  for (const RunMeasurements& run : runs) {
+    counts[run.cell] += (run.*measured).empty() ? 0 : 1;
+    for (const auto& [key, values] : run.*measured) all[key][run.cell].push_back(&values);
+  }
   std::map<Key, std::map<WorkloadCell, CellValue>> result;
   for (const auto& [key, by_cell] : all) {
-    for (const auto& [cell, values] : by_cell) {
-      result[key][cell] = Reduce(values, runs.at(cell));
-    }
+    for (const auto& [cell, values] : by_cell) result[key][cell] = Reduce(values, counts.at(cell));
   }
   return result;
 }
@@ -138,17 +136,9 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
 
 Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
   Measurements result;
-  // How many runs each has, with times and with messages: these may be files of their own.
-  std::map<WorkloadCell, size_t> timed, messaged;
-  ValuesOf<Transition> times, computes;
-  ValuesOf<int64_t> messages;
-  for (const RunMeasurements& run : runs) {
-    timed[run.cell] += run.times.empty() ? 0 : 1;
-    messaged[run.cell] += run.messages.empty() ? 0 : 1;
-    AddRun(run.cell, run.times, &times);
-    AddRun(run.cell, run.computes, &computes);
-    AddRun(run.cell, run.messages, &messages);
-  }
+  std::set<WorkloadCell> cells;
+  for (const RunMeasurements& run : runs) cells.insert(run.cell);
+  result.cells.assign(cells.begin(), cells.end());
   // Once for all files.
   const auto note = [&](int64_t RunMeasurements::*count, absl::string_view what) {
     const auto first =
@@ -159,10 +149,9 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
   note(&RunMeasurements::breaks,
        "calls do not begin where the one before ended: lines are missing");
   note(&RunMeasurements::negative_times, "some times are negative and taken for 0");
-  for (const auto& [cell, count] : timed) result.cells.push_back(cell);
-  result.times = ReduceAll(times, timed);
-  result.computes = ReduceAll(computes, timed);
-  result.messages = ReduceAll(messages, messaged);
+  result.times = ReduceAll(runs, &RunMeasurements::times);
+  result.computes = ReduceAll(runs, &RunMeasurements::computes);
+  result.messages = ReduceAll(runs, &RunMeasurements::messages);
   return result;
 }
 

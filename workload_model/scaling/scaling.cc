@@ -1,25 +1,30 @@
 #include "workload_model/scaling/scaling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_order.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "workload_model/models/rank_mesh.h"
-#include "workload_model/scaling/measured_job.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -30,6 +35,158 @@ namespace {
 using ChakraProtoMsg::Node;
 
 constexpr int64_t kMaxNewRanks = 16384;
+
+// What a rank communicates over one set of axes.
+struct AxisTraffic {
+  int64_t communications = 0;
+  int64_t bytes = 0;
+  // The bytes of the largest one.
+  int64_t largest = 0;
+  // How many of them are messages, or all-to-alls.
+  int64_t messages = 0;
+  int64_t all_to_alls = 0;
+};
+
+// Cuts are strides of axes, from 1 to the number of ranks; each must be a divisor of the next.
+absl::StatusOr<RankMesh> MeshOf(const std::set<int64_t>& cuts) {
+  std::vector<int64_t> lengths;
+  for (auto cut = cuts.begin(), next = std::next(cut); next != cuts.end(); cut = next++) {
+    if (*next % *cut != 0) {
+      return InvalidArgument("the groups are no rows of one mesh: some repeat after ", *cut,
+                             " ranks, some after ", *next);
+    }
+    lengths.push_back(*next / *cut);
+  }
+  return RankMesh(std::move(lengths));
+}
+
+// The Chakra traces of a job, and the mesh that its groups make of its ranks.
+class MeasuredJob {
+ public:
+  // InvalidArgument when the groups are no rows of one mesh, and for nodes of which copies would not fit
+  // together: ids that occur twice, dependencies that are no node, and cycles.
+  static absl::StatusOr<MeasuredJob> Read(FileSystem& file_system, const std::string& prefix) {
+    ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
+    RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
+    MeasuredJob job;
+    for (const EtFile& file : files.files) job.paths_.push_back(file.path);
+    const auto ranks = static_cast<int64_t>(job.paths_.size());
+    if (ranks < 2) return InvalidArgument("a job of one rank has no axis to scale");
+    EtGraphReaderOptions options;
+    ASSIGN_OR_RETURN(options.groups, FindCommGroups(file_system, "", prefix));
+    ASSIGN_OR_RETURN(job.graph_, ReadEtGraph(file_system, files, options));
+    RETURN_IF_ERROR(TopologicalOrder(job.graph_).status());
+    job.first_nodes_.assign(static_cast<size_t>(ranks) + 1, 0);
+    for (NodeIndex node = 0; node < job.graph_.node_count(); ++node) {
+      ++job.first_nodes_[static_cast<size_t>(job.graph_.rank(node)) + 1];
+    }
+    std::partial_sum(job.first_nodes_.begin(), job.first_nodes_.end(), job.first_nodes_.begin());
+    std::set<int64_t> cuts = {1, ranks};
+    std::vector<RankRow> rows;
+    for (const ProcessGroup& group : job.graph_.groups()) {
+      const std::optional<RankRow> row = RowOfMembers(group.ranks, ranks);
+      if (!row.has_value()) {
+        return InvalidArgument("the group {", absl::StrJoin(group.ranks, ","),
+                               "} is no row of a mesh of ", ranks, " ranks");
+      }
+      cuts.insert({row->stride, row->stride * row->length});
+      rows.push_back(*row);
+    }
+    ASSIGN_OR_RETURN(job.mesh_, MeshOf(cuts));
+    for (const RankRow& row : rows) job.axes_of_group_.push_back(job.mesh_.AxesOf(row));
+    return job;
+  }
+
+  const RankMesh& mesh() const { return mesh_; }
+  // The traces, by rank, and their graph.
+  const std::vector<std::string>& paths() const { return paths_; }
+  const ExecutionGraph& graph() const { return graph_; }
+  // Returns the node that comes first in the rank's trace; the others follow in its order.
+  NodeIndex FirstNode(int64_t rank) const { return first_nodes_[static_cast<size_t>(rank)]; }
+
+  // Returns the other rank of a message.
+  int64_t PeerOf(NodeIndex node) const {
+    const Communication& message = *graph_.communication(node);
+    return graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE ? message.target : message.source;
+  }
+
+  // Returns the axes over which a node communicates.
+  absl::StatusOr<AxisRange> AxesOf(NodeIndex node) const {
+    if (!IsMessage(graph_.type(node))) return axes_of_group_[graph_.communication(node)->group];
+    const int64_t rank = graph_.rank(node), peer = PeerOf(node);
+    if (peer == rank) return AxisRange(0, 0);
+    const bool is_rank = peer >= 0 && peer < mesh_.ranks();
+    const std::optional<size_t> axis = is_rank ? mesh_.AxisBetween(rank, peer) : std::nullopt;
+    if (axis.has_value()) return AxisRange(*axis, *axis + 1);
+    return InvalidArgument(graph_.Describe(node), ": its message from or to rank ", peer,
+                           " goes along no axis of the mesh");
+  }
+
+  // Returns for each set of axes what that rank communicates over it which communicates most: a middle
+  // rank has all that the others have, and messages both ways.
+  absl::StatusOr<std::map<AxisRange, AxisTraffic>> Traffic() const {
+    std::map<std::pair<int64_t, AxisRange>, AxisTraffic> by_rank;
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      const Communication* communication = graph_.communication(node);
+      if (communication == nullptr) continue;
+      ASSIGN_OR_RETURN(const AxisRange axes, AxesOf(node));
+      AxisTraffic& traffic = by_rank[{graph_.rank(node), axes}];
+      ++traffic.communications;
+      traffic.bytes += communication->bytes;
+      traffic.largest = std::max(traffic.largest, communication->bytes);
+      if (IsMessage(graph_.type(node))) {
+        ++traffic.messages;
+      } else if (communication->type == ChakraProtoMsg::ALL_TO_ALL) {
+        ++traffic.all_to_alls;
+      }
+    }
+    std::map<AxisRange, AxisTraffic> most;
+    for (const auto& [rank_and_axes, traffic] : by_rank) {
+      AxisTraffic& of_axes = most[rank_and_axes.second];
+      if (traffic.communications > of_axes.communications) of_axes = traffic;
+    }
+    return most;
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  ExecutionGraph graph_;
+  std::vector<NodeIndex> first_nodes_;
+  // By the graph's number of the group.
+  std::vector<AxisRange> axes_of_group_;
+  RankMesh mesh_;
+};
+
+// Says what the axes of a mesh are for (scaling.h); new lengths are the old ones.
+std::vector<ScaledAxis> DescribeAxes(const RankMesh& mesh,
+                                     const std::map<AxisRange, AxisTraffic>& by_axes) {
+  std::vector<ScaledAxis> axes(mesh.axes());
+  // The outermost of the axes with the largest collectives.
+  ScaledAxis* data = nullptr;
+  int64_t largest = 0;
+  for (size_t i = 0; i < mesh.axes(); ++i) {
+    axes[i].set_stride(mesh.stride(i));
+    axes[i].set_length(mesh.length(i));
+    axes[i].set_new_length(mesh.length(i));
+    axes[i].set_kind("unused");
+    const auto it = by_axes.find({i, i + 1});
+    if (it == by_axes.end()) continue;
+    const AxisTraffic& traffic = it->second;
+    axes[i].set_communications(traffic.communications);
+    axes[i].set_bytes(traffic.bytes);
+    if (traffic.messages == traffic.communications) {
+      axes[i].set_kind("pipeline");
+    } else if (traffic.all_to_alls == traffic.communications) {
+      axes[i].set_kind("expert");
+    } else {
+      axes[i].set_kind("tensor");
+      if (traffic.largest >= largest) data = &axes[i];
+      largest = std::max(largest, traffic.largest);
+    }
+  }
+  if (data != nullptr) data->set_kind("data");
+  return axes;
+}
 
 double Ratio(const ScaledAxis& axis) {
   return static_cast<double>(axis.length()) / static_cast<double>(axis.new_length());
@@ -285,15 +442,10 @@ absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
   if ((options->ranks != 0) == !text.empty()) {
     return InvalidArgument("give either --ranks=64 or --layout=2x32");
   }
-  if (absl::StrContains(text, "expert")) {
-    return InvalidArgument(
-        "--layout names tensor, data and pipeline axes; experts are told by their all-to-alls");
-  }
   if (text.empty()) return absl::OkStatus();
   for (absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("x,"))) {
     const std::vector<std::string> words = absl::StrSplit(part, '=');
     int64_t length = 0;
-    // Words with an x of their own were split.
     if (words.size() > 2 || !absl::SimpleAtoi(words.back(), &length)) {
       return InvalidArgument(
           "--layout=", text,

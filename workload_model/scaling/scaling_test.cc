@@ -189,7 +189,7 @@ TEST_F(ScalingTest, AnAxisCanBeNamed) {
 // All send to the first: along no axis does that go on.
 TEST_F(ScalingTest, MessagesThatWouldNotMatchAreRefused) {
   MicroBenchmarkOptions options;
-  options.pattern = MicroPattern::kIncast;
+  options.pattern = "p2p-incast";
   options.ranks = 4;
   options.bytes = {1 << 20};
   const auto workload = MakeMicroBenchmark(options);

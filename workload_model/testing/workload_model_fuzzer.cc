@@ -5,7 +5,6 @@
 #include "absl/status/statusor.h"
 #include "workload_model/calls/evaluation.h"
 #include "workload_model/calls/workload_file.h"
-#include "workload_model/calls/workload_text.h"
 #include "workload_model/generate/evaluated_flow.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/json/report_json.h"

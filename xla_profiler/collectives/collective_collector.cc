@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/collectives/communication_kernel.h"
 
 namespace meridian {
 
@@ -70,18 +69,6 @@ uint32_t CollectiveCollector::AddDevice(LocalDevice device) {
   return static_cast<uint32_t>(out_->devices.size() - 1);
 }
 
-uint32_t CollectiveCollector::ProtocolOf(absl::string_view kernel_name) {
-  const auto [it, inserted] = kernel_protocols_.try_emplace(kernel_name, 0);
-  if (inserted) {
-    // Protocols are few.
-    std::vector<std::string>& all = out_->protocols;
-    const std::string protocol = ProtocolOfKernel(kernel_name);
-    it->second = static_cast<uint32_t>(std::find(all.begin(), all.end(), protocol) - all.begin());
-    if (it->second == all.size()) all.push_back(protocol);
-  }
-  return it->second;
-}
-
 void CollectiveCollector::Finish() {
   for (CollectiveEvent& event : out_->events) {
     event.device = out_->devices[event.local_device].global_id;
@@ -104,7 +91,6 @@ void CollectiveCollector::AddPiece(const CollectivePiece& piece) {
       if (piece.start_ps < first.start_ps) {
         first.line_id = piece.line_id;
         first.correlation_id = piece.correlation_id;
-        first.protocol = piece.protocol;
       }
       first.start_ps = std::min(first.start_ps, piece.start_ps);
       first.end_ps = std::max(first.end_ps, piece.end_ps);

@@ -47,10 +47,6 @@ class CollectiveCollector {
   uint32_t AddDevice(LocalDevice device);
   LocalDevice& device(uint32_t index) { return out_->devices[index]; }
 
-  // Returns where the protocol that a kernel's symbol names is in ProfileCollectives::protocols,
-  // adding it when it is new.
-  uint32_t ProtocolOf(absl::string_view kernel_name);
-
   // Joins the piece to those of its execution.
   void AddPiece(const CollectivePiece& piece);
 
@@ -77,8 +73,6 @@ class CollectiveCollector {
   absl::flat_hash_map<ExecutionKey, size_t> executions_;
   // Positions in ProfileCollectives::ops.
   absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
-  // Positions in ProfileCollectives::protocols, by the kernel's name.
-  absl::flat_hash_map<std::string, uint32_t> kernel_protocols_;
   absl::flat_hash_set<const HloProgram*> seen_programs_;
 };
 

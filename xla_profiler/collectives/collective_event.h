@@ -40,6 +40,9 @@ struct CollectiveOp {
   // and an instruction that names both ends.
   IdGroups groups;
   std::vector<SourceTargetPair> pairs;
+  // The profile does not say who takes part, nor in which execution: a group that must be it is
+  // taken (without any, all ranks of the run), and executions are matched by their order alone.
+  bool by_order = false;
 };
 
 // Stands for "not known" in ids that are never negative.
@@ -69,8 +72,6 @@ struct CollectiveEvent {
   uint64_t correlation_id = 0;
   // How many kernels, thunks or ops the execution consists of.
   uint32_t kernels = 0;
-  // Position in ProfileCollectives::protocols of what the first kernel is named after.
-  uint32_t protocol = 0;
 };
 
 struct LocalDevice {
@@ -110,9 +111,6 @@ struct ProfileCollectives {
   // In order of their starts; those of equal starts as they were found.
   std::vector<CollectiveEvent> events;
   std::vector<LocalDevice> devices;
-  // What kernels are named after, e.g. "RING_LL": see communication_kernel.h. The first is empty,
-  // for events that name none.
-  std::vector<std::string> protocols = {std::string()};
   // Every global device id that a program of this profile is assigned to, ascending. A rank is a
   // position in the union of these over all profiles, so a source that states ranks lists all from
   // 0 to the last, also those of other processes.

@@ -1,66 +1,123 @@
 #include "xla_profiler/collectives/communication_kernel.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "re2/re2.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/collectives/communication_kernels_csv.h"
 
 namespace meridian {
 namespace {
 
-// "COLLNET_DIRECT_SIMPLE" has 21; what is longer is no name of NCCL or RCCL.
-constexpr size_t kMaxProtocolText = 32;
+using Kind = CollectiveKind;
 
-// "RING" and "LL128", but not "f32", "Sum" or "4".
-bool IsInCapitals(absl::string_view word) {
-  return std::all_of(word.begin(), word.end(),
-                     [](char c) { return absl::ascii_isupper(c) || absl::ascii_isdigit(c); }) &&
-         std::any_of(word.begin(), word.end(), absl::ascii_isupper);
+// Distinct symbols that a thread remembers; a trace has thousands.
+constexpr size_t kMaxRemembered = size_t{1} << 16;
+
+struct KernelRow {
+  std::unique_ptr<RE2> pattern;
+  Kind kind = Kind::kUnknown;
+};
+
+std::optional<Kind> KindOfText(absl::string_view name) {
+  for (int kind = 0; kind <= static_cast<int>(Kind::kUnknown); ++kind) {
+    if (CollectiveKindName(static_cast<Kind>(kind)) == name) return static_cast<Kind>(kind);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<KernelRow> ReadKernelRow(absl::string_view line) {
+  const size_t comma = line.rfind(',');
+  if (comma == absl::string_view::npos || comma == 0) {
+    return InvalidArgument("expected pattern,kind, e.g. my_all_reduce_kernel,all-reduce");
+  }
+  const absl::string_view name = absl::StripAsciiWhitespace(line.substr(comma + 1));
+  const std::optional<Kind> kind = KindOfText(name);
+  if (!kind.has_value()) {
+    return InvalidArgument("'", FirstCharacters(name, 40),
+                           "' is no kind of collective; expected e.g. all-reduce, all-gather, "
+                           "reduce-scatter, all-to-all, barrier or unknown");
+  }
+  const absl::string_view pattern = line.substr(0, comma);
+  if (pattern.size() > kMaxKernelPattern) {
+    return InvalidArgument("the pattern has more than ", kMaxKernelPattern, " characters");
+  }
+  RE2::Options options;
+  options.set_log_errors(false);
+  KernelRow row = {std::make_unique<RE2>(re2::StringPiece(pattern.data(), pattern.size()), options),
+                   *kind};
+  if (!row.pattern->ok()) return InvalidArgument("no regular expression: ", row.pattern->error());
+  return row;
+}
+
+absl::StatusOr<std::vector<KernelRow>> ReadKernelRows(absl::string_view text,
+                                                      absl::string_view file) {
+  std::vector<KernelRow> rows;
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line[0] == '#') continue;
+    const std::string place = absl::StrCat(Printable(file), ":", number);
+    if (rows.size() == kMaxKernelRows) {
+      return InvalidArgument(place, ": more than ", kMaxKernelRows, " rows");
+    }
+    ASSIGN_OR_RETURN(KernelRow row, Annotate(ReadKernelRow(line), place));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<KernelRow>& KernelRows() {
+  static auto& rows = *new std::vector<KernelRow>(
+      ReadKernelRows(kCommunicationKernels, "communication_kernels.csv").value());
+  return rows;
+}
+
+// Returns nullopt for what is no communication kernel.
+std::optional<Kind> FindKernel(absl::string_view name) {
+  thread_local auto& remembered = *new absl::flat_hash_map<std::string, std::optional<Kind>>;
+  thread_local size_t known_rows = 0;
+  if (remembered.size() >= kMaxRemembered || known_rows != KernelRows().size()) remembered.clear();
+  known_rows = KernelRows().size();
+  const auto [it, is_new] = remembered.try_emplace(name);
+  if (is_new) {
+    for (const KernelRow& row : KernelRows()) {
+      if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), *row.pattern)) continue;
+      it->second = row.kind;
+      break;
+    }
+  }
+  return it->second;
 }
 
 }  // namespace
 
 bool IsCommunicationKernel(absl::string_view kernel_name) {
-  return absl::StartsWithIgnoreCase(kernel_name, "nccl") ||
-         absl::StartsWithIgnoreCase(kernel_name, "rccl");
+  return FindKernel(kernel_name).has_value();
 }
 
 std::optional<CollectiveKind> KindOfKernel(absl::string_view kernel_name, bool has_groups) {
-  // ncclDevKernel_AllReduce_Sum_f32_RING_LL(...): the word after the first "_".
-  const std::vector<absl::string_view> words = absl::StrSplit(kernel_name, absl::MaxSplits('_', 2));
-  if (words.size() < 2) return std::nullopt;
-  const std::string library = absl::AsciiStrToLower(words[0]);
-  if (library != "nccldevkernel" && library != "ncclkernel" && library != "rccldevkernel" &&
-      library != "rcclkernel") {
-    return std::nullopt;
-  }
-  const absl::string_view function = words[1].substr(0, words[1].find('('));
-  if (function == "AllReduce") return CollectiveKind::kAllReduce;
-  if (function == "AllGather") return CollectiveKind::kAllGather;
-  if (function == "ReduceScatter") return CollectiveKind::kReduceScatter;
-  if (function == "Broadcast") return CollectiveKind::kCollectiveBroadcast;
-  if (function == "Reduce") return CollectiveKind::kCollectiveReduce;
-  if (function == "SendRecv") {
-    return has_groups ? CollectiveKind::kAllToAll : CollectiveKind::kCollectivePermute;
-  }
-  return std::nullopt;
+  const std::optional<Kind> kind = FindKernel(kernel_name);
+  if (!kind.has_value() || *kind == Kind::kUnknown) return std::nullopt;
+  return has_groups && *kind == Kind::kCollectivePermute ? Kind::kAllToAll : *kind;
 }
 
-std::string ProtocolOfKernel(absl::string_view kernel_name) {
-  if (!IsCommunicationKernel(kernel_name)) return "";
-  const std::vector<absl::string_view> words =
-      absl::StrSplit(kernel_name.substr(0, kernel_name.find_first_of("(<")), '_');
-  if (words.size() < 2 || words[1] == "SendRecv") return "";
-  std::vector<absl::string_view> capitals;
-  std::copy_if(words.begin() + 1, words.end(), std::back_inserter(capitals), IsInCapitals);
-  std::string protocol = absl::StrJoin(capitals, "_");
-  if (protocol.size() > kMaxProtocolText) protocol.clear();
-  return protocol;
+absl::Status AddCommunicationKernels(absl::string_view text, absl::string_view file) {
+  ASSIGN_OR_RETURN(std::vector<KernelRow> added, ReadKernelRows(text, file));
+  std::vector<KernelRow>& rows = KernelRows();
+  rows.insert(rows.begin(), std::make_move_iterator(added.begin()),
+              std::make_move_iterator(added.end()));
+  return absl::OkStatus();
 }
 
 }  // namespace meridian

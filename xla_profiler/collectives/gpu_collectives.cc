@@ -77,7 +77,6 @@ class GpuPlaneReader {
     piece.op = *op;
     piece.line_id = line.Id();
     piece.correlation_id = static_cast<uint64_t>(correlation.value_or(0));
-    piece.protocol = collector_->ProtocolOf(event.Name());
     if (!ReadTimes(clock_, line, event, collector_, &piece)) {
       return absl::OkStatus();
     }

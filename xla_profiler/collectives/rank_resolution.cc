@@ -1,15 +1,21 @@
 #include "xla_profiler/collectives/rank_resolution.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/xplane/node_ids.h"
 
 namespace meridian {
 namespace {
+
+bool HasNoId(const LocalDevice& device) { return device.global_id == kUnknownId; }
 
 size_t CountDevices(absl::Span<const ProfileCollectives> profiles) {
   size_t count = 0;
@@ -47,6 +53,19 @@ void UpdateEvents(ProfileCollectives* profile) {
   for (const uint32_t device : changed) LookUpGroups(profile, device);
 }
 
+void AssumeAllRanks(const IdGroups& all, ProfileCollectives* profile) {
+  std::set<uint32_t> assumed;
+  for (uint32_t op = 0; op < profile->ops.size(); ++op) {
+    CollectiveOp& assuming = profile->ops[op];
+    if (!assuming.by_order || !assuming.groups.empty() || HasPairs(assuming.kind)) continue;
+    assuming.groups = all;
+    assumed.insert(op);
+  }
+  for (CollectiveEvent& event : profile->events) {
+    if (assumed.count(event.op) > 0) event.group = 0;
+  }
+}
+
 absl::Status ApplyGiven(const std::vector<int64_t>& given, absl::Span<ProfileCollectives> profiles,
                         RankResolution* resolution) {
   if (given.size() != CountDevices(profiles)) {
@@ -73,15 +92,44 @@ absl::Status ApplyGiven(const std::vector<int64_t>& given, absl::Span<ProfileCol
   return absl::OkStatus();
 }
 
-// Devices that nothing tells take the ids that are left, in the order of the files.
-absl::Status GuessByFileOrder(absl::Span<ProfileCollectives> profiles, RankResolution* resolution) {
+// Returns the ranks in the names of profiles whose only device nothing tells, by position; nothing
+// unless all have one that is free.
+std::map<size_t, int64_t> RanksInNames(absl::Span<const ProfileCollectives> profiles,
+                                       std::set<int64_t> free) {
+  std::vector<size_t> open;
+  std::vector<std::string> names;
+  for (size_t p = 0; p < profiles.size(); ++p) {
+    const std::vector<LocalDevice>& devices = profiles[p].devices;
+    if (absl::c_none_of(devices, HasNoId)) continue;
+    if (devices.size() != 1) return {};
+    open.push_back(p);
+    names.push_back(profiles[p].trace);
+  }
+  const std::optional<std::vector<int64_t>> in_names = RanksInFileNames(names);
+  std::map<size_t, int64_t> ranks;
+  for (size_t i = 0; i < open.size() && in_names.has_value(); ++i) {
+    if (free.erase((*in_names)[i]) == 0) return {};
+    ranks[open[i]] = (*in_names)[i];
+  }
+  return ranks;
+}
+
+// Devices that nothing tells take the ids in the names of their files, else those that are left, in
+// the order of the files.
+absl::Status GuessByFiles(absl::Span<ProfileCollectives> profiles, RankResolution* resolution) {
   std::set<int64_t> free(resolution->device_of_rank.begin(), resolution->device_of_rank.end());
   for (const ProfileCollectives& profile : profiles) {
     for (const LocalDevice& device : profile.devices) free.erase(device.global_id);
   }
+  for (const auto& [p, rank] : RanksInNames(profiles, free)) {
+    profiles[p].devices[0].global_id = rank;
+    resolution->notes.push_back(absl::StrCat(
+        "warning: ", profiles[p].trace, ": nothing in it says which rank it is; taken for rank ",
+        rank, " by its name"));
+  }
   for (ProfileCollectives& profile : profiles) {
     for (LocalDevice& device : profile.devices) {
-      if (device.global_id != kUnknownId) continue;
+      if (!HasNoId(device)) continue;
       if (free.empty()) {
         return InvalidArgument(profile.trace, ": nothing says which device ", device.name,
                                " is, and all ", resolution->device_of_rank.size(),
@@ -125,10 +173,12 @@ absl::StatusOr<RankResolution> ResolveRanks(absl::Span<ProfileCollectives> profi
   if (!options.given_ranks.empty()) {
     RETURN_IF_ERROR(ApplyGiven(options.given_ranks, profiles, &resolution));
   }
-  RETURN_IF_ERROR(GuessByFileOrder(profiles, &resolution));
+  RETURN_IF_ERROR(GuessByFiles(profiles, &resolution));
   RETURN_IF_ERROR(CheckUnique(profiles));
+  const IdGroups all = {resolution.device_of_rank};
   for (ProfileCollectives& profile : profiles) {
     UpdateEvents(&profile);
+    AssumeAllRanks(all, &profile);
     std::vector<int64_t>& ranks = resolution.ranks.emplace_back();
     for (const LocalDevice& device : profile.devices) {
       ranks.push_back(resolution.RankOf(device.global_id));

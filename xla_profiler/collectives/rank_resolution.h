@@ -3,7 +3,8 @@
 //
 // A rank is the position of a global device id among all ids that any program of any profile is
 // assigned to (XLA:CPU's ids are 0, 2048, 4096, ...). For devices whose id the profile does not
-// tell, the user's word is taken, else the order of the files, with a warning.
+// tell, the user's word is taken, else the rank in the files' names ("worker3_step_12"), else the
+// order of the files, the latter two with a warning.
 #ifndef XLA_PROFILER_COLLECTIVES_RANK_RESOLUTION_H_
 #define XLA_PROFILER_COLLECTIVES_RANK_RESOLUTION_H_
 
@@ -34,7 +35,8 @@ struct RankResolution {
   int64_t RankOf(int64_t device) const;
 };
 
-// Also completes the profiles: devices that had no id get one, and their events a group. Two
+// Also completes the profiles: devices that had no id get one, their events a group, and ops that
+// are matched by order, but have no group, that of all ranks. Two
 // devices of one id, a given rank out of range or a wrong number of them are InvalidArgument.
 absl::StatusOr<RankResolution> ResolveRanks(absl::Span<ProfileCollectives> profiles,
                                             const RankOptions& options = {});

@@ -50,6 +50,31 @@ TEST(RankResolutionTest, UnknownDevicesTakeWhatIsLeftInFileOrderWithAWarning) {
   EXPECT_EQ(profiles[0].events[0].group, 0);
 }
 
+TEST(RankResolutionTest, RanksAreReadFromNamesBeforeTheOrderOfFilesCounts) {
+  std::vector<ProfileCollectives> profiles = {Profile("run/worker1_step_12.json", kUnknownId, {}),
+                                              Profile("run/worker0_step_12.json", kUnknownId, {})};
+  ASSERT_OK_AND_ASSIGN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(profiles)));
+  EXPECT_THAT(ranks.ranks, ElementsAre(ElementsAre(1), ElementsAre(0)));
+  EXPECT_THAT(ranks.notes, ElementsAre(HasSubstr("taken for rank 1 by its name"),
+                                       HasSubstr("taken for rank 0 by its name")));
+
+  // Two of one name: the order counts.
+  profiles = {Profile("a/worker1.json", kUnknownId, {}), Profile("b/worker1.json", kUnknownId, {})};
+  ASSERT_OK_AND_ASSIGN(const RankResolution ordered, ResolveRanks(absl::MakeSpan(profiles)));
+  EXPECT_THAT(ordered.ranks, ElementsAre(ElementsAre(0), ElementsAre(1)));
+}
+
+TEST(RankResolutionTest, OpsByOrderWithoutGroupAreOfAllRanks) {
+  std::vector<ProfileCollectives> profiles = {Profile("a", 0, {0, 1, 2}), Profile("b", 1, {})};
+  for (ProfileCollectives& profile : profiles) {
+    profile.ops[0].groups = {};
+    profile.ops[0].by_order = true;
+  }
+  ASSERT_OK_AND_ASSIGN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(profiles)));
+  EXPECT_THAT(profiles[1].ops[0].groups[0], ElementsAre(0, 1, 2));
+  EXPECT_EQ(profiles[1].events[0].group, 0);
+}
+
 TEST(RankResolutionTest, GivenRanksWinAndContradictionsAreNoted) {
   std::vector<ProfileCollectives> profiles = {Profile("a", 0, {0, 2048}),
                                               Profile("b", kUnknownId, {})};

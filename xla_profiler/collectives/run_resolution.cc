@@ -1,5 +1,6 @@
 #include "xla_profiler/collectives/run_resolution.h"
 
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -191,23 +192,28 @@ class SubsequenceResolver {
   size_t next_run_ = 0;
 };
 
-// Resolves what has no id of its own though others have: messages, which each rank counts for itself,
-// in their order. Where ranks have different numbers of them, profiles began or ended at different
-// times, and order does not tell: these stay unmatched. Events of ops of which some event has an id
-// are left alone: theirs is lost.
-void ResolveWithoutIds(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
+// Resolves what nothing but its order tells: ops that say so, within their steps, and, if other
+// events have ids, those without (messages, which each rank counts for itself). Where ranks have
+// different numbers of them, profiles began or ended at different times, and order does not tell:
+// these stay unmatched. Other events of ops of which some event has an id are left alone: theirs is
+// lost.
+void ResolveByOrder(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
+  // Stands for the step of events that are in none.
+  constexpr int64_t kNoStep = std::numeric_limits<int64_t>::min();
+  // What is counted: the executions of an op, in a step if that counts.
+  using Counting = std::pair<absl::uint128, int64_t>;
   struct Counted {
     // How many there are, then how many were numbered, by profile and device.
     std::map<std::pair<size_t, uint32_t>, uint32_t> events;
     bool are_as_many = true;
     bool has_ids = false;
   };
-  absl::flat_hash_map<absl::uint128, Counted> counted;
+  absl::flat_hash_map<Counting, Counted> counted;
   std::vector<std::vector<absl::uint128>> identities;
   for (size_t p = 0; p < profiles.size(); ++p) {
     identities.push_back(OpIdentities(profiles[p]));
     for (const CollectiveEvent& event : profiles[p].events) {
-      if (event.run_id.has_value()) counted[identities[p][event.op]].has_ids = true;
+      if (event.run_id.has_value()) counted[{identities[p][event.op], kNoStep}].has_ids = true;
     }
   }
   // Calls fn for each event that is to be resolved here.
@@ -215,39 +221,68 @@ void ResolveWithoutIds(absl::Span<const ProfileCollectives> profiles, RunResolut
     for (size_t p = 0; p < profiles.size(); ++p) {
       for (size_t e = 0; e < profiles[p].events.size(); ++e) {
         const CollectiveEvent& event = profiles[p].events[e];
-        if (event.run_id.has_value()) continue;
-        Counted& of_op = counted[identities[p][event.op]];
-        if (!of_op.has_ids)
-          fn(of_op, std::make_pair(p, event.local_device), resolution->runs[p][e]);
+        const bool by_order = profiles[p].ops[event.op].by_order;
+        if (!by_order && (resolution->method != RunMethod::kRunId || event.run_id.has_value())) {
+          continue;
+        }
+        const int64_t step = by_order ? event.step.value_or(kNoStep) : kNoStep;
+        Counted& of_op = counted[{identities[p][event.op], step}];
+        if (of_op.has_ids) continue;
+        fn(of_op, std::make_pair(p, event.local_device), step, &resolution->runs[p][e]);
       }
     }
   };
-  for_each([](Counted& of_op, const auto& device, EventRun&) { ++of_op.events[device]; });
+  for_each([](Counted& of_op, const auto& device, int64_t, EventRun*) { ++of_op.events[device]; });
   bool different = false;
-  for (auto& [identity, of_op] : counted) {
+  for (auto& [counting, of_op] : counted) {
     for (auto& [device, count] : of_op.events) {
       of_op.are_as_many &= count == of_op.events.begin()->second;
     }
     different |= !of_op.are_as_many;
   }
-  for (auto& [identity, of_op] : counted) {
+  for (auto& [counting, of_op] : counted) {
     for (auto& [device, count] : of_op.events) count = 0;
   }
-  for_each([](Counted& of_op, const auto& device, EventRun& run) {
-    if (of_op.are_as_many) run = {static_cast<int64_t>(of_op.events[device]++), 0};
+  for_each([](Counted& of_op, const auto& device, int64_t step, EventRun* run) {
+    *run = EventRun();
+    if (!of_op.are_as_many) return;
+    // In different places, for a step may have the number of an event that is in none.
+    const uint32_t number = of_op.events[device]++;
+    *run = step == kNoStep ? EventRun{number, 0} : EventRun{step, number + 1};
   });
   if (different) {
     resolution->notes.push_back(
-        "messages of which two ranks have different numbers are not matched: their profiles began "
-        "or ended at different times");
+        "messages and collectives without arguments of which two ranks have different numbers are "
+        "not matched: their profiles began or ended at different times, or they are of different "
+        "groups");
   }
+}
+
+// Says of what nothing but the order tells how sure it is.
+void NoteOrder(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
+  size_t by_order = 0, all = 0;
+  const CollectiveOp* example = nullptr;
+  for (const ProfileCollectives& profile : profiles) {
+    all += profile.events.size();
+    for (const CollectiveEvent& event : profile.events) {
+      if (!profile.ops[event.op].by_order) continue;
+      ++by_order;
+      if (example == nullptr) example = &profile.ops[event.op];
+    }
+  }
+  if (example == nullptr) return;
+  if (2 * by_order > all) resolution->method = RunMethod::kOrder;
+  resolution->notes.push_back(absl::StrCat(
+      by_order, " of ", all, " collectives carry no arguments (e.g. ", example->instruction,
+      "): kind by the host's call or the kernel's name, group taken to be ", example->module,
+      ", executions by their order; right only if all are of that group"));
 }
 
 }  // namespace
 
 absl::string_view RunMethodName(RunMethod method) {
   // In the order of the enum.
-  static constexpr absl::string_view kNames[] = {"run_id", "step", "subsequence"};
+  static constexpr absl::string_view kNames[] = {"run_id", "step", "subsequence", "order"};
   return kNames[static_cast<int>(method)];
 }
 
@@ -269,7 +304,6 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
                          " run ids occur in more than one profile");
   if (sharing.can_be_trusted) {
     ResolveByRunId(profiles, &resolution);
-    ResolveWithoutIds(profiles, &resolution);
   } else if (MostEventsHaveAStep(profiles)) {
     resolution.method = RunMethod::kStep;
     resolution.notes.push_back(absl::StrCat("executions matched by step number: ", why));
@@ -282,6 +316,8 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
     SubsequenceResolver resolver(&resolution);
     for (const ProfileCollectives& profile : profiles) resolver.Add(profile);
   }
+  ResolveByOrder(profiles, &resolution);
+  NoteOrder(profiles, &resolution);
   size_t unmatched = 0;
   for (const std::vector<EventRun>& runs : resolution.runs) {
     unmatched += absl::c_count_if(runs, [](const EventRun& run) { return run.run == kUnknownId; });

@@ -8,6 +8,8 @@
 //   step         the user's step number, the program and the instruction within the step
 //   subsequence  the longest common subsequence of (program, instruction) with the first profile
 //                that has the instruction
+//   order        for most events nothing but the order tells (CollectiveOp::by_order): within their
+//                steps, and only where all ranks have as many
 #ifndef XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_
 #define XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_
 
@@ -21,9 +23,9 @@
 
 namespace meridian {
 
-enum class RunMethod { kRunId, kStep, kSubsequence };
+enum class RunMethod { kRunId, kStep, kSubsequence, kOrder };
 
-// "run_id", "step" or "subsequence".
+// "run_id", "step", "subsequence" or "order".
 absl::string_view RunMethodName(RunMethod method);
 
 // Events of one op with equal run and occurrence, on whichever devices, are one execution.

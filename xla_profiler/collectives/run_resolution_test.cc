@@ -78,6 +78,49 @@ TEST(RunResolutionTest, DifferentNumbersWithoutIdsAreNotMatched) {
   EXPECT_THAT(runs.notes, Contains(HasSubstr("began or ended at different times")));
 }
 
+// Marks the ops as ones of which nothing but the order tells the executions.
+ProfileCollectives ByOrder(ProfileCollectives profile) {
+  for (CollectiveOp& op : profile.ops) op.by_order = true;
+  return profile;
+}
+
+TEST(RunResolutionTest, OpsByOrderAreMatchedWhereAllRanksHaveAsMany) {
+  // The second profile lacks one of step 8, or ended too early; step 7 is complete.
+  const std::vector<ProfileCollectives> profiles = {
+      ByOrder(Profile({{0, {}, 7}, {0, {}, 7}, {0, {}, 8}, {0, {}, 8}, {1, {}, 8}})),
+      ByOrder(Profile({{0, {}, 7}, {0, {}, 7}, {0, {}, 8}, {1, {}, 8}}))};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kOrder);
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(7, 7, kUnknownId, kUnknownId, 8));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(7, 7, kUnknownId, 8));
+  EXPECT_NE(runs.runs[0][0].occurrence, runs.runs[0][1].occurrence);
+  EXPECT_EQ(runs.runs[0][1].occurrence, runs.runs[1][1].occurrence);
+  EXPECT_THAT(runs.notes, Contains(HasSubstr("9 of 9 collectives carry no arguments")));
+  EXPECT_THAT(runs.notes, Contains(HasSubstr("different numbers are not matched")));
+}
+
+// The longest common subsequence would take the second rank's two for the first's first two.
+TEST(RunResolutionTest, OpsByOrderAreNotMatchedWhereOneIsMissing) {
+  const std::vector<ProfileCollectives> profiles = {
+      ByOrder(Profile({{0, {}, {}}, {1, {}, {}}, {0, {}, {}}, {0, {}, {}}})),
+      ByOrder(Profile({{0, {}, {}}, {1, {}, {}}, {0, {}, {}}}))};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(kUnknownId, 0, kUnknownId, kUnknownId));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(kUnknownId, 0, kUnknownId));
+}
+
+// Events with ids stay as they are, those by order are matched beside them.
+TEST(RunResolutionTest, OpsByOrderDoNotDisturbIds) {
+  ProfileCollectives profile = Profile({{0, 6, {}}, {1, {}, 0}, {1, {}, {}}, {0, 7, {}}});
+  profile.ops[1].by_order = true;
+  const std::vector<ProfileCollectives> profiles = {profile, profile};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kRunId);
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, 0, 0, 7));
+  // The event of step 0 and the one in no step are two executions.
+  EXPECT_NE(runs.runs[1][1].occurrence, runs.runs[1][2].occurrence);
+}
+
 TEST(RunResolutionTest, AProfileThatBeganLateSharesWhatItHas) {
   // One of six ids is shared; all others are older than the second profile.
   const std::vector<ProfileCollectives> profiles = {

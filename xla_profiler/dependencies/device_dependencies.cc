@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -13,7 +14,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 
 namespace meridian {
 namespace {
@@ -149,8 +149,6 @@ class Finder {
         if (enqueued_ps == std::numeric_limits<int64_t>::min()) MarkEarlier(enqueued);
         AddLaunch(*call, row);
         enqueued_ps = table_.start_ps(*call);
-      } else {
-        Unresolved(DeviceDependencyKind::kLaunch, "no call");
       }
       enqueued.push_back({row, enqueued_ps});
     }
@@ -178,39 +176,29 @@ class Finder {
   }
 
   void AddSync(const SyncCall& sync) {
-    if (!sync.call.has_value()) {
-      Unresolved(sync.kind, "no call");
-    } else if (sync.kind == DeviceDependencyKind::kDeviceSync) {
+    if (!sync.call.has_value()) return;
+    if (sync.kind == DeviceDependencyKind::kDeviceSync) {
       AddDeviceSync(sync);
     } else if (const std::optional<EventRow> from = AwaitedWork(sync); !from.has_value()) {
       return;
     } else if (sync.kind != DeviceDependencyKind::kEventWait) {
       AddHostWait(*from, *sync.call, sync.kind);
     } else if (const std::optional<EventRow> to =
-                   FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::NextWork,
-                            "no work after")) {
+                   FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::NextWork)) {
       AddEdge(*from, *to, sync.kind, table_.end_ps(*from) <= table_.start_ps(*to));
     }
   }
 
   void AddDeviceSync(const SyncCall& sync) {
     const std::optional<int64_t> device_id = DeviceOf(sync);
-    if (!device_id.has_value()) {
-      Unresolved(sync.kind, "device unknown");
-      return;
-    }
+    if (!device_id.has_value()) return;
     const int64_t time_ps = table_.start_ps(*sync.call);
     const std::vector<size_t>& streams = streams_of_device_[device_id];
-    if (streams.size() > lookups_left_) {
-      Unresolved(sync.kind, "too many streams");
-      return;
-    }
+    if (streams.size() > lookups_left_) return;
     lookups_left_ -= streams.size();
-    bool has_work = false;
     for (const size_t stream : streams) {
       const std::optional<EventRow> work = streams_[stream].LastWork(time_ps);
       if (!work.has_value()) continue;
-      has_work = true;
       // What the thread has waited for once, it need not again.
       const auto [awaited, is_new] = awaited_.try_emplace(
           std::make_pair(table_.track_id(*sync.call), table_.track_id(*work)), *work);
@@ -218,36 +206,26 @@ class Finder {
       awaited->second = *work;
       AddHostWait(*work, *sync.call, sync.kind);
     }
-    if (!has_work) Unresolved(sync.kind, "no work before");
   }
 
-  // Returns the last work of the stream before the call or, of events, before their record. Counts
-  // why there is none.
-  std::optional<EventRow> AwaitedWork(const SyncCall& sync) {
+  // Returns the last work of the stream before the call or, of events, before their record.
+  std::optional<EventRow> AwaitedWork(const SyncCall& sync) const {
     if (sync.kind == DeviceDependencyKind::kStreamSync) {
-      return FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::LastWork,
-                      "no work before");
+      return FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::LastWork);
     }
-    if (!sync.record.has_value()) return Unresolved(sync.kind, "record unknown");
-    return FindWork(sync, sync.record_stream, table_.start_ps(*sync.record), &Stream::LastWork,
-                    "no work before");
+    if (!sync.record.has_value()) return std::nullopt;
+    return FindWork(sync, sync.record_stream, table_.start_ps(*sync.record), &Stream::LastWork);
   }
 
-  // Returns the stream's work at that time, or counts why there is none: that is `reason` for a
-  // stream without such work.
+  // Returns the stream's work at that time.
   std::optional<EventRow> FindWork(const SyncCall& sync, std::optional<int64_t> number,
                                    int64_t time_ps,
-                                   std::optional<EventRow> (Stream::*find)(int64_t) const,
-                                   absl::string_view reason) {
+                                   std::optional<EventRow> (Stream::*find)(int64_t) const) const {
     const std::optional<int64_t> device_id = DeviceOf(sync);
-    if (!device_id.has_value()) return Unresolved(sync.kind, "device unknown");
-    if (!number.has_value()) return Unresolved(sync.kind, "stream unknown");
+    if (!device_id.has_value() || !number.has_value()) return std::nullopt;
     const auto stream = stream_by_number_.find({device_id, *number});
-    const std::optional<EventRow> work = stream == stream_by_number_.end()
-                                             ? std::nullopt
+    return stream == stream_by_number_.end() ? std::nullopt
                                              : (streams_[stream->second].*find)(time_ps);
-    if (!work.has_value()) return Unresolved(sync.kind, reason);
-    return work;
   }
 
   std::optional<int64_t> DeviceOf(const SyncCall& sync) const {
@@ -260,16 +238,7 @@ class Finder {
   }
 
   void AddEdge(EventRow from, EventRow to, DeviceDependencyKind kind, bool runs_forward) {
-    if (runs_forward) {
-      result_.edges.push_back({from, to, kind});
-    } else {
-      Unresolved(kind, "against time");
-    }
-  }
-
-  std::nullopt_t Unresolved(DeviceDependencyKind kind, absl::string_view reason) {
-    ++result_.unresolved[absl::StrCat(DeviceDependencyKindName(kind), ": ", reason)];
-    return std::nullopt;
+    if (runs_forward) result_.edges.push_back({from, to, kind});
   }
 
   const EventTable& table_;
@@ -288,15 +257,6 @@ class Finder {
 };
 
 }  // namespace
-
-absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind) {
-  // In the order of the enum.
-  static constexpr absl::string_view kNames[] = {"launch",        "stream order",  "event wait",
-                                                 "event sync",    "stream sync",   "device sync",
-                                                 "blocking copy", "inferred wait", "call start"};
-  static_assert(std::size(kNames) == kNumDeviceDependencyKinds);
-  return kNames[static_cast<int>(kind)];
-}
 
 void SortDependencies(std::vector<DeviceDependency>* edges) {
   absl::c_sort(*edges, [](const DeviceDependency& a, const DeviceDependency& b) {

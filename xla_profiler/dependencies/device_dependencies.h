@@ -17,16 +17,14 @@
 //
 // Work is a kernel, copy or set on a stream. "Before" and "after" are the order in which work was
 // enqueued: by the start of the call that launched it. An edge runs forward in time; one that would
-// not is left out and counted, as is everything that the profile does not tell enough about.
+// not is left out: the call did not wait (as a query, or a copy within a device), or the clocks
+// disagree. So is what the profile does not tell enough about.
 #ifndef XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_H_
 #define XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_H_
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
@@ -58,9 +56,6 @@ inline bool IsHostWait(DeviceDependencyKind kind) {
          kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
 }
 
-// Returns a name such as "stream order", for people.
-absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind);
-
 struct DeviceDependency {
   EventRow from = 0;
   EventRow to = 0;
@@ -86,16 +81,6 @@ struct DeviceDependencies {
 
   // How many of the edges are inferred from times (inferred_waits.h), of any kind.
   uint64_t inferred = 0;
-
-  // How often there is no edge, by its kind and why: "event wait: record unknown".
-  //   no call           the host's call is not in the profile
-  //   device unknown    the call does not tell its device, and there are several
-  //   record unknown    nor which record it waits for, or that is not in the profile
-  //   no work before    nothing to wait for; "no work after": nothing that waits
-  //   against time      the edge would run backwards: the call did not wait (as a query, or a copy
-  //                     within a device), or the clocks disagree
-  //   too many streams  of a device, so that waits for it are not looked into any more
-  std::map<std::string, uint64_t> unresolved;
 };
 
 // Finds all dependencies in the profile of one process; those that `sync_calls` cause, and those

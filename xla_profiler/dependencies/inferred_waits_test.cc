@@ -12,6 +12,7 @@
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/testing/kineto_trace.h"
+#include "xla_profiler/testing/dependency_text.h"
 
 namespace meridian {
 namespace {

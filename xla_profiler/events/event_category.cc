@@ -76,6 +76,11 @@ bool IsDeviceWork(EventCategory category) {
 }
 
 EventCategory KinetoCategory(absl::string_view cat, absl::string_view name) {
+  // Meta's accelerators have one category for all that their control processor saw.
+  if (cat == "mtia_ccp_events") {
+    if (name == "event_wait" || name == "event_record") return EventCategory::kUnknown;
+    return name == "dma_request" ? EventCategory::kMemcpy : EventCategory::kKernel;
+  }
   const EventCategory category = FindKinetoCategory(cat);
   return category == EventCategory::kAnnotation && absl::StartsWith(name, kKinetoStepPrefix)
              ? EventCategory::kStep

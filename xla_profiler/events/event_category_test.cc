@@ -19,6 +19,9 @@ TEST(EventCategoryTest, KnowsKinetosCategories) {
   EXPECT_EQ(KinetoCategory("cpu_op", "aten::add"), EventCategory::kCpuOp);
   EXPECT_EQ(KinetoCategory("cuda_driver", "cuLaunchKernel"), EventCategory::kRuntimeApi);
   EXPECT_EQ(KinetoCategory("Kernel", "f"), EventCategory::kKernel);
+  EXPECT_EQ(KinetoCategory("mtia_ccp_events", "fc-dtype_Float"), EventCategory::kKernel);
+  EXPECT_EQ(KinetoCategory("mtia_ccp_events", "dma_request"), EventCategory::kMemcpy);
+  EXPECT_EQ(KinetoCategory("mtia_ccp_events", "event_wait"), EventCategory::kUnknown);
   EXPECT_EQ(KinetoCategory("Trace", "PyTorch Profiler (0)"), EventCategory::kUnknown);
   EXPECT_EQ(KinetoCategory("", "x"), EventCategory::kUnknown);
 }

@@ -19,8 +19,9 @@ absl::string_view CollectiveKindName(CollectiveKind kind) {
                                                  "recv",
                                                  "collective-gather",
                                                  "collective-scatter",
-                                                 "barrier"};
-  static_assert(std::size(kNames) == static_cast<size_t>(CollectiveKind::kBarrier) + 1);
+                                                 "barrier",
+                                                 "unknown"};
+  static_assert(std::size(kNames) == static_cast<size_t>(CollectiveKind::kUnknown) + 1);
   return kNames[static_cast<int>(kind)];
 }
 

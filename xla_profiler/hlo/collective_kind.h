@@ -29,6 +29,8 @@ enum class CollectiveKind : uint8_t {
   kCollectiveGather,
   kCollectiveScatter,
   kBarrier,
+  // Communication of which a profile tells only that it took place.
+  kUnknown,
 };
 
 // Returns e.g. "all-reduce"; of a message "p2p".

@@ -14,11 +14,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
@@ -32,245 +30,38 @@
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/hlo/replica_groups.h"
+#include "xla_profiler/kineto/communication_calls.h"
 #include "xla_profiler/kineto/kineto_steps.h"
+#include "xla_profiler/kineto/process_groups.h"
 
 namespace meridian {
 namespace {
-
-// Returns the kind of a collective by the name that PyTorch's process groups record.
-std::optional<CollectiveKind> KindOfName(absl::string_view collective) {
-  using Kind = CollectiveKind;
-  static const auto& kinds = *new absl::flat_hash_map<absl::string_view, Kind>{
-      {"allreduce", Kind::kAllReduce},
-      {"allreduce_coalesced", Kind::kAllReduce},
-      {"all_gather", Kind::kAllGather},
-      {"_allgather_base", Kind::kAllGather},
-      {"allgather_into_tensor_coalesced", Kind::kAllGather},
-      {"reduce_scatter", Kind::kReduceScatter},
-      {"_reduce_scatter_base", Kind::kReduceScatter},
-      {"reduce_scatter_tensor_coalesced", Kind::kReduceScatter},
-      {"all_to_all", Kind::kAllToAll},
-      {"all_to_allv", Kind::kRaggedAllToAll},
-      {"broadcast", Kind::kCollectiveBroadcast},
-      {"_broadcast_oop", Kind::kCollectiveBroadcast},
-      {"reduce", Kind::kCollectiveReduce},
-      {"_reduce_oop", Kind::kCollectiveReduce},
-      {"gather", Kind::kCollectiveGather},
-      {"scatter", Kind::kCollectiveScatter},
-      {"barrier", Kind::kBarrier},
-      {"send", Kind::kSend},
-      {"recv", Kind::kRecv},
-  };
-  const auto it = kinds.find(collective);
-  return it == kinds.end() ? std::nullopt : std::optional<Kind>(it->second);
-}
-
-// Returns the size of an element by the name of PyTorch's scalar type.
-std::optional<int64_t> BytesOfType(absl::string_view type) {
-  static const auto& sizes = *new absl::flat_hash_map<absl::string_view, int64_t>{
-      {"Bool", 1},
-      {"Byte", 1},
-      {"Char", 1},
-      {"Float8_e4m3fn", 1},
-      {"Float8_e4m3fnuz", 1},
-      {"Float8_e5m2", 1},
-      {"Float8_e5m2fnuz", 1},
-      {"Float8_e8m0fnu", 1},
-      {"Short", 2},
-      {"UInt16", 2},
-      {"Half", 2},
-      {"BFloat16", 2},
-      {"Int", 4},
-      {"UInt32", 4},
-      {"Float", 4},
-      {"ComplexHalf", 4},
-      {"Long", 8},
-      {"UInt64", 8},
-      {"Double", 8},
-      {"ComplexFloat", 8},
-      {"ComplexDouble", 16},
-  };
-  const auto it = sizes.find(type);
-  return it == sizes.end() ? std::nullopt : std::optional<int64_t>(it->second);
-}
-
-// Returns nullopt when count or type are not known or the product does not fit.
-std::optional<int64_t> MessageBytes(std::optional<int64_t> elements, absl::string_view type) {
-  const std::optional<int64_t> size = BytesOfType(type);
-  if (!elements.has_value() || !size.has_value() || *elements < 0 ||
-      *elements > std::numeric_limits<int64_t>::max() / *size) {
-    return std::nullopt;
-  }
-  return *elements * *size;
-}
 
 // Returns an empty text when there is none.
 std::string TextOf(const JsonValue& args, absl::string_view key) {
   return args.Find(key).AsString().value_or("");
 }
 
-// "[0, 1, 2, 3]", or cut short: "[0, 1, 2, ...]", "[0, 1, ..., 7]".
-struct RankList {
-  std::vector<int64_t> head;
-  bool is_cut = false;
-  // The ranks listed behind the dots.
-  std::vector<int64_t> tail;
-};
-
-// Reads a list in a string or an array. Nullopt when it is none, or empty.
-std::optional<RankList> ReadRankList(const JsonValue& value) {
-  const std::string text = value.AsString().value_or(std::string(value.text()));
-  absl::string_view inside = text;
-  if (!absl::ConsumePrefix(&inside, "[") || !absl::ConsumeSuffix(&inside, "]")) return std::nullopt;
-  RankList list;
-  for (absl::string_view element : absl::StrSplit(inside, ',')) {
-    element = absl::StripAsciiWhitespace(element);
-    int32_t rank = 0;
-    if (element == "..." && !list.is_cut) {
-      list.is_cut = true;
-    } else if (absl::SimpleAtoi(element, &rank) && rank >= 0) {
-      (list.is_cut ? list.tail : list.head).push_back(rank);
-    } else {
-      return std::nullopt;
-    }
-  }
-  return list;
+// Returns the symbol without its parameters.
+std::string ShortKernelName(absl::string_view symbol) {
+  constexpr size_t kMaxName = 200;
+  return std::string(symbol.substr(0, std::min(symbol.find('('), kMaxName)));
 }
-
-// Continues the head of a list that was cut short to the group's size. Nullopt when that is no
-// arithmetic sequence, or does not end in the list's tail.
-std::optional<std::vector<int64_t>> Continue(const RankList& list, int64_t group_size) {
-  const int64_t listed = static_cast<int64_t>(list.head.size() + list.tail.size());
-  if (list.head.size() < 2 || group_size < listed || group_size > kMaxGroupIds) return std::nullopt;
-  const int64_t stride = list.head[1] - list.head[0];
-  std::vector<int64_t> ranks;
-  for (int64_t i = 0; i < group_size; ++i) ranks.push_back(list.head[0] + i * stride);
-  if (stride == 0 || ranks.back() < 0 ||
-      !std::equal(list.head.begin(), list.head.end(), ranks.begin()) ||
-      !std::equal(list.tail.rbegin(), list.tail.rend(), ranks.rbegin())) {
-    return std::nullopt;
-  }
-  return ranks;
-}
-
-class ProcessGroups {
- public:
-  explicit ProcessGroups(const JsonValue& distributed_info) {
-    JsonCutter cutter(distributed_info.Find("pg_config").text());
-    cutter.Enter('[');
-    while (cutter.NextElement()) {
-      const JsonValue group(cutter.CutValue());
-      std::optional<RankList> ranks = ReadRankList(group.Find("ranks"));
-      if (!ranks.has_value() || ranks->is_cut) continue;
-      header_ranks_[TextOf(group, "pg_name")] = std::move(ranks->head);
-    }
-  }
-
-  // Returns the ranks of the group that a kernel names; nullopt when they cannot be told.
-  std::optional<std::vector<int64_t>> RanksOf(const JsonValue& args) const {
-    const std::optional<int64_t> size = args.Find("Group size").AsInt64();
-    std::optional<std::vector<int64_t>> ranks = ListedRanks(args, size);
-    if (ranks.has_value() && size.has_value() && static_cast<int64_t>(ranks->size()) != *size) {
-      return std::nullopt;
-    }
-    return ranks;
-  }
-
- private:
-  std::optional<std::vector<int64_t>> ListedRanks(const JsonValue& args,
-                                                  std::optional<int64_t> size) const {
-    const std::optional<RankList> list = ReadRankList(args.Find("Process Group Ranks"));
-    if (list.has_value() && !list->is_cut) return list->head;
-    const auto it = header_ranks_.find(TextOf(args, "Process Group Name"));
-    if (it != header_ranks_.end()) return it->second;
-    if (!list.has_value() || !size.has_value()) return std::nullopt;
-    return Continue(*list, *size);
-  }
-
-  // The header's complete lists, by name of the group.
-  absl::flat_hash_map<std::string, std::vector<int64_t>> header_ranks_;
-};
 
 // What PyTorch recorded about a call, or about the calls of a batch that do the same.
 struct CollectiveCall {
   std::string name;
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  // The arguments of the call, of several those of the first.
+  // The arguments of the call, of several those of the first; none when it is not described.
   JsonValue args;
+  std::string type;
   // Elements put in and given out, of several calls in sum; nullopt when they are not told.
   std::optional<int64_t> in_elements;
   std::optional<int64_t> out_elements;
-};
-
-// Which calls a batch consists of, and where it launches its kernels.
-class CoalescedBatches {
- public:
-  explicit CoalescedBatches(const EventTable& table) : table_(table) {
-    for (EventRow row = 0; row < table.size(); ++row) {
-      const EventCategory category = table.category(row);
-      if (category == EventCategory::kAnnotation && table.name(row) == "nccl:coalesced") {
-        if (table.track(table.track_id(row)).kind == TrackKind::kHost) {
-          threads_[table.track_id(row)].batches.push_back(row);
-        }
-      } else if (category == EventCategory::kCpuOp && table.name(row) == "record_param_comms") {
-        threads_[table.track_id(row)].calls.push_back(row);
-      }
-    }
-    const auto by_start = [&](EventRow a, EventRow b) {
-      return table.start_ps(a) < table.start_ps(b);
-    };
-    for (auto& [track, thread] : threads_) {
-      std::sort(thread.batches.begin(), thread.batches.end(), by_start);
-      std::sort(thread.calls.begin(), thread.calls.end(), by_start);
-    }
-  }
-
-  // Returns the batch in which the host's row lies, the last to begin; nullopt when it lies in
-  // none.
-  std::optional<EventRow> BatchOf(EventRow launch) const {
-    const auto it = threads_.find(table_.track_id(launch));
-    if (it == threads_.end()) return std::nullopt;
-    const std::vector<EventRow>& batches = it->second.batches;
-    const auto next = UpperBound(batches, table_.start_ps(launch));
-    if (next == batches.begin() || table_.end_ps(*(next - 1)) < table_.start_ps(launch)) {
-      return std::nullopt;
-    }
-    return *(next - 1);
-  }
-
-  // Returns the thread's calls since the batch before that one.
-  absl::Span<const EventRow> CallsOf(EventRow batch) const {
-    const Thread& thread = threads_.at(table_.track_id(batch));
-    const auto first_batch = std::lower_bound(
-        thread.batches.begin(), thread.batches.end(), table_.start_ps(batch),
-        [&](EventRow row, int64_t time_ps) { return table_.start_ps(row) < time_ps; });
-    int64_t since_ps = std::numeric_limits<int64_t>::min();
-    if (first_batch != thread.batches.begin()) {
-      since_ps = std::min(table_.end_ps(*(first_batch - 1)), table_.start_ps(batch));
-    }
-    const auto first = UpperBound(thread.calls, since_ps);
-    const auto last = UpperBound(thread.calls, table_.end_ps(batch));
-    return absl::MakeConstSpan(thread.calls)
-        .subspan(first - thread.calls.begin(), std::max<std::ptrdiff_t>(0, last - first));
-  }
-
- private:
-  // Returns the first of the rows that starts after that time.
-  std::vector<EventRow>::const_iterator UpperBound(const std::vector<EventRow>& rows,
-                                                   int64_t time_ps) const {
-    return std::upper_bound(rows.begin(), rows.end(), time_ps, [&](int64_t time, EventRow row) {
-      return time < table_.start_ps(row);
-    });
-  }
-
-  // Rows of one thread in order of their starts.
-  struct Thread {
-    std::vector<EventRow> batches;
-    std::vector<EventRow> calls;
-  };
-
-  const EventTable& table_;
-  absl::flat_hash_map<TrackId, Thread> threads_;
+  // Kernels of calls of equal numbers are one execution; nullopt: one by itself.
+  std::optional<uint64_t> execution;
+  // Set when it is not described: who is taken to take part.
+  const AssumedGroup* group = nullptr;
 };
 
 std::vector<EventRow> CommunicationKernels(const EventTable& table) {
@@ -283,15 +74,14 @@ std::vector<EventRow> CommunicationKernels(const EventTable& table) {
   return kernels;
 }
 
-// The process group: "0 (default_pg)".
 std::string ModuleOf(const JsonValue& args) {
-  const std::string name = TextOf(args, "Process Group Name");
-  const std::string description = TextOf(args, "Process Group Description");
-  return description.empty() ? name : absl::StrCat(name, " (", description, ")");
+  return ProcessGroupName(TextOf(args, "Process Group Name"),
+                          TextOf(args, "Process Group Description"));
 }
 
 std::string InstructionOf(const CollectiveOp& op, const CollectiveCall& call) {
-  const std::string type = TextOf(call.args, "dtype");
+  const std::string& type = call.type;
+  if (call.group != nullptr && !call.in_elements.has_value()) return call.name;
   if (op.kind == CollectiveKind::kRaggedAllToAll) return absl::StrCat(call.name, " ", type);
   const auto text = [&](std::optional<int64_t> elements, absl::string_view key) {
     return elements.has_value() ? absl::StrCat(*elements) : std::string(call.args.Find(key).text());
@@ -339,7 +129,11 @@ class KinetoReader {
 
   void Run() {
     AddDevice();
-    for (EventRow kernel : kernels_) ReadKernel(kernel);
+    std::vector<EventRow> undescribed;
+    for (EventRow kernel : kernels_) {
+      if (!ReadKernel(kernel)) undescribed.push_back(kernel);
+    }
+    ReadUndescribed(undescribed);
     collector_.Finish();
     ListAssignedDevices();
   }
@@ -357,20 +151,150 @@ class KinetoReader {
     device_ = collector_.AddDevice(std::move(device));
   }
 
-  void ReadKernel(EventRow row) {
-    const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
-    if (!TextOf(args, "Collective name").empty()) {
-      if (const std::optional<CollectiveCall> call = ReadCall(args, table_.name(row))) {
-        AddPiece(row, *call);
+  // Returns false when neither its own arguments nor those of a call describe the kernel.
+  bool ReadKernel(EventRow row) {
+    JsonValue args = ReadTraceJsonArgs(text_, table_, row);
+    const std::vector<CollectiveCall> calls =
+        args.Find("Collective name").exists() ? std::vector<CollectiveCall>() : ReadBatch(row);
+    for (const CollectiveCall& call : calls) AddPiece(row, call);
+    if (!calls.empty()) return true;
+    if (TextOf(args, "Collective name").empty()) args = ArgsOfCallAround(row);
+    if (TextOf(args, "Collective name").empty()) return false;
+    if (const std::optional<CollectiveCall> call = ReadCall(args, table_.name(row))) {
+      AddPiece(row, *call);
+    }
+    return true;
+  }
+
+  // Returns the arguments of the call that launched the kernel; a value that does not exist when it
+  // is not known.
+  JsonValue ArgsOfCallAround(EventRow kernel) {
+    const std::optional<EventRow> launch = calls_.Find(table_.correlation(kernel));
+    if (!launch.has_value()) return JsonValue();
+    for (const EventRow row : HostCalls().Around(*launch)) {
+      if (table_.name(row) == "record_param_comms") return ReadTraceJsonArgs(text_, table_, row);
+    }
+    return JsonValue();
+  }
+
+  // Kernels without arguments: what the host's operators and annotations around the launch tell,
+  // else the kernel's name and, in a replayed graph, its place.
+  void ReadUndescribed(const std::vector<EventRow>& kernels) {
+    const bool has_launches = std::any_of(kernels_.begin(), kernels_.end(), [&](EventRow row) {
+      return calls_.Find(table_.correlation(row)).has_value();
+    });
+    const std::map<EventRow, std::string> places = PlacesInGraphs(kernels);
+    for (const EventRow row : kernels) {
+      const std::string name(table_.name(row));
+      const std::optional<EventRow> launch = calls_.Find(table_.correlation(row));
+      // How many were launched before the profiler was active differs from rank to rank.
+      if (!launch.has_value() && has_launches) {
+        collector_.AddUnresolved("communication kernel that no collective call describes", name);
+        continue;
+      }
+      const auto place = places.find(row);
+      CollectiveCall call = launch.has_value() ? ReadCallAround(*launch, name) : CollectiveCall();
+      if (call.name.empty()) {
+        call.kind = KindOfKernel(name, /*has_groups=*/false).value_or(CollectiveKind::kUnknown);
+        if (HasPairs(call.kind)) call.kind = CollectiveKind::kUnknown;
+        call.name = ShortKernelName(name);
+        if (place != places.end()) absl::StrAppend(&call.name, ", ", place->second);
+      }
+      call.group = GroupFor(call.kind);
+      if (call.group == nullptr) {
+        collector_.AddUnresolved(
+            "communication kernel without arguments that may be of several process groups", name);
+        continue;
+      }
+      SetOutElements(&call);
+      AddPiece(row, call);
+    }
+  }
+
+  // Returns "2 of 3 in a graph" for each kernel that the replay of a graph launched: by the ids of
+  // the graph's nodes, which are those of its capture's order, else by start.
+  std::map<EventRow, std::string> PlacesInGraphs(const std::vector<EventRow>& kernels) const {
+    std::map<uint64_t, std::vector<std::tuple<uint64_t, int64_t, EventRow>>> replays;
+    for (const EventRow row : kernels) {
+      const std::optional<EventRow> launch = calls_.Find(table_.correlation(row));
+      if (!launch.has_value() || !absl::StrContains(table_.name(*launch), "GraphLaunch")) continue;
+      const JsonValue node = ReadTraceJsonArgs(text_, table_, row).Find("graph node id");
+      replays[*table_.correlation(row)].push_back(
+          {node.AsUint64().value_or(0), table_.start_ps(row), row});
+    }
+    std::map<EventRow, std::string> places;
+    for (auto& [correlation, replayed] : replays) {
+      std::sort(replayed.begin(), replayed.end());
+      for (size_t i = 0; i < replayed.size(); ++i) {
+        places[std::get<EventRow>(replayed[i])] =
+            absl::StrCat(i + 1, " of ", replayed.size(), " in a graph");
+      }
+    }
+    return places;
+  }
+
+  // Returns what operators and annotations around a launch tell; without a name when nothing.
+  CollectiveCall ReadCallAround(EventRow launch, absl::string_view kernel) {
+    CollectiveCall call;
+    for (const EventRow row : HostCalls().Around(launch)) {
+      const absl::string_view name = table_.name(row);
+      const std::optional<CollectiveKind> kind = KindOfCall(name);
+      if (!kind.has_value() || !MayDo(kernel, *kind)) continue;
+      const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
+      if (call.name.empty()) {
+        call.name = std::string(name);
+        call.kind = *kind;
+        call.in_elements = InputElements(args, /*of_first=*/false);
+        call.execution = row;
+        JsonCutter types(args.Find("Input type").text());
+        types.Enter('[');
+        if (types.NextElement()) call.type = JsonValue(types.CutValue()).AsString().value_or("");
+      } else if (absl::EndsWith(name, "base_")) {
+        // Their first tensor is the output.
+        call.out_elements = InputElements(args, /*of_first=*/true);
+      }
+    }
+    return call;
+  }
+
+  // Tells what comes out of a call that is not described by what goes in.
+  void SetOutElements(CollectiveCall* call) const {
+    if (!call->in_elements.has_value()) return;
+    if (call->out_elements.has_value()) {
+      if (call->kind == CollectiveKind::kAllToAll && *call->in_elements != *call->out_elements) {
+        call->kind = CollectiveKind::kRaggedAllToAll;
       }
       return;
     }
-    const std::vector<CollectiveCall> calls = ReadBatch(row);
-    for (const CollectiveCall& call : calls) AddPiece(row, call);
-    if (calls.empty()) {
-      collector_.AddUnresolved("communication kernel that no collective call describes",
-                               std::string(table_.name(row)));
+    const int64_t ranks = call->group->ranks.empty()
+                              ? info_.Find("world_size").AsInt64().value_or(0)
+                              : static_cast<int64_t>(call->group->ranks.ids().size());
+    int64_t out = *call->in_elements;
+    if (call->kind == CollectiveKind::kAllGather) {
+      if (ranks <= 0 || __builtin_mul_overflow(out, ranks, &out)) return;
+    } else if (call->kind == CollectiveKind::kReduceScatter) {
+      if (ranks <= 0) return;
+      out /= ranks;
     }
+    call->out_elements = out;
+  }
+
+  // Returns the group that an undescribed collective must be of: the only one, or the only one that
+  // described ones of its kind are of. Null when there is none.
+  const AssumedGroup* GroupFor(CollectiveKind kind) {
+    if (assumed_groups_.empty()) {
+      assumed_groups_ = groups_.GroupsOf(collector_.device(device_).global_id);
+    }
+    if (assumed_groups_.size() == 1) return &assumed_groups_[0];
+    const AssumedGroup* only = nullptr;
+    for (const AssumedGroup& group : assumed_groups_) {
+      const bool is_used = std::any_of(out_.ops.begin(), out_.ops.end(), [&](const auto& op) {
+        return op.kind == kind && !op.by_order && op.groups == group.ranks;
+      });
+      if (is_used && only != nullptr) return nullptr;
+      if (is_used) only = &group;
+    }
+    return only;
   }
 
   void AddPiece(EventRow row, const CollectiveCall& call) {
@@ -379,12 +303,11 @@ class KinetoReader {
     piece.local_device = device_;
     piece.step = StepOf(row);
     piece.run_id = RunIdOf(call.kind, call.args, piece.step);
-    piece.execution = call.args.Find("External id").AsUint64();
+    piece.execution = call.execution;
     piece.start_ps = table_.start_ps(row);
     piece.end_ps = table_.end_ps(row);
     (void)absl::SimpleAtoi(table_.track(table_.track_id(row)).thread, &piece.line_id);
     piece.correlation_id = table_.correlation(row).value_or(0);
-    piece.protocol = collector_.ProtocolOf(table_.name(row));
     collector_.AddPiece(piece);
   }
 
@@ -393,7 +316,7 @@ class KinetoReader {
   std::optional<CollectiveCall> ReadCall(const JsonValue& args, absl::string_view kernel) {
     CollectiveCall call;
     call.name = TextOf(args, "Collective name");
-    std::optional<CollectiveKind> kind = KindOfName(call.name);
+    std::optional<CollectiveKind> kind = KindOfCall(call.name);
     if (!kind.has_value()) kind = KindOfKernel(kernel, /*has_groups=*/false);
     if (!kind.has_value()) {
       collector_.AddUnresolved("collective of unknown kind", absl::StrCat(call.name, ": ", kernel));
@@ -401,6 +324,8 @@ class KinetoReader {
     }
     call.kind = *kind;
     call.args = args;
+    call.type = TextOf(args, "dtype");
+    call.execution = args.Find("External id").AsUint64();
     call.in_elements = args.Find("In msg nelems").AsInt64();
     call.out_elements = args.Find("Out msg nelems").AsInt64();
     return call;
@@ -411,24 +336,29 @@ class KinetoReader {
   std::vector<CollectiveCall> ReadBatch(EventRow kernel) {
     const std::optional<EventRow> launch = calls_.Find(table_.correlation(kernel));
     if (!launch.has_value()) return {};
-    if (!batches_.has_value()) {
-      batches_.emplace(table_);
-      for (EventRow row : kernels_) {
-        const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
-        const std::optional<uint64_t> call = args.Find("External id").AsUint64();
-        if (call.has_value() && args.Find("Collective name").exists()) has_kernel_.insert(*call);
-      }
-    }
-    const std::optional<EventRow> batch = batches_->BatchOf(*launch);
+    const CommunicationCalls& host_calls = HostCalls();
+    const std::optional<EventRow> batch = host_calls.BatchOf(*launch);
     if (!batch.has_value()) return {};
     const auto [it, is_new] = calls_of_batch_.try_emplace(*batch);
-    if (is_new) it->second = ReadCalls(batches_->CallsOf(*batch), table_.name(kernel));
+    if (is_new) it->second = ReadCalls(host_calls.CallsOf(*batch), table_.name(kernel));
     // Kernels whose records are lost leave calls behind that others must not take.
     std::vector<CollectiveCall> calls;
     for (const CollectiveCall& call : it->second) {
       if (MayDo(table_.name(kernel), call.kind)) calls.push_back(call);
     }
     return calls;
+  }
+
+  const CommunicationCalls& HostCalls() {
+    if (!host_calls_.has_value()) {
+      host_calls_.emplace(table_);
+      for (EventRow row : kernels_) {
+        const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
+        const std::optional<uint64_t> call = args.Find("External id").AsUint64();
+        if (call.has_value() && args.Find("Collective name").exists()) has_kernel_.insert(*call);
+      }
+    }
+    return *host_calls_;
   }
 
   // Returns whether a kernel may do what a call asks for. Broadcasts and reductions are also parts
@@ -453,7 +383,7 @@ class KinetoReader {
       const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
       const std::string name = TextOf(args, "Collective name");
       const std::optional<uint64_t> id = args.Find("External id").AsUint64();
-      if (!KindOfName(name).has_value() || (id.has_value() && has_kernel_.contains(*id))) continue;
+      if (!KindOfCall(name).has_value() || (id.has_value() && has_kernel_.contains(*id))) continue;
       const CollectiveCall call = *ReadCall(args, kernel);
       const std::string peer(
           args.Find(call.kind == CollectiveKind::kSend ? "Dst Rank" : "Src Rank").text());
@@ -478,15 +408,15 @@ class KinetoReader {
 
   // Returns the op, adding it when it is new. What could not be told is counted once.
   uint32_t OpOf(const CollectiveCall& call) {
-    const std::string type = TextOf(call.args, "dtype");
-    const std::optional<int64_t> in = MessageBytes(call.in_elements, type);
-    const std::optional<int64_t> out = MessageBytes(call.out_elements, type);
+    const std::optional<int64_t> in = MessageBytes(call.in_elements, call.type);
+    const std::optional<int64_t> out = MessageBytes(call.out_elements, call.type);
     CollectiveOp op;
     op.kind = call.kind;
     op.operand_bytes = in.value_or(0);
     op.output_bytes = out.value_or(0);
     op.pairs = PairsOf(call.kind, call.args);
-    op.module = ModuleOf(call.args);
+    op.by_order = call.group != nullptr;
+    op.module = op.by_order ? call.group->name : ModuleOf(call.args);
     op.instruction = InstructionOf(op, call);
     const auto [it, inserted] = ops_.try_emplace(
         OpKey(op.kind, op.module, op.instruction, op.operand_bytes, op.output_bytes));
@@ -498,6 +428,8 @@ class KinetoReader {
     }
     if (HasPairs(op.kind)) {
       if (op.pairs.empty()) collector_.AddUnresolved("peer of a transfer cannot be told", example);
+    } else if (op.by_order) {
+      op.groups = call.group->ranks;
     } else if (const auto ranks = groups_.RanksOf(call.args); ranks.has_value()) {
       op.groups.Add(*ranks);
     } else {
@@ -546,11 +478,12 @@ class KinetoReader {
   const std::vector<EventRow> kernels_;
   const CallIndex calls_;
   const KinetoSteps steps_;
-  // Made when a kernel is not described: the batches, and the ids of the calls that have a kernel
+  // Made when a kernel is not described: the host's calls, and the ids of those that have a kernel
   // of their own.
-  std::optional<CoalescedBatches> batches_;
+  std::optional<CommunicationCalls> host_calls_;
   absl::flat_hash_set<uint64_t> has_kernel_;
   absl::flat_hash_map<EventRow, std::vector<CollectiveCall>> calls_of_batch_;
+  std::vector<AssumedGroup> assumed_groups_;
   const HloModuleIndex no_programs_;
   ProfileCollectives& out_;
   CollectiveCollector collector_;

@@ -6,8 +6,8 @@
 //     In msg nelems: 1312768   Out msg nelems: 1312768   Group size: 4
 //     Process Group Name: 0    Process Group Ranks: [0, 1, 2, 3]   (Seq: 17)
 //
-// A collective is a kernel of NCCL or RCCL with these args. Kernels of other libraries may have
-// them too (copies that the call made); they do not communicate.
+// A collective is a kernel that communicates (communication_kernel.h). Other kernels may have such
+// args, too (copies that the call made).
 //
 // The kernels of a batch (batch_isend_irecv) are launched when it ends, and have no args:
 //
@@ -15,14 +15,17 @@
 //   stream                                                                        [kernel]
 //
 // They do all that the thread's calls since the batch before had recorded and no kernel of their
-// own has done; calls of one kind, group, type and peer are one event. A communication kernel that
-// neither describes is counted as unresolved: it was launched before the profiler was active, or in
-// a CUDA graph.
+// own has done; calls of one kind, group, type and peer are one event.
+//
+// Kernels that neither describes (of older traces, other libraries, replayed graphs) are what the
+// host's operator and annotation around the launch say, else what their name says. In a graph they
+// are known by their place in the replay. Such ops are matched by order (CollectiveOp::by_order),
+// within the only group that they can be of. Counted as unresolved is what may be of several
+// groups, and what was launched before the profiler was active: how many, differs by rank.
 //
 //   kind      by collective name; by the function in the kernel's symbol for names not known here
 //   bytes     element counts times the element type's size, as PyTorch recorded them
-//   group     the ranks of the process group. Lists of more than 30 ranks are cut short; then the
-//             header's list is taken, else an arithmetic sequence is continued to the group's size
+//   group     the ranks of the process group (process_groups.h)
 //   pairs     of send and recv: the trace's own rank and the peer
 //   op        module = the process group; instruction = name, type and element counts, which agree
 //             on all ranks. Ragged exchanges are without counts, since each rank has its own; both
@@ -36,6 +39,9 @@
 // Kernels that one call launched are one event. The root of a rooted collective is not told.
 #ifndef XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_
 #define XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_
+
+#include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -118,7 +118,6 @@ TEST(KinetoCollectivesTest, ReadsWhatKernelLaunchAndHeaderSay) {
   EXPECT_EQ(event.line_id, 16);
   EXPECT_EQ(event.correlation_id, 42u);
   EXPECT_EQ(event.kernels, 1u);
-  EXPECT_EQ(profile.protocols[event.protocol], "RING_LL");
   ASSERT_THAT(profile.devices, SizeIs(1));
   EXPECT_EQ(profile.devices[0].name, "GPU 0");
   EXPECT_EQ(profile.devices[0].global_id, 1);
@@ -170,22 +169,153 @@ TEST(KinetoCollectivesTest, TheKernelsSymbolDecidesForUnknownNames) {
   EXPECT_THAT(Unresolved(profile), ElementsAre(Pair("collective of unknown kind", 1)));
 }
 
-TEST(KinetoCollectivesTest, KernelsThatNoCallDescribesAreCounted) {
-  const std::string times = R"("ts": 1, "dur": 1)";
-  const ProfileCollectives profile =
-      ReadRank(0, {Kernel(kAllReduceKernel, times, ""), Kernel(kAllReduceKernel, times, ""),
-                   Kernel("gemm", times, "")});
-  EXPECT_THAT(profile.events, IsEmpty());
-  EXPECT_THAT(Unresolved(profile),
-              ElementsAre(Pair("communication kernel that no collective call describes", 2)));
-  EXPECT_THAT(profile.devices, SizeIs(1));
-  EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
-}
-
 // A call on the host that records what a batch is to do.
 std::string Recorded(absl::string_view times, absl::string_view args) {
   return Event("cpu_op", "record_param_comms", R"("pid": 1, "tid": 1)", times,
                absl::StrCat(R"("Process Group Name": "0", "dtype": "Float", )", args));
+}
+
+// A call of the runtime on thread 1.
+std::string Launch(absl::string_view name, int64_t at, int64_t correlation) {
+  return Event("cuda_runtime", name, R"("pid": 1, "tid": 1)",
+               absl::StrCat(R"("ts": )", at, R"(, "dur": 1)"),
+               absl::StrCat(R"("correlation": )", correlation));
+}
+
+std::string KernelOf(absl::string_view name, int64_t at, int64_t correlation,
+                     absl::string_view args = "") {
+  return Kernel(name, absl::StrCat(R"("ts": )", at, R"(, "dur": 1)"),
+                absl::StrCat(R"("correlation": )", correlation, args.empty() ? "" : ", ", args));
+}
+
+// Kind, instruction, bytes in and out, and ranks of each event; "by order" where that is all.
+std::vector<std::string> Described(const ProfileCollectives& profile) {
+  std::vector<std::string> texts;
+  for (const CollectiveEvent& event : profile.events) {
+    const CollectiveOp& op = profile.ops[event.op];
+    texts.push_back(absl::StrCat(CollectiveKindName(op.kind), " ", op.instruction, " ",
+                                 op.operand_bytes, ">", op.output_bytes, " of ", op.module, " {",
+                                 absl::StrJoin(op.groups.ids(), ","), "}",
+                                 op.by_order ? " by order" : ""));
+  }
+  return texts;
+}
+
+// Traces of 2023: the kernels have no arguments, but the host's operators have shapes.
+TEST(KinetoCollectivesTest, KernelsWithoutArgumentsAreWhatTheHostCallsAroundTheirLaunchesSay) {
+  const auto host = [](absl::string_view category, absl::string_view name, int64_t at, int64_t dur,
+                       absl::string_view dims) {
+    return Event(category, name, R"("pid": 1, "tid": 1)",
+                 absl::StrCat(R"("ts": )", at, R"(, "dur": )", dur),
+                 absl::StrCat(R"("Input type": ["float", ""], "Input Dims": )", dims));
+  };
+  const ProfileCollectives profile = ReadRank(
+      1,
+      {host("cpu_op", "c10d::alltoall_base_", 0, 9, "[[8], [32], []]"),
+       host("cpu_op", "record_param_comms", 1, 7, "[[], []]"),
+       host("user_annotation", "nccl:all_to_all", 2, 5, "[[4, 8]]"), Launch("cudaLaunch", 3, 1),
+       KernelOf("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(A)", 20, 1),
+       host("user_annotation", "nccl:all_reduce", 30, 5, "[[2, 8], [4]]"),
+       Launch("cudaLaunch", 31, 2), Launch("cudaLaunch", 32, 3),
+       KernelOf("ncclKernel_AllReduce_RING_LL_Sum_float(A)", 40, 2),
+       KernelOf("ncclKernel_AllReduce_RING_LL_Sum_float(A)", 42, 3),
+       host("user_annotation", "nccl:_all_gather_base", 50, 5, "[[8]]"),
+       Launch("cudaLaunch", 51, 4), KernelOf("ncclKernel_AllGather_RING_LL_Sum_int8_t(A)", 60, 4),
+       // No call is around it, and an annotation of another kind is not believed.
+       Launch("cudaLaunch", 70, 5), KernelOf("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", 71, 5),
+       host("user_annotation", "nccl:all_gather", 80, 5, "[[8]]"), Launch("cudaLaunch", 81, 6),
+       KernelOf("ncclKernel_AllReduce_RING_LL_Sum_float(A)", 90, 6)});
+  EXPECT_THAT(
+      Described(profile),
+      ElementsAre(
+          "ragged-all-to-all nccl:all_to_all float 128>32 of all ranks {} by order",
+          "all-reduce nccl:all_reduce float 20->20 80>80 of all ranks {} by order",
+          "all-gather nccl:_all_gather_base float 8->16 32>64 of all ranks {} by order",
+          "unknown ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t 0>0 of all ranks {} by order",
+          "all-reduce ncclKernel_AllReduce_RING_LL_Sum_float 0>0 of all ranks {} by order"));
+  // Two kernels of one call are one event.
+  EXPECT_EQ(profile.events[1].kernels, 2u);
+}
+
+// The call around a launch describes the kernel, where that has no arguments itself.
+TEST(KinetoCollectivesTest, TheArgumentsOfTheCallAroundALaunchAreTheKernels) {
+  const ProfileCollectives profile =
+      ReadRank(1, {Recorded(R"("ts": 1, "dur": 5)", kAllReduceArgs), Launch("cudaLaunch", 2, 1),
+                   KernelOf(kAllReduceKernel, 10, 1)});
+  EXPECT_THAT(
+      Described(profile),
+      ElementsAre("all-reduce allreduce Float 1024->1024 4096>4096 of 0 (default_pg) {0,1}"));
+}
+
+TEST(KinetoCollectivesTest, KernelsOfAReplayedGraphAreKnownByTheirPlace) {
+  constexpr char kGather[] = "ncclDevKernel_AllGather_RING_LL(A)";
+  const ProfileCollectives profile = ReadRank(
+      0, {Launch("cudaGraphLaunch", 1, 1), KernelOf(kAllReduceKernel, 10, 1),
+          KernelOf("gemm", 11, 1), KernelOf(kGather, 12, 1), Launch("hipGraphLaunch", 2, 2),
+          // Started the other way round, as kernels of several streams may.
+          KernelOf(kGather, 20, 2, R"("graph node id": 9)"),
+          KernelOf(kAllReduceKernel, 21, 2, R"("graph node id": 4)")});
+  const std::string reduce =
+      "all-reduce ncclDevKernel_AllReduce_Sum_f32_RING_LL, 1 of 2 in a graph 0>0 of all ranks {} "
+      "by "
+      "order";
+  const std::string gather =
+      "all-gather ncclDevKernel_AllGather_RING_LL, 2 of 2 in a graph 0>0 of all ranks {} by order";
+  EXPECT_THAT(Described(profile), ElementsAre(reduce, gather, gather, reduce));
+}
+
+// A trace of rank 1 whose header has the world, a pair and a group that it is not in.
+ProfileCollectives ReadWithGroups(const std::vector<std::string>& events) {
+  return ReadTrace(R"("distributedInfo": {"rank": 1, "world_size": 4, "pg_config": [
+                      {"pg_name": "0", "pg_desc": "default_pg", "ranks": [0, 1, 2, 3]},
+                      {"pg_name": "3", "pg_desc": "one", "ranks": [1]},
+                      {"pg_name": "2", "pg_desc": "tp", "ranks": [2, 3]},
+                      {"pg_name": "1", "pg_desc": "tp", "ranks": [0, 1]}]}, )",
+                   events);
+}
+
+TEST(KinetoCollectivesTest, AmongSeveralGroupsTheOneOfDescribedCollectivesOfTheKindIsTaken) {
+  const std::vector<std::string> replay = {Launch("cudaGraphLaunch", 1, 1),
+                                           KernelOf(kAllReduceKernel, 10, 1)};
+  EXPECT_THAT(ReadWithGroups(replay).events, IsEmpty());
+  EXPECT_THAT(
+      Unresolved(ReadWithGroups(replay)),
+      ElementsAre(
+          Pair("communication kernel without arguments that may be of several process groups", 1)));
+
+  std::vector<std::string> events = replay;
+  events.push_back(Kernel(kAllReduceKernel, R"("ts": 0, "dur": 1)",
+                          R"("Collective name": "allreduce", "In msg nelems": 1, "dtype": "Int",
+                             "Out msg nelems": 1, "Process Group Name": "1",
+                             "Process Group Description": "tp", "Process Group Ranks": "[0, 1]")"));
+  EXPECT_THAT(
+      Described(ReadWithGroups(events)),
+      ElementsAre("all-reduce allreduce Int 1->1 4>4 of 1 (tp) {0,1}",
+                  "all-reduce ncclDevKernel_AllReduce_Sum_f32_RING_LL, 1 of 1 in a graph 0>0 of 1 "
+                  "(tp) {0,1} by order"));
+}
+
+TEST(KinetoCollectivesTest, KernelsOfOtherLibrariesAreCollectives) {
+  const ProfileCollectives profile =
+      ReadRank(0, {Launch("cudaLaunch", 1, 1),
+                   KernelOf("void vllm::cross_device_reduce_1stage<float, 2>(A)", 10, 1)});
+  EXPECT_THAT(Described(profile),
+              ElementsAre("all-reduce void vllm::cross_device_reduce_1stage<float, 2> 0>0 of all "
+                          "ranks {} by order"));
+}
+
+// Launched before the profiler was active, while others were launched later.
+TEST(KinetoCollectivesTest, KernelsThatNoCallDescribesAreCounted) {
+  const std::string times = R"("ts": 1, "dur": 1)";
+  const ProfileCollectives profile =
+      ReadRank(0, {Kernel(kAllReduceKernel, times, ""), Kernel(kAllReduceKernel, times, ""),
+                   Kernel("gemm", times, ""), Launch("cudaLaunch", 2, 7),
+                   KernelOf(kAllReduceKernel, 3, 7, kAllReduceArgs)});
+  EXPECT_THAT(profile.events, SizeIs(1));
+  EXPECT_THAT(Unresolved(profile),
+              ElementsAre(Pair("communication kernel that no collective call describes", 2)));
+  EXPECT_THAT(profile.devices, SizeIs(1));
+  EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
 }
 
 // The end of a batch at a time, which launches a kernel.
@@ -544,6 +674,63 @@ TEST(KinetoCollectivesTest, RealRanksAgreeOnEveryExecution) {
                                         Pair("allreduce Float 1050624->1050624", 2),
                                         Pair("allreduce Float 1051648->1051648", 2),
                                         Pair("allreduce Float 1312768->1312768", 2)));
+}
+
+// Returns how many members each execution of the ranks' traces has, by kind.
+std::map<std::pair<Kind, size_t>, int> MatchedMembers(std::vector<ProfileCollectives> profiles) {
+  EXPECT_THAT(ResolveRanks(absl::MakeSpan(profiles)), IsOk());
+  const RunResolution runs = ResolveRuns(profiles);
+  std::map<std::tuple<int64_t, absl::uint128, uint32_t>, std::pair<Kind, size_t>> executions;
+  for (size_t p = 0; p < profiles.size(); ++p) {
+    for (size_t i = 0; i < profiles[p].events.size(); ++i) {
+      const CollectiveOp& op = profiles[p].ops[profiles[p].events[i].op];
+      const EventRun& run = runs.runs[p][i];
+      EXPECT_NE(run.run, kUnknownId);
+      EXPECT_EQ(profiles[p].events[i].group, 0);
+      auto& execution = executions[{run.run, OpIdentity(op), run.occurrence}];
+      execution.first = op.kind;
+      ++execution.second;
+    }
+  }
+  std::map<std::pair<Kind, size_t>, int> counts;
+  for (const auto& [key, execution] : executions) ++counts[execution];
+  return counts;
+}
+
+TEST(KinetoCollectivesTest, RealTracesOf2023AreMatchedByOrder) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  constexpr int64_t kMadeAt[] = {1694128201545, 1694128201556, 1694128201554, 1694128201557,
+                                 1694128201547, 1694128201549, 1694128201553, 1694128201553};
+  std::vector<ProfileCollectives> profiles;
+  for (int rank = 0; rank < 8; ++rank) {
+    ASSERT_OK_AND_ASSIGN(ProfileCollectives profile,
+                         ReadFile(absl::StrCat(*shared, "/traces/public/dlrm8/worker", rank,
+                                               "_step_12.", kMadeAt[rank], ".pt.trace.json.gz")));
+    EXPECT_THAT(Unresolved(profile), IsEmpty());
+    profiles.push_back(std::move(profile));
+  }
+  EXPECT_EQ(Described(profiles[3])[4],
+            "all-reduce nccl:all_reduce float 394241->394241 1576964>1576964 of all ranks {} by "
+            "order");
+  EXPECT_THAT(MatchedMembers(std::move(profiles)),
+              ElementsAre(Pair(Pair(Kind::kAllReduce, 8), 3), Pair(Pair(Kind::kAllToAll, 8), 4),
+                          Pair(Pair(Kind::kRaggedAllToAll, 8), 1)));
+}
+
+// 18 replays of three all-reduces, and nine with arguments outside of them.
+TEST(KinetoCollectivesTest, EveryReplayOfARealGraphIsMatched) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  std::vector<ProfileCollectives> profiles;
+  for (int rank = 0; rank < 4; ++rank) {
+    ASSERT_OK_AND_ASSIGN(
+        ProfileCollectives profile,
+        ReadFile(absl::StrCat(*shared, "/traces/graph_nccl4/kineto_", rank, ".json.gz")));
+    profiles.push_back(std::move(profile));
+  }
+  EXPECT_THAT(MatchedMembers(std::move(profiles)),
+              ElementsAre(Pair(Pair(Kind::kAllReduce, 4), 63)));
 }
 
 TEST(KinetoCollectivesTest, CountsOfARealSample) {

@@ -31,8 +31,6 @@ constexpr int64_t kLeastUnixUs = 1'000'000'000'000'000;
 constexpr int64_t kMaxUnixUs = int64_t{1} << 53;
 // No communicator has more ranks.
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
-// Between operations whose times are not known.
-constexpr int64_t kPauseUs = 10;
 
 // Sizes of unsigned bytes are written as 2^64 minus their number.
 std::optional<int64_t> BytesOf(const JsonValue& value) {
@@ -245,37 +243,6 @@ class InspectorRun {
     return it == members.end() ? std::nullopt : std::optional<int64_t>(it->second);
   }
 
-  // Gives operations times that nobody noted: all ranks of one end together, one operation comes
-  // after the other.
-  absl::StatusOr<std::map<OpKey, int64_t>> MadeUpEnds() const {
-    struct Span {
-      int64_t dumped_us = std::numeric_limits<int64_t>::max();
-      int64_t took_us = 0;
-    };
-    std::map<OpKey, Span> spans;
-    for (const InspectorLog* log : logs_) {
-      for (const InspectorOp& op : log->ops) {
-        Span& span = spans[KeyOf(op)];
-        span.dumped_us = std::min(span.dumped_us, op.dumped_us);
-        span.took_us = std::max(span.took_us, op.took_us);
-      }
-    }
-    std::vector<std::pair<int64_t, const OpKey*>> order;
-    for (const auto& [key, span] : spans) order.push_back({span.dumped_us, &key});
-    absl::c_stable_sort(order, [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::map<OpKey, int64_t> ends_us;
-    int64_t now_us = kLeastUnixUs;
-    for (const auto& [dumped_us, key] : order) {
-      now_us += spans[*key].took_us + kPauseUs;
-      if (now_us > kMaxUnixUs) {
-        return InvalidArgument(Printable(logs_[0]->path),
-                               ": operations take longer in sum than can be counted");
-      }
-      ends_us[*key] = now_us;
-    }
-    return ends_us;
-  }
-
  private:
   std::vector<const InspectorLog*> logs_;
   std::map<std::string, int64_t> sizes_;
@@ -309,10 +276,9 @@ std::vector<std::vector<size_t>> FindRuns(const std::vector<InspectorLog>& logs)
   return runs;
 }
 
-// Returns the operations of one of the run's logs that can be shown, in order of their starts. Ends
-// that were made up count in place of the log's, if there are any.
-absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
-                                       const std::map<OpKey, int64_t>& made_up_ends_us,
+// Returns the operations of one of the run's logs that can be shown, in order of their starts. Where
+// times are made up, those of dumps count in place of ends.
+absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position, bool make_up_times,
                                        std::vector<std::string>* notes) {
   const InspectorLog& log = *run.logs()[position];
   CollectiveLog shown;
@@ -321,7 +287,6 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
   shown.hostname = log.hostname;
   shown.pid = log.pid;
   shown.groups = run.Communicators();
-  const bool make_up_times = !made_up_ends_us.empty();
   int64_t without_time = 0;
   std::map<std::string, int64_t> unknown;
   for (const InspectorOp& op : log.ops) {
@@ -333,8 +298,7 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
     std::optional<int64_t> end_us = op.ended_us;
     // Ends of messages are not told which belong together by their numbers.
     if (make_up_times) {
-      end_us = op.peer.has_value() ? std::nullopt
-                                   : std::optional<int64_t>(made_up_ends_us.at(KeyOf(op)));
+      end_us = op.peer.has_value() ? std::nullopt : std::optional<int64_t>(op.dumped_us);
     }
     if (!end_us.has_value()) {
       ++without_time;
@@ -477,13 +441,16 @@ absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<Ins
                                    ": has no operation of all ranks; that it is rank ",
                                    run.rank(guessed), " is a guess"));
     }
-    std::map<OpKey, int64_t> made_up_ends_us;
+    std::vector<CollectiveLog> shown;
+    for (size_t i = 0; i < members.size(); ++i) {
+      ASSIGN_OR_RETURN(CollectiveLog log, ShownLog(run, i, options.durations_suffice, &notes));
+      shown.push_back(std::move(log));
+    }
     if (options.durations_suffice) {
-      ASSIGN_OR_RETURN(made_up_ends_us, run.MadeUpEnds());
+      RETURN_IF_ERROR(Annotate(MakeUpTimes(&shown), Printable(logs[members[0]].path)));
     }
     for (size_t i = 0; i < members.size(); ++i) {
-      ASSIGN_OR_RETURN(const CollectiveLog log, ShownLog(run, i, made_up_ends_us, &notes));
-      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(log)));
+      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(shown[i]), ""));
     }
   }
   return notes;

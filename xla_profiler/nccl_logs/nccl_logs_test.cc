@@ -66,8 +66,8 @@ struct Converted {
 Converted Convert(const std::vector<InspectorLog>& logs, ConversionOptions times = {}) {
   Converted converted;
   converted.profiles.resize(logs.size());
-  const absl::StatusOr<std::vector<std::string>> notes =
-      InspectorToKineto(logs, times, [&](size_t log, const std::string& trace) -> absl::Status {
+  const absl::StatusOr<std::vector<std::string>> notes = InspectorToKineto(
+      logs, times, [&](size_t log, const std::string& trace, absl::string_view) -> absl::Status {
         absl::StatusOr<TraceJsonTable> table = LoadTraceJson(trace, logs[log].path);
         if (!table.ok()) return table.status();
         converted.profiles[log] = ReadKinetoCollectives(*table, trace, logs[log].path);

@@ -5,10 +5,12 @@
 #include <iterator>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xla_profiler/base/content_hash.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 
@@ -38,45 +40,56 @@ CallName NameOf(CollectiveKind kind) {
       {"gather", "SendRecv"},
       {"scatter", "SendRecv"},
       {"barrier", "AllReduce"},
+      {"unknown", "Generic"},
   };
-  static_assert(std::size(kNames) == static_cast<size_t>(CollectiveKind::kBarrier) + 1);
+  static_assert(std::size(kNames) == static_cast<size_t>(CollectiveKind::kUnknown) + 1);
   return kNames[static_cast<int>(kind)];
 }
 
-int64_t LaunchNs(const LoggedCollective& collective) {
+int64_t LaunchNs(const LoggedWork& work) {
   // The host may note a launch after the kernel has begun.
-  return std::min(collective.launched_ns.value_or(collective.start_ns), collective.start_ns);
+  return std::min(work.launched_ns.value_or(work.start_ns), work.start_ns);
+}
+
+const std::string& StreamOf(const LoggedCollective& collective) {
+  return collective.stream.empty() ? collective.group : collective.stream;
 }
 
 class KinetoText {
  public:
   explicit KinetoText(const CollectiveLog& log) : log_(log), json_(&text_) {
     for (const LoggedCollective& collective : log.collectives) {
-      const int64_t launch_ns = LaunchNs(collective);
-      base_ns_ = streams_.empty() ? launch_ns : std::min(base_ns_, launch_ns);
-      streams_.insert({collective.group, 0});
+      AddStream(StreamOf(collective), LaunchNs(collective));
     }
+    for (const LoggedWork& work : log.work) AddStream(work.stream, LaunchNs(work));
     int64_t next = 1;
-    for (auto& [group, stream] : streams_) stream = next++;
+    for (auto& [name, stream] : streams_) stream = next++;
   }
 
   std::string Write() {
     json_.BeginObject();
     WriteHeader();
     json_.BeginArray("traceEvents", JsonLayout::kLines);
+    if (!log_.events.empty()) json_.Raw(log_.events);
     for (const LoggedCollective& collective : log_.collectives) WriteCollective(collective);
+    for (const LoggedWork& work : log_.work) WriteWork(work);
     json_.EndArray();
     json_.EndObject();
     return std::move(text_);
   }
 
  private:
+  void AddStream(const std::string& name, int64_t launch_ns) {
+    base_ns_ = streams_.empty() ? launch_ns : std::min(base_ns_, launch_ns);
+    streams_.insert({name, 0});
+  }
+
   void WriteHeader() {
     json_.Member("schemaVersion", 1);
     json_.BeginObject("distributedInfo");
     json_.Member("backend", "nccl");
     json_.Member("rank", log_.rank);
-    json_.Member("world_size", log_.world_size);
+    if (log_.world_size > 0) json_.Member("world_size", log_.world_size);
     json_.BeginArray("pg_config");
     for (const auto& [group, ranks] : log_.groups) {
       json_.BeginObject();
@@ -88,7 +101,7 @@ class KinetoText {
     json_.EndArray();
     json_.EndObject();
     if (!log_.hostname.empty()) json_.Member(kHostNameKey, log_.hostname);
-    json_.Member("baseTimeNanoseconds", base_ns_);
+    json_.Member("baseTimeNanoseconds", log_.base_ns.value_or(base_ns_));
   }
 
   void Microseconds(absl::string_view key, int64_t ns) {
@@ -116,21 +129,45 @@ class KinetoText {
     json_.EndObject();
   }
 
-  void WriteCollective(const LoggedCollective& collective) {
-    ++correlation_;
-    BeginEvent("cuda_runtime", "cudaLaunchKernel", log_.pid, log_.pid, LaunchNs(collective), 0);
+  // Writes something that the thread that launches does in no time.
+  void WriteCall(absl::string_view category, absl::string_view name, int64_t ns) {
+    BeginEvent(category, name, log_.pid, log_.pid, ns, 0);
     EndEvent();
-    const CallName name = NameOf(collective.kind);
-    const int64_t stream = streams_[collective.group];
-    BeginEvent("kernel",
-               absl::StrCat("ncclDevKernel_", name.kernel, collective.protocol.empty() ? "" : "_",
-                            collective.protocol),
-               0, stream, collective.start_ns, collective.end_ns - collective.start_ns);
+  }
+
+  // Writes the launch, and begins the kernel that it launches.
+  void BeginKernel(const LoggedWork& work, absl::string_view name, int64_t stream) {
+    WriteCall("cuda_runtime", "cudaLaunchKernel", LaunchNs(work));
+    BeginEvent("kernel", name, 0, stream, work.start_ns, work.end_ns - work.start_ns);
     json_.Member("device", 0);
     json_.Member("stream", stream);
-    json_.Member("Collective name", name.call);
-    json_.Member("In msg nelems", collective.in_bytes);
-    json_.Member("Out msg nelems", collective.out_bytes);
+  }
+
+  // What is exchanged together is told by calls, then launched as one kernel that says nothing.
+  void WriteCollective(const LoggedCollective& collective) {
+    ++correlation_;
+    const bool is_batched = is_in_batch_ || collective.is_with_next;
+    is_in_batch_ = collective.is_with_next;
+    if (is_batched) {
+      BeginEvent("cpu_op", "record_param_comms", log_.pid, log_.pid, LaunchNs(collective), 0);
+      WriteArguments(collective);
+      EndEvent();
+      if (is_in_batch_) return;
+      ++correlation_;
+      WriteCall("user_annotation", "nccl:coalesced", LaunchNs(collective));
+    }
+    std::string name = absl::StrCat("ncclDevKernel_", NameOf(collective.kind).kernel);
+    if (!collective.protocol.empty()) absl::StrAppend(&name, "_", collective.protocol);
+    if (!collective.name.empty()) absl::StrAppend(&name, "(", collective.name, ")");
+    BeginKernel(collective, name, streams_[StreamOf(collective)]);
+    if (!is_batched) WriteArguments(collective);
+    EndEvent();
+  }
+
+  void WriteArguments(const LoggedCollective& collective) {
+    json_.Member("Collective name", NameOf(collective.kind).call);
+    if (collective.in_bytes.has_value()) json_.Member("In msg nelems", *collective.in_bytes);
+    if (collective.out_bytes.has_value()) json_.Member("Out msg nelems", *collective.out_bytes);
     json_.Member("Group size", collective.group_size);
     json_.Member("dtype", "Byte");
     json_.Member("Process Group Name", collective.group);
@@ -139,6 +176,19 @@ class KinetoText {
       json_.Member(sends ? "Dst Rank" : "Src Rank", *collective.peer);
     }
     if (collective.execution != 0) json_.Member("Comms Id", collective.execution);
+    // Messages with a number are counted from step to step, not over all of the trace.
+    if (HasPairs(collective.kind)) json_.Member("Seq", 0);
+  }
+
+  void WriteWork(const LoggedWork& work) {
+    ++correlation_;
+    if (work.category == "kernel") {
+      BeginKernel(work, work.name, streams_[work.stream]);
+    } else {
+      const int64_t thread = work.stream.empty() ? 0 : streams_[work.stream];
+      BeginEvent(work.category, work.name, log_.pid, log_.pid + thread, work.start_ns,
+                 work.end_ns - work.start_ns);
+    }
     EndEvent();
   }
 
@@ -148,11 +198,43 @@ class KinetoText {
   int64_t base_ns_ = 0;
   std::map<std::string, int64_t> streams_;
   int64_t correlation_ = 0;
+  // The collective before is exchanged together with this one.
+  bool is_in_batch_ = false;
 };
 
 }  // namespace
 
 std::string CollectiveLogToKineto(const CollectiveLog& log) { return KinetoText(log).Write(); }
+
+absl::Status MakeUpTimes(std::vector<CollectiveLog>* logs) {
+  constexpr int64_t kBeginNs = 1'000'000'000'000'000'000, kPauseNs = 10'000;
+  std::map<uint64_t, std::vector<LoggedCollective*>> executions;
+  for (CollectiveLog& log : *logs) {
+    for (LoggedCollective& one : log.collectives) executions[one.execution].push_back(&one);
+  }
+  // The members of executions by the first of their ends.
+  std::multimap<int64_t, const std::vector<LoggedCollective*>*> order;
+  for (const auto& [number, members] : executions) {
+    const auto ends_before = [](auto* a, auto* b) { return a->end_ns < b->end_ns; };
+    order.insert({(*absl::c_min_element(members, ends_before))->end_ns, &members});
+  }
+  int64_t now_ns = kBeginNs;
+  for (const auto& [end_ns, members] : order) {
+    int64_t took_ns = 0;
+    for (const LoggedCollective* one : *members) {
+      took_ns = std::max(took_ns, one->end_ns - one->start_ns);
+    }
+    if (__builtin_add_overflow(now_ns, took_ns + kPauseNs, &now_ns)) {
+      return InvalidArgument("operations take longer in sum than can be counted");
+    }
+    for (LoggedCollective* one : *members) {
+      one->start_ns = now_ns - (one->end_ns - one->start_ns);
+      one->end_ns = now_ns;
+      one->launched_ns = std::nullopt;
+    }
+  }
+  return absl::OkStatus();
+}
 
 uint64_t ExecutionNumber(const std::string& group, const std::string& what, int64_t count) {
   ContentHash hash;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -14,7 +15,7 @@ absl::Status NoProfile(const std::string& path, const DetectedFile& file) {
   std::vector<absl::string_view> nouns;
   for (const TraceSource* source : TraceSources()) nouns.push_back(source->noun());
   return InvalidArgument(Printable(path), " is ", file.noun(), "; expected ",
-                         absl::StrJoin(nouns, " or "));
+                         absl::StrJoin(nouns, " or "), file.remedy());
 }
 
 const TraceSource* XSpaces() { return TraceSources().back(); }
@@ -48,38 +49,56 @@ absl::StatusOr<TraceFiles> TraceFiles::Create(FileSystem& file_system,
                                               TraceFilesOptions options) {
   TraceFiles files;
   files.file_system_ = &file_system;
-  files.paths_ = std::move(paths);
+  files.paths_ = files.files_ = std::move(paths);
+  files.parts_.resize(files.size());
   files.options_ = std::move(options);
-  std::vector<std::string> own;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!files.options_.is_own || files.options_.is_own(i)) own.push_back(files.paths_[i]);
-  }
-  if (own.empty()) own.push_back(files.paths_[0]);
-  ASSIGN_OR_RETURN(files.source_, DetectOneSource(file_system, own));
-  if (!files.source_->NeedsConversion()) return files;
-  const InputFileOptions& input = files.options_.input;
-  std::vector<std::unique_ptr<MappedRegion>> converted(files.size());
-  ASSIGN_OR_RETURN(
-      files.notes_,
-      files.source_->Convert(
-          files.size(),
-          [&](size_t file) { return InputFile::Open(file_system, files.paths_[file], input); },
-          files.options_.conversion,
-          [&](size_t file, const std::string& trace) -> absl::Status {
-            ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> temporary,
-                             file_system.CreateTemporary(input.temporary_directory));
-            RETURN_IF_ERROR(temporary->Append(trace));
-            ASSIGN_OR_RETURN(converted[file], file_system.MapTemporary(*temporary));
-            return absl::OkStatus();
-          }));
-  files.converted_ = std::move(converted);
+  ASSIGN_OR_RETURN(files.source_, DetectOneSource(file_system, files.paths_));
+  if (files.source_->NeedsConversion()) RETURN_IF_ERROR(files.Convert());
   return files;
 }
 
-absl::StatusOr<InputFile> TraceFiles::Open(size_t file) const {
-  if (converted_.empty()) return InputFile::Open(*file_system_, paths_[file], options_.input);
-  MERIDIAN_CHECK(converted_[file] != nullptr);
-  return InputFile::OfBytes(converted_[file]->bytes(), paths_[file]);
+absl::Status TraceFiles::Convert() {
+  struct Converted {
+    std::string part;
+    std::unique_ptr<MappedRegion> trace;
+  };
+  std::vector<std::vector<Converted>> by_file(files_.size());
+  const std::vector<std::string> files = std::move(files_);
+  ASSIGN_OR_RETURN(
+      notes_,
+      source_->Convert(
+          files.size(),
+          [&](size_t file) { return InputFile::Open(*file_system_, files[file], options_.input); },
+          options_.conversion,
+          [&](size_t file, const std::string& trace, absl::string_view part) -> absl::Status {
+            ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> temporary,
+                             file_system_->CreateTemporary(options_.input.temporary_directory));
+            RETURN_IF_ERROR(temporary->Append(trace));
+            ASSIGN_OR_RETURN(std::unique_ptr<MappedRegion> mapped,
+                             file_system_->MapTemporary(*temporary));
+            by_file[file].push_back({std::string(part), std::move(mapped)});
+            return absl::OkStatus();
+          }));
+  files_.clear();
+  paths_.clear();
+  parts_.clear();
+  for (size_t file = 0; file < files.size(); ++file) {
+    MERIDIAN_CHECK(!by_file[file].empty());
+    for (Converted& converted : by_file[file]) {
+      files_.push_back(files[file]);
+      paths_.push_back(converted.part.empty()
+                           ? files[file]
+                           : absl::StrCat(files[file], " (", converted.part, ")"));
+      parts_.push_back(std::move(converted.part));
+      converted_.push_back(std::move(converted.trace));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InputFile> TraceFiles::Open(size_t trace) const {
+  if (converted_.empty()) return InputFile::Open(*file_system_, paths_[trace], options_.input);
+  return InputFile::OfBytes(converted_[trace]->bytes(), paths_[trace]);
 }
 
 }  // namespace meridian

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The traces of a run behind the door (trace_source.h): of one source, opened one by one in the
-// form that everything else reads.
+// form that everything else reads. A file may hold several.
 #ifndef XLA_PROFILER_SOURCES_TRACE_FILES_H_
 #define XLA_PROFILER_SOURCES_TRACE_FILES_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +20,6 @@ namespace meridian {
 struct TraceFilesOptions {
   InputFileOptions input;
   ConversionOptions conversion;
-  // Which files are looked at to tell their source, where other processes look at the others; null
-  // for all.
-  std::function<bool(size_t file)> is_own;
 };
 
 class TraceFiles {
@@ -42,21 +38,35 @@ class TraceFiles {
 
   const TraceSource& source() const { return *source_; }
   TraceForm form() const { return source_->form(); }
-  const std::vector<std::string>& paths() const { return paths_; }
-  size_t size() const { return paths_.size(); }
 
-  // Returns what the file holds in the form. Valid while this object lives.
-  absl::StatusOr<InputFile> Open(size_t file) const;
+  // The traces, in the order of their files: one each, or several, in the order in which the source
+  // found them.
+  size_t size() const { return paths_.size(); }
+  // By trace: what it is called, its file's path, with what tells it in a file that holds several:
+  // "run.csv (rank 3)".
+  const std::vector<std::string>& paths() const { return paths_; }
+  const std::string& FileOf(size_t trace) const { return files_[trace]; }
+  // "rank 3"; empty for the only trace of a file.
+  const std::string& PartOf(size_t trace) const { return parts_[trace]; }
+
+  // Returns the trace in the form. Valid while this object lives.
+  absl::StatusOr<InputFile> Open(size_t trace) const;
 
   // What the source's conversion has to say.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  // Converts the files, which become the traces that the source finds in them.
+  absl::Status Convert();
+
   FileSystem* file_system_ = nullptr;
-  std::vector<std::string> paths_;
   TraceFilesOptions options_;
   const TraceSource* source_ = nullptr;
-  // The converted traces, by file; empty where none is needed.
+  // By trace.
+  std::vector<std::string> paths_;
+  std::vector<std::string> files_;
+  std::vector<std::string> parts_;
+  // By trace; empty where no conversion is needed.
   std::vector<std::unique_ptr<MappedRegion>> converted_;
   std::vector<std::string> notes_;
 };

@@ -46,6 +46,9 @@ class TraceSource {
   // How names of its files may end, without .gz. Files of other kinds may end so, too.
   virtual std::vector<absl::string_view> suffixes() const = 0;
 
+  // True for what jobs leave beside their profiles: where a folder has both, the profiles count.
+  virtual bool LiesBesideProfiles() const { return false; }
+
   virtual bool Detect(const FileHead& head) const = 0;
 
   virtual TraceForm form() const { return TraceForm::kKineto; }
@@ -54,11 +57,15 @@ class TraceSource {
   virtual bool NeedsConversion() const { return true; }
 
   using OpenFunction = absl::FunctionRef<absl::StatusOr<InputFile>(size_t file)>;
-  using WriteFunction = absl::FunctionRef<absl::Status(size_t file, const std::string& trace)>;
+  // Takes over a trace of a file. Each file has at least one. A file that holds several hands each
+  // over with what tells it from the others, for people: "rank 3", "process 4711"; they are then
+  // "run.csv (rank 3)" to everything behind the door. Empty for the only one.
+  using WriteFunction = absl::FunctionRef<absl::Status(size_t file, const std::string& trace,
+                                                       absl::string_view part)>;
 
   // Converts the files of a run, all at once since one may tell what another means: opens each,
-  // makes a trace of it (collective_log.h helps) and hands that over. Returns notes for the user.
-  // Errors name the file. Only called where conversion is needed.
+  // makes one trace of it or several (collective_log.h helps) and hands them over. Returns notes
+  // for the user. Errors name the file. Only called where conversion is needed.
   virtual absl::StatusOr<std::vector<std::string>> Convert(size_t files, OpenFunction open,
                                                            const ConversionOptions& options,
                                                            WriteFunction write) const;

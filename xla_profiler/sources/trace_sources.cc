@@ -8,7 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/flight_recorder/flight_recorder.h"
 #include "xla_profiler/nccl_logs/nccl_logs.h"
+#include "xla_profiler/perfetto_traces/perfetto_traces.h"
+#include "xla_profiler/sqlite_traces/sqlite_traces.h"
+#include "xla_profiler/table_traces/table_traces.h"
 
 namespace meridian {
 namespace {
@@ -28,6 +32,12 @@ class KinetoSource : public TraceSource {
       // What others make of XSpaces has a base, too, and metadata in front of it.
       if (key == "baseTimeNanoseconds" && !has_metadata) return true;
       has_metadata |= key == "metadata";
+    }
+    // Where the events come first, they must tell: what only PyTorch's have.
+    if (!head.HasKey("traceEvents")) return false;
+    for (const absl::string_view mark :
+         {"\"cpu_op\"", "\"External id\"", "\"external id\"", "\"ProfilerStep#"}) {
+      if (absl::StrContains(head.text(), mark)) return true;
     }
     return false;
   }
@@ -70,6 +80,8 @@ OtherFile DetectOther(const FileHead& head, bool is_kineto) {
   if (absl::StartsWith(head.text(), "[")) return OtherFile::kTraceJson;
   if (head.HasKey("traceEvents") && !is_kineto) return OtherFile::kTraceJson;
   if (head.HasKey("schema") && head.HasKey("nodes")) return OtherFile::kPytorchEt;
+  if (head.HasKey("rocprofiler-sdk-tool")) return OtherFile::kRocprofJson;
+  if (TellPerfettoWriter(head.bytes()) == PerfettoWriter::kOther) return OtherFile::kPerfetto;
   return IsChakraEt(head) ? OtherFile::kChakraEt : OtherFile::kNone;
 }
 
@@ -84,7 +96,11 @@ const TraceSource* One() {
 const std::vector<const TraceSource*>& TraceSources() {
   static const auto& sources = *new std::vector<const TraceSource*>{
       One<KinetoSource>(),
+      One<FlightRecorderSource>(),
       One<NcclLogSource>(),
+      One<SqliteTraceSource>(),
+      One<TableSource>(),
+      One<PerfettoSource>(),
       // The last: XSpaces have nothing at their beginning that others could not have.
       One<XSpaceSource>(),
   };
@@ -108,15 +124,32 @@ absl::string_view DetectedFile::noun() const {
     case OtherFile::kCombinedKineto:
       return "several ranks' Kineto traces in one";
     case OtherFile::kTraceJson:
-      return "Chrome trace JSON";
+      return "Chrome trace JSON that PyTorch's profiler did not write";
     case OtherFile::kChakraEt:
       return "a Chakra execution trace";
     case OtherFile::kPytorchEt:
       return "a PyTorch execution trace";
+    case OtherFile::kRocprofJson:
+      return "rocprofv3's JSON";
+    case OtherFile::kPerfetto:
+      return "a Perfetto trace that PyTorch did not write";
     case OtherFile::kNone:
       break;
   }
   return "no trace that is known";
+}
+
+absl::string_view DetectedFile::remedy() const {
+  switch (other) {
+    case OtherFile::kTraceJson:
+      return "; or write its events as a table of rank, kind, start_ns and end_ns";
+    case OtherFile::kPytorchEt:
+      return "; it has no times, give the profile of the same run";
+    case OtherFile::kRocprofJson:
+      return "; record with rocprofv3 --output-format rocpd, its default";
+    default:
+      return "";
+  }
 }
 
 DetectedFile DetectFile(const FileHead& head) {
@@ -136,19 +169,32 @@ absl::StatusOr<DetectedFile> DetectFile(FileSystem& file_system, const std::stri
   return DetectFile(head);
 }
 
+bool IsNamedLikeProfiles(absl::string_view path) {
+  path = absl::StripSuffix(path, ".gz");
+  for (absl::string_view suffix : {".log", ".csv", ".jsonl", ".db", ".sqlite"}) {
+    if (absl::EndsWith(path, suffix)) return false;
+  }
+  return true;
+}
+
 std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::string> paths) {
   std::vector<DetectedFile> files;
   for (const std::string& path : paths) {
     // What cannot be read is for the reader to refuse.
     files.push_back(DetectFile(file_system, path).value_or(DetectedFile()));
   }
-  const bool has_profiles = std::any_of(
-      files.begin(), files.end(), [](const DetectedFile& file) { return file.source != nullptr; });
-  if (!has_profiles) return paths;
+  bool has_sources = false, has_profiles = false;
+  for (const DetectedFile& file : files) {
+    has_sources |= file.source != nullptr;
+    has_profiles |= file.source != nullptr && !file.source->LiesBesideProfiles();
+  }
+  if (!has_sources) return paths;
   std::vector<std::string> kept;
   for (size_t i = 0; i < paths.size(); ++i) {
-    const bool is_log = absl::EndsWith(absl::StripSuffix(paths[i], ".gz"), ".log");
-    const bool may_be_profile = files[i].source != nullptr || (!files[i].is_known() && !is_log);
+    const TraceSource* source = files[i].source;
+    const bool may_be_profile = source == nullptr
+                                    ? !files[i].is_known() && IsNamedLikeProfiles(paths[i])
+                                    : !has_profiles || !source->LiesBesideProfiles();
     if (may_be_profile) kept.push_back(std::move(paths[i]));
   }
   return kept;

@@ -31,6 +31,10 @@ enum class OtherFile {
   kChakraEt,
   // JSON of PyTorch's ExecutionTraceObserver.
   kPytorchEt,
+  // JSON of rocprofv3, which writes rocpd as well.
+  kRocprofJson,
+  // Perfetto's format, e.g. as combine or rocprofv3 write it.
+  kPerfetto,
 };
 
 struct DetectedFile {
@@ -41,6 +45,8 @@ struct DetectedFile {
   bool is_known() const { return source != nullptr || other != OtherFile::kNone; }
   // What it is, with an article: "a PyTorch execution trace", "no trace that is known".
   absl::string_view noun() const;
+  // What would help where no profile can be made of it, to follow a sentence; may be empty.
+  absl::string_view remedy() const;
 };
 
 DetectedFile DetectFile(const FileHead& head);
@@ -48,8 +54,12 @@ DetectedFile DetectFile(const FileHead& head);
 // Reads no more than the file's beginning. Errors name the path.
 absl::StatusOr<DetectedFile> DetectFile(FileSystem& file_system, const std::string& path);
 
-// Returns the files without what is known to be no profile, and without logs that are not known at
-// all, if some of them are profiles; else all, for their readers to say what is wrong.
+// False for names that files of many kinds have, such as logs, tables and databases.
+bool IsNamedLikeProfiles(absl::string_view path);
+
+// Returns the files without what is known to be no profile, what only lies beside profiles
+// (TraceSource::LiesBesideProfiles), and such files that are not known at all, if some of them are
+// profiles; else all, for their readers to say what is wrong.
 std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::string> paths);
 
 }  // namespace meridian

@@ -21,14 +21,21 @@ absl::string_view NounOf(absl::string_view beginning) {
 
 TEST(TraceSourcesTest, ContentTells) {
   constexpr absl::string_view kXSpace = "an XSpace", kKineto = "a Kineto trace",
-                              kTraceJson = "Chrome trace JSON", kEt = "a Chakra execution trace",
-                              kLog = "a log of NCCL Inspector", kUnknown = "no trace that is known";
+                              kTraceJson =
+                                  "Chrome trace JSON that PyTorch's profiler did not write",
+                              kEt = "a Chakra execution trace", kLog = "a log of NCCL Inspector",
+                              kUnknown = "no trace that is known";
   EXPECT_EQ(NounOf(""), kUnknown);
   EXPECT_EQ(NounOf("\x0a\xc7\xf2\x07\x12\x0e/host:metadata"), kXSpace);
   EXPECT_EQ(NounOf(" \n{\"schemaVersion\": 1, \"deviceProperties\": [{}], \"traceEvents\": ["),
             kKineto);
   EXPECT_EQ(NounOf(R"({"displayTimeUnit":"ns","metadata":{},"traceEvents":[{)"), kTraceJson);
   EXPECT_EQ(NounOf("[{\"ph\":\"X\"}"), kTraceJson);
+  EXPECT_EQ(NounOf(R"({"metadata":{},"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::add")"),
+            kKineto);
+  const DetectedFile rocprof = DetectFile(FileHead(R"({"rocprofiler-sdk-tool":[{"metadata":)"));
+  EXPECT_EQ(rocprof.noun(), "rocprofv3's JSON");
+  EXPECT_THAT(std::string(rocprof.remedy()), HasSubstr("--output-format rocpd"));
   EXPECT_EQ(NounOf(R"({"schema": "1.1.1-chakra.0.0.4", "pid": 7, "nodes": [{)"),
             "a PyTorch execution trace");
   EXPECT_EQ(NounOf("\x07\x0a\x05"
@@ -40,9 +47,20 @@ TEST(TraceSourcesTest, ContentTells) {
             kEt);
   EXPECT_EQ(NounOf(R"({"header":{"id":"0x7f","rank":2},"metadata":{},"coll_perf":{"coll":)"), kLog);
   EXPECT_EQ(NounOf("epoch 1\n{\"header\":{\"id\n{\"p2p_perf\":{\"p2p\":\"Send\"}}\n"), kLog);
+  constexpr absl::string_view kDump = "a flight recorder dump";
+  EXPECT_EQ(NounOf(R"({"pg_config":{},"pg_status":{},"version":"2.4"})"), kDump);
+  EXPECT_EQ(NounOf(R"({"comm_lib_version":"2.28","entries":[{"collective_seq_id":1,"du)"), kDump);
+  // Any pickle: its reader says what is wrong with others.
+  EXPECT_EQ(NounOf("\x80\x04\x95"), kDump);
+  EXPECT_EQ(NounOf(R"({"entries":[{"a":1}]})"), kUnknown);
   EXPECT_EQ(NounOf(R"({"schemaVersion": 1, "combinedRanks": 4, "traceEvents": [)"),
             "several ranks' Kineto traces in one");
   EXPECT_EQ(NounOf(R"({"metadata":{},"baseTimeNanoseconds":5,"traceEvents":[{)"), kTraceJson);
+  const std::string sqlite("SQLite format 3\0", 16);
+  const std::string database = "a database of nsys or rocprofv3";
+  EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE StringIds (id"), database);
+  EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE \"rocpd_metadata_0f\""), database);
+  EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE runs (id"), kUnknown);
   EXPECT_EQ(NounOf("{\"a\": 1}"), kUnknown);
   EXPECT_EQ(NounOf("hello"), kUnknown);
   // Cut off before what tells.
@@ -121,6 +139,8 @@ TEST(TraceSourcesTest, WhatLiesBesideProfilesDoesNotMatter) {
   const std::string viewer = directory.Write("trace.json", R"({"traceEvents": []})");
   EXPECT_THAT(KeepProfiles(FileSystem::Posix(), {et, kineto, viewer}), ElementsAre(kineto));
   EXPECT_THAT(KeepProfiles(FileSystem::Posix(), {et, viewer}), ElementsAre(et, viewer));
+  const std::string other = directory.Write("runs.db", std::string("SQLite format 3\0", 16));
+  EXPECT_THAT(KeepProfiles(FileSystem::Posix(), {kineto, other}), ElementsAre(kineto));
   const std::string broken = directory.Write("a.xplane.pb", "?");
   EXPECT_THAT(KeepProfiles(FileSystem::Posix(), {broken, kineto}), ElementsAre(broken, kineto));
 }

@@ -1,12 +1,23 @@
 #include "xla_profiler/testing/dependency_text.h"
 
 #include <cstdint>
+#include <iterator>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 
 namespace meridian {
+
+absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind) {
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {"launch",        "stream order",  "event wait",
+                                                 "event sync",    "stream sync",   "device sync",
+                                                 "blocking copy", "inferred wait", "call start"};
+  static_assert(std::size(kNames) == kNumDeviceDependencyKinds);
+  return kNames[static_cast<int>(kind)];
+}
+
 namespace {
 
 std::string EdgeText(const EventTable& table, const DeviceDependency& edge) {
@@ -46,14 +57,6 @@ std::vector<std::string> EdgeCounts(const DeviceDependencies& dependencies) {
     if (counts[kind] == 0) continue;
     texts.push_back(absl::StrCat(DeviceDependencyKindName(static_cast<DeviceDependencyKind>(kind)),
                                  ": ", counts[kind]));
-  }
-  return texts;
-}
-
-std::vector<std::string> UnresolvedTexts(const DeviceDependencies& dependencies) {
-  std::vector<std::string> texts;
-  for (const auto& [what, count] : dependencies.unresolved) {
-    texts.push_back(absl::StrCat(absl::StrReplaceAll(what, {{": ", ", "}}), ": ", count));
   }
   return texts;
 }

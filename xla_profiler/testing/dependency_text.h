@@ -6,10 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {
+
+// Returns a name such as "stream order".
+absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind);
 
 // Returns "kind: from -> to" for each edge of that kind, rows by name, in order.
 std::vector<std::string> EdgeTexts(const EventTable& table, const DeviceDependencies& dependencies,
@@ -17,9 +21,6 @@ std::vector<std::string> EdgeTexts(const EventTable& table, const DeviceDependen
 
 // Returns "kind: number" for each kind that has edges.
 std::vector<std::string> EdgeCounts(const DeviceDependencies& dependencies);
-
-// Returns "kind, reason: number" for all that is not 0.
-std::vector<std::string> UnresolvedTexts(const DeviceDependencies& dependencies);
 
 // Returns the first edge that is out of order, repeated or runs backwards in time, or "".
 std::string FindBadEdge(const EventTable& table, const DeviceDependencies& dependencies);

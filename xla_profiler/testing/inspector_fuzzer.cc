@@ -9,9 +9,10 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   const absl::StatusOr<InspectorLog> log = ParseInspectorLog(bytes, "fuzz.log");
   if (!log.ok()) return absl::OkStatus();
   for (const bool durations_suffice : {false, true}) {
-    InspectorToKineto({*log}, {durations_suffice}, [](size_t, const std::string&) {
-      return absl::OkStatus();
-    }).IgnoreError();
+    InspectorToKineto(
+        {*log}, {durations_suffice},
+        [](size_t, const std::string&, absl::string_view) { return absl::OkStatus(); })
+        .IgnoreError();
   }
   return absl::OkStatus();
 }

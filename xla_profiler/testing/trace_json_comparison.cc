@@ -115,8 +115,9 @@ bool NearLimit(const Fields& fields) {
 bool IsUsable(const dom::object& object) {
   const Fields fields(object);
   const auto is_string = [](const dom::element& value) { return value.is_string(); };
+  // Numbers with more digits than times have are no ids to the reader.
   const auto is_id = [](const dom::element& value) {
-    return value.is_string() || NumberOf(value).has_value();
+    return value.is_string() || std::abs(NumberOf(value).value_or(1e24)) < 1e24;
   };
   const std::optional<dom::element> ph = fields.Last("ph");
   const std::optional<dom::element> dur = fields.Last("dur");

@@ -172,24 +172,24 @@ TEST(TraceJsonReaderTest, CountsAndSkipsWhatCannotBeUsed) {
 TEST(TraceJsonReaderTest, WhatIsNotJsonIsRefusedWithItsPlace) {
   const std::pair<std::string, std::string> kCases[] = {
       {"", "offset 35: expected a value"},
-      {R"({"ph":"X","ts":1,})", "offset 52: not expected here"},
-      {R"({"ph":"X" "ts":1})", "offset 45: not expected here"},
-      {R"({"ph":"X",ts:1})", "offset 45: not expected here"},
+      {R"({"ph":"X","ts":1,})", "offset 52: expected a member's name in quotes"},
+      {R"({"ph":"X" "ts":1})", "offset 45: expected ',' or '}'"},
+      {R"({"ph":"X",ts:1})", "offset 45: expected a member's name in quotes"},
       {R"({"ph":"X","ts":1,"name":"\x"})", "offset 60: an escape that means no character"},
       {R"({"ph":"X","ts":1,"name":"\ud83d"})", "offset 60: an escape that means no character"},
       {"{\"ph\":\"X\",\"ts\":1,\"name\":\"\n\"}", "offset 60: a control character in a string"},
       {"{\"ph\":\"X\",\"ts\":1,\"name\":\"\xFF\"}", "offset 60: text is not UTF-8"},
       // A form feed is no white space in JSON.
-      {"{\"ph\":\"X\",\"ts\":1\f}", "offset 51: not expected here"},
+      {"{\"ph\":\"X\",\"ts\":1\f}", "offset 50: neither a number nor true, false or null"},
       {R"({"ph":"X","ts":1,"args":{"a":tru}})",
        "offset 64: neither a number nor true, false or null"},
       {R"({"ph":"X","ts":1,"args":{"a":01}})",
        "offset 64: neither a number nor true, false or null"},
       {R"({"ph":"X","ts":1,"args":{"a":1.}})",
        "offset 64: neither a number nor true, false or null"},
-      {R"({"ph":"X","ts":1,"args":{"a" 1}})", "offset 64: not expected here"},
-      {R"({"ph":"X","ts":1,"args":["a":1]})", "offset 63: not expected here"},
-      {R"({"ph":"X","ts":1,"args":{"a":[1,,2]}})", "offset 67: not expected here"},
+      {R"({"ph":"X","ts":1,"args":{"a" 1}})", "offset 64: expected ':'"},
+      {R"({"ph":"X","ts":1,"args":["a":1]})", "offset 63: expected ',' or ']'"},
+      {R"({"ph":"X","ts":1,"args":{"a":[1,,2]}})", "offset 67: expected a value"},
   };
   for (const auto& [element, message] : kCases) {
     const Reading reading = Read(absl::StrCat(R"([{"ph":"X","name":"before","ts":1},)", element,

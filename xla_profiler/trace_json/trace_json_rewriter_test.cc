@@ -41,7 +41,7 @@ TEST(TraceJsonRewriterTest, EveryOtherByteStays) {
 TEST(TraceJsonRewriterTest, WhatCanNotBeReadStays) {
   EXPECT_THAT(Rewritten("[7, {\"ts\": 2}]"), IsOkAndHolds("[7, {\"ts\": 22}]"));
   EXPECT_THAT(Rewritten("[7, {\"ts\" 1}, {\"ts\": 2}]"),
-              StatusIs(absl::StatusCode::kInvalidArgument, "offset 10: not expected here"));
+              StatusIs(absl::StatusCode::kInvalidArgument, "offset 10: expected ':'"));
 }
 
 TEST(TraceJsonRewriterTest, CutOffDocumentsAreRefused) {

@@ -1,8 +1,13 @@
 #include "xla_profiler/xplane/node_ids.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "xla_profiler/base/errors.h"
 
@@ -14,23 +19,84 @@ absl::Status CheckCount(size_t count, size_t files, absl::string_view what) {
   return InvalidArgument(count, " ", what, " for ", files, " files; expected one per file");
 }
 
-// Returns the integers of the names when they can serve as ids: every name has one, none repeats.
-std::optional<std::vector<int64_t>> IdsFromNames(const std::vector<std::string>& files) {
-  std::vector<int64_t> ids;
-  absl::flat_hash_set<int64_t> seen;
-  for (const std::string& file : files) {
-    const std::optional<int64_t> id = LastIntegerInFileName(file);
-    if (!id.has_value() || !seen.insert(*id).second) return std::nullopt;
-    ids.push_back(*id);
+absl::string_view WithoutFolder(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// Returns the number behind a word of the file's name: 3 of "rank" in "run_rank-3.json".
+std::optional<int64_t> NumberBehind(const std::string& word, absl::string_view path) {
+  const std::string name = absl::AsciiStrToLower(WithoutFolder(path));
+  for (size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+    if (at > 0 && absl::ascii_isalpha(name[at - 1])) continue;
+    size_t begin = at + word.size();
+    if (begin < name.size() && absl::StrContains("-_.", name[begin])) ++begin;
+    size_t end = begin;
+    while (end < name.size() && absl::ascii_isdigit(name[end])) ++end;
+    int64_t number = 0;
+    if (absl::SimpleAtoi(name.substr(begin, end - begin), &number)) return number;
   }
-  return ids;
+  return std::nullopt;
+}
+
+// Where a model is cut along these, a rank's name has its place along each. Ranks count along the
+// last first.
+using ModelPart = std::array<int64_t, 4>;
+constexpr const char* kModelCuts[] = {"pp", "dp", "tp", "ep"};
+
+std::optional<ModelPart> ModelPartInFileName(absl::string_view path) {
+  ModelPart part = {};
+  bool has_part = false;
+  for (size_t i = 0; i < part.size(); ++i) {
+    const std::optional<int64_t> number = NumberBehind(kModelCuts[i], path);
+    has_part |= number.has_value();
+    part[i] = number.value_or(0);
+  }
+  return has_part ? std::make_optional(part) : std::nullopt;
+}
+
+// Returns what the function finds in each name; nullopt unless all names have it and none repeats.
+template <typename Found>
+std::optional<std::vector<Found>> InAllNames(const std::vector<std::string>& files,
+                                             std::optional<Found> (*find)(absl::string_view)) {
+  std::vector<Found> all;
+  std::set<Found> seen;
+  for (const std::string& file : files) {
+    const std::optional<Found> found = find(file);
+    if (!found.has_value() || !seen.insert(*found).second) return std::nullopt;
+    all.push_back(*found);
+  }
+  return all;
 }
 
 }  // namespace
 
+std::optional<int64_t> RankInFileName(absl::string_view path) {
+  const std::optional<int64_t> rank = NumberBehind("rank", path);
+  return rank.has_value() ? rank : NumberBehind("worker", path);
+}
+
+std::optional<std::vector<int64_t>> RanksInFileNames(const std::vector<std::string>& files) {
+  const std::optional<std::vector<int64_t>> ranks = InAllNames(files, RankInFileName);
+  if (ranks.has_value()) return ranks;
+  const std::optional<std::vector<ModelPart>> parts = InAllNames(files, ModelPartInFileName);
+  if (!parts.has_value()) return std::nullopt;
+  // Where a part is missing, the others' places are not known.
+  for (size_t cut = 0; cut < std::size(kModelCuts); ++cut) {
+    std::set<int64_t> along;
+    for (const ModelPart& part : *parts) along.insert(part[cut]);
+    if (*along.rbegin() != static_cast<int64_t>(along.size()) - 1) return std::nullopt;
+  }
+  std::vector<int64_t> places;
+  for (const ModelPart& part : *parts) {
+    places.push_back(
+        std::count_if(parts->begin(), parts->end(), [&](const ModelPart& p) { return p < part; }));
+  }
+  return places;
+}
+
 std::optional<int64_t> LastIntegerInFileName(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  const absl::string_view name = slash == absl::string_view::npos ? path : path.substr(slash + 1);
+  const absl::string_view name = WithoutFolder(path);
   size_t end = name.size();
   while (end > 0 && !absl::ascii_isdigit(name[end - 1])) --end;
   size_t begin = end;
@@ -58,7 +124,8 @@ absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& in
       open_files.push_back(inputs.files[i]);
     }
   }
-  const std::optional<std::vector<int64_t>> names = IdsFromNames(open_files);
+  std::optional<std::vector<int64_t>> names = RanksInFileNames(open_files);
+  if (!names.has_value()) names = InAllNames(open_files, LastIntegerInFileName);
   for (size_t k = 0; k < open.size(); ++k) {
     nodes[open[k]] = {names.has_value() ? (*names)[k] : static_cast<int64_t>(open[k]),
                       !names.has_value()};

@@ -8,7 +8,9 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Optional;
 
 TEST(NodeIdsTest, LastIntegerInFileNameIgnoresTheFolder) {
   EXPECT_EQ(LastIntegerInFileName("run7/rank12.xplane.pb"), 12);
@@ -16,6 +18,34 @@ TEST(NodeIdsTest, LastIntegerInFileNameIgnoresTheFolder) {
   EXPECT_EQ(LastIntegerInFileName("run7/host.xplane.pb"), std::nullopt);
   EXPECT_EQ(LastIntegerInFileName("x99999999999999999999.pb"), std::nullopt);
   EXPECT_EQ(LastIntegerInFileName(""), std::nullopt);
+}
+
+TEST(NodeIdsTest, RanksInFileNamesAreTheNumbersBehindTheWord) {
+  EXPECT_THAT(RanksInFileNames({"rank9/worker3_step_12.1694128201545.pt.trace.json.gz",
+                                "worker7_rank-12.json", "Rank_4.json", "mtia_rank_0.json"}),
+              Optional(ElementsAre(3, 12, 4, 0)));
+  for (const char* none : {"frank3.json", "ranks.json", "rank99999999999999999999", "http2.json"}) {
+    EXPECT_EQ(RanksInFileNames({none}), std::nullopt) << none;
+  }
+  EXPECT_EQ(RanksInFileNames({"a/rank3.json", "b/rank3.json"}), std::nullopt);
+  ASSERT_OK_AND_ASSIGN(const auto nodes,
+                       AssignNodeIds({{"worker1_step_12.json", "worker0_step_12.json"}, {}, {}}));
+  EXPECT_EQ(nodes[0].id, 1);
+  EXPECT_EQ(nodes[1].id, 0);
+}
+
+// SGLang's names. With data-parallel attention the place along DP follows from that along TP.
+TEST(NodeIdsTest, RanksInFileNamesCountThePartsOfAModel) {
+  EXPECT_THAT(
+      RanksInFileNames(
+          {"1763-TP-1-DP-0-PP-1-EP-0.trace.json.gz", "1763-TP-0-DP-0-PP-0-EP-0.trace.json.gz",
+           "1763-TP-1-DP-0-PP-0-EP-0.trace.json.gz", "1763-TP-0-DP-0-PP-1-EP-0.trace.json.gz"}),
+      Optional(ElementsAre(3, 0, 1, 2)));
+  EXPECT_THAT(RanksInFileNames(
+                  {"a-TP-0-DP-0.json", "a-TP-3-DP-1.json", "a-TP-2-DP-1.json", "a-TP-1-DP-0.json"}),
+              Optional(ElementsAre(0, 3, 2, 1)));
+  EXPECT_EQ(RanksInFileNames({"a-TP-0.json", "b-TP-0.json"}), std::nullopt);
+  EXPECT_EQ(RanksInFileNames({"a-TP-0.json", "a-TP-3.json"}), std::nullopt);
 }
 
 TEST(NodeIdsTest, GivenIdsWin) {

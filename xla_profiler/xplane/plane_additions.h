@@ -26,7 +26,6 @@ class PlaneAdditions {
 
   // Add a stat to the plane itself.
   void AddInt64(absl::string_view name, int64_t value) { NewStat(name)->set_int64_value(value); }
-  void AddDouble(absl::string_view name, double value) { NewStat(name)->set_double_value(value); }
   void AddString(absl::string_view name, absl::string_view value) {
     NewStat(name)->set_str_value(std::string(value));
   }

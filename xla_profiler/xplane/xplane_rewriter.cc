@@ -1,6 +1,7 @@
 #include "xla_profiler/xplane/xplane_rewriter.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -10,6 +11,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/event_wire.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 
 namespace meridian {
 namespace {
@@ -58,29 +60,28 @@ class SinkOutput {
   absl::Status status_;
 };
 
+// Reads an event of any form that was checked before.
+absl::Status ParseEvent(const XSpaceSource& source, absl::string_view payload, XEventProto* event) {
+  constexpr size_t kMaxBytes = std::numeric_limits<int>::max();
+  if (payload.size() <= kMaxBytes &&
+      event->ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
+    return absl::OkStatus();
+  }
+  return WireError(payload.data(), source.origin(), "an event that cannot be read");
+}
+
 // Reads the times of an event that was checked before.
 absl::Status ReadTimes(const XSpaceSource& source, absl::string_view payload, EventTimes* times) {
-  *times = EventTimes();
   PlainEvent plain;
   if (ABSL_PREDICT_TRUE(ReadPlainEvent(payload, source, &plain) &&
                         OnlyStatsFollow(plain, payload))) {
     *times = {plain.offset_ps, plain.duration_ps, /*is_aggregated=*/false, /*is_plain=*/true};
     return absl::OkStatus();
   }
-  WireReader reader(payload, source.origin(), kXEventDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsVarint(XEventField::kOffsetPs)) {
-      times->offset_ps = static_cast<int64_t>(field.scalar);
-      times->is_aggregated = false;
-    } else if (field.IsVarint(XEventField::kDurationPs)) {
-      times->duration_ps = static_cast<int64_t>(field.scalar);
-    } else if (field.IsVarint(XEventField::kNumOccurrences)) {
-      times->offset_ps = 0;
-      times->is_aggregated = true;
-    }
-  }
-  return reader.status();
+  XEventProto event;
+  RETURN_IF_ERROR(ParseEvent(source, payload, &event));
+  *times = {event.offset_ps(), event.duration_ps(), event.has_num_occurrences()};
+  return absl::OkStatus();
 }
 
 // Gives events other times and ids. An event's new length is not known before, so it is put together
@@ -133,48 +134,37 @@ class XEventRewriter {
     return {plain_.data(), static_cast<size_t>(out - plain_.data())};
   }
 
-  // The same for events of any form; an id that is not defined is an error.
+  // The same for events of any form; an id that is not defined is an error. What changes is written
+  // as libprotobuf writes it.
   absl::StatusOr<absl::string_view> RewriteAny(absl::string_view payload,
                                                const EventTimes& wanted) {
-    event_.Clear();
-    at_ = payload.data();
-    EventTimes current;
-    RETURN_IF_ERROR(ReadTimes(source_, payload, &current));
-    const bool moves = !current.is_aggregated && wanted.offset_ps != current.offset_ps;
-    const bool stretches = wanted.duration_ps != current.duration_ps;
-    bool has_id = false, has_offset = false, has_duration = false;
-    WireReader reader(payload, source_.origin(), kXEventDepth);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsBytes(XEventField::kStats) && !ids_.empty()) {
-        RETURN_IF_ERROR(RewriteStat(field.bytes));
-        WriteBytesField(XEventField::kStats, stat_.bytes(), &event_);
-      } else if (field.IsVarint(XEventField::kMetadataId)) {
-        has_id = true;
-        ASSIGN_OR_RETURN(const int64_t id, EventId(static_cast<int64_t>(field.scalar)));
-        WriteVarint(field, id, &event_);
-      } else if (field.IsVarint(XEventField::kOffsetPs) && moves) {
-        has_offset = true;
-        WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
-      } else if (field.IsVarint(XEventField::kDurationPs) && stretches) {
-        has_duration = true;
-        WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
-      } else {
-        event_.Raw(field.raw);
-      }
+    XEventProto event;
+    RETURN_IF_ERROR(ParseEvent(source_, payload, &event));
+    const std::string before = event.SerializeAsString();
+    if (!event.has_num_occurrences() && wanted.offset_ps != event.offset_ps()) {
+      event.set_offset_ps(wanted.offset_ps);
     }
-    RETURN_IF_ERROR(reader.status());
-    if (!has_id) {
-      ASSIGN_OR_RETURN(const int64_t id, EventId(0));
-      if (id != 0) WriteVarintField(XEventField::kMetadataId, id, &event_);
+    event.set_duration_ps(wanted.duration_ps);
+    const auto undefined = [&](absl::string_view kind, int64_t id) {
+      return WireError(
+          payload.data(), source_.origin(),
+          absl::StrCat(kind, " metadata id ", id, " is used but not defined in its plane"));
+    };
+    int64_t id = event.metadata_id();
+    if (!Find(event_ids_, &id)) return undefined("event", id);
+    event.set_metadata_id(id);
+    for (XStatProto& stat : *event.mutable_stats()) {
+      if (ids_.values != nullptr && stat.metadata_id() == ids_.values_stat_id) ReplaceValue(&stat);
+      int64_t stat_id = stat.metadata_id();
+      if (!Find(stat_ids_, &stat_id)) return undefined("stat", stat_id);
+      stat.set_metadata_id(stat_id);
+      if (!stat.has_ref_value()) continue;
+      int64_t referred = static_cast<int64_t>(stat.ref_value());
+      if (!Find(stat_ids_, &referred)) return undefined("stat", referred);
+      stat.set_ref_value(static_cast<uint64_t>(referred));
     }
-    if (moves && !has_offset) {
-      WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
-    }
-    if (stretches && !has_duration) {
-      WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
-    }
-    return event_.bytes() == payload ? payload : event_.bytes();
+    event_ = event.SerializeAsString();
+    return event_ == before ? payload : event_;
   }
 
  private:
@@ -215,76 +205,26 @@ class XEventRewriter {
     return true;
   }
 
-  // Writes the field with that value; one that has it, as it stands.
-  static void WriteVarint(const WireField& field, uint64_t value, BufferOutput* output) {
-    if (value == field.scalar) return output->Raw(field.raw);
-    WriteVarintField(field.number, value, output);
-  }
-
-  // The stat's id, wherever it stands; the last counts.
-  absl::StatusOr<int64_t> IdOf(absl::string_view stat) const {
-    int64_t id = 0;
-    WireReader reader(stat, source_.origin(), kXEventDepth - 1);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsVarint(XStatField::kMetadataId)) id = static_cast<int64_t>(field.scalar);
+  void ReplaceValue(XStatProto* stat) const {
+    const bool is_signed = stat->has_int64_value();
+    if (!is_signed && !stat->has_uint64_value()) return;
+    const auto value = ids_.values->find(is_signed ? static_cast<uint64_t>(stat->int64_value())
+                                                   : stat->uint64_value());
+    if (value == ids_.values->end()) return;
+    if (is_signed) {
+      stat->set_int64_value(static_cast<int64_t>(value->second));
+    } else {
+      stat->set_uint64_value(value->second);
     }
-    RETURN_IF_ERROR(reader.status());
-    return id;
-  }
-
-  // Puts the stat into stat_.
-  absl::Status RewriteStat(absl::string_view payload) {
-    stat_.Clear();
-    ASSIGN_OR_RETURN(const int64_t old_id, IdOf(payload));
-    bool has_id = false;
-    WireReader reader(payload, source_.origin(), kXEventDepth - 1);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsVarint(XStatField::kMetadataId) || field.IsVarint(XStatField::kRef)) {
-        has_id |= field.number == XStatField::kMetadataId;
-        ASSIGN_OR_RETURN(const int64_t id, StatId(static_cast<int64_t>(field.scalar)));
-        WriteVarint(field, id, &stat_);
-      } else if (field.IsVarint(XStatField::kUint64) || field.IsVarint(XStatField::kInt64)) {
-        WriteVarint(field, NewValue(old_id, field.scalar), &stat_);
-      } else {
-        stat_.Raw(field.raw);
-      }
-    }
-    RETURN_IF_ERROR(reader.status());
-    if (!has_id) {
-      ASSIGN_OR_RETURN(const int64_t id, StatId(0));
-      if (id != 0) WriteVarintField(XStatField::kMetadataId, id, &stat_);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<int64_t> EventId(int64_t id) const { return NewId(event_ids_, "event", id); }
-  absl::StatusOr<int64_t> StatId(int64_t id) const { return NewId(stat_ids_, "stat", id); }
-  absl::StatusOr<int64_t> NewId(const MetadataTable<int64_t>* ids, absl::string_view kind,
-                                int64_t id) const {
-    int64_t new_id = id;
-    if (Find(ids, &new_id)) return new_id;
-    return WireError(
-        at_, source_.origin(),
-        absl::StrCat(kind, " metadata id ", id, " is used but not defined in its plane"));
-  }
-
-  uint64_t NewValue(int64_t stat_id, uint64_t value) const {
-    if (ids_.values == nullptr || stat_id != ids_.values_stat_id) return value;
-    const auto it = ids_.values->find(value);
-    return it == ids_.values->end() ? value : it->second;
   }
 
   const XSpaceSource& source_;
   const EventIds& ids_;
   const MetadataTable<int64_t>* const event_ids_;
   const MetadataTable<int64_t>* const stat_ids_;
-  // The event at hand.
-  const char* at_ = nullptr;
+  // The event at hand when rewritten, of the plain form or of another.
   std::vector<char> plain_;
-  BufferOutput event_;
-  BufferOutput stat_;
+  std::string event_;
 };
 
 // Fields of a plane or line that are to have another value: the old ones are left out, the new ones
@@ -482,8 +422,8 @@ class PlaneWriter {
   }
 
   void StartBuffer(uint64_t expected_bytes) {
-    buffer_.Clear();
-    buffer_.Reserve(std::min(expected_bytes, options_.buffer_bytes));
+    buffer_.clear();
+    buffer_.reserve(std::min(expected_bytes, options_.buffer_bytes));
   }
 
   // Checks all lines; rewrites them into the buffer while they fit, measures the others.
@@ -495,7 +435,8 @@ class PlaneWriter {
       // New times and ids may take more bytes than the old ones, hardly twice as many.
       if (buffer_.size() + 2 * line.size() <= options_.buffer_bytes) {
         prepared.buffer_position = buffer_.size();
-        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kWrite, &buffer_));
+        StringOutput output(&buffer_);
+        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kWrite, &output));
         prepared.size = buffer_.size() - *prepared.buffer_position;
       } else {
         CountingOutput output;
@@ -541,7 +482,7 @@ class PlaneWriter {
   absl::Status WritePreparedLine(const LineOwner& owner, absl::string_view payload,
                                  const PreparedLine& line, SinkOutput* output) {
     if (line.buffer_position.has_value()) {
-      output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
+      output->Raw(absl::string_view(buffer_).substr(*line.buffer_position, line.size));
     } else {
       RETURN_IF_ERROR(RewriteLine(owner, nullptr, payload, RewritePass::kWrite, output));
     }
@@ -624,7 +565,7 @@ class PlaneWriter {
   size_t num_planes_ = 0;
   size_t num_lines_ = 0;
   // Lines of the plane at hand that are written already.
-  BufferOutput buffer_;
+  std::string buffer_;
   // Kept between lines and events for their room.
   std::vector<EventTimes> times_;
   std::string additions_;

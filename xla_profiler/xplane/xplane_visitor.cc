@@ -173,8 +173,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
     absl::string_view stat;
     p = NextPlainStat(p, end, &stat);
     if (selection_ != nullptr && p != nullptr && CanSkip(stat, *plane_, *selection_)) continue;
-    // An error is found again, and reported, on the long way; there the buffer grows, too.
-    if (ABSL_PREDICT_FALSE(p == nullptr || num_stats_ == stats_.size() ||
+    if (ABSL_PREDICT_FALSE(num_stats_ == stats_.size())) stats_.emplace_back();
+    // An error is found again, and reported, on the long way.
+    if (ABSL_PREDICT_FALSE(p == nullptr ||
+                           num_stats_ == plane_->Source().limits.max_stats_per_event ||
                            !stat_decoder.DecodeDefined(stat, &stats_[num_stats_], &ignored))) {
       return false;
     }

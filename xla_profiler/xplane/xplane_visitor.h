@@ -153,7 +153,7 @@ class XEventVisitor {
   // Like GetStat, but looks at the metadata's stats first.
   const XStatVisitor* GetEventOrMetadataStat(StatType type) const;
 
-  // True when the event is written in the form of event_wire.h, and so are its stats.
+  // True when the event is written in the form of event_wire.h, its stats in any form.
   bool IsPlain() const { return is_plain_; }
 
   // Where the event's bytes begin in the file.

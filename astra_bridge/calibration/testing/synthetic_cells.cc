@@ -8,6 +8,7 @@
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/physics.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
@@ -66,6 +67,8 @@ TransferCell EmptyCell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> 
   cell.participants = std::move(participants);
   return cell;
 }
+
+void SummariseCell(TransferCell* cell) { cell->median_ns = Median(cell->transfers_ns); }
 
 Fabric LinksOf(int32_t ranks, double latency_ns, double gibibytes_per_second) {
   Fabric fabric = AssumedFabric({ranks});

@@ -27,6 +27,9 @@ struct SyntheticOptions {
 TransferCell EmptyCell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants,
                        int32_t ranks = 4);
 
+// Sets the median of the transfers.
+void SummariseCell(TransferCell* cell);
+
 // AssumedFabric with other numbers.
 Fabric LinksOf(int32_t ranks, double latency_ns, double gibibytes_per_second);
 

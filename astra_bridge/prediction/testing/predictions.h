@@ -3,14 +3,13 @@
 #ifndef ASTRA_BRIDGE_PREDICTION_TESTING_PREDICTIONS_H_
 #define ASTRA_BRIDGE_PREDICTION_TESTING_PREDICTIONS_H_
 
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
-#include "astra_bridge/timing/embedded_timing.h"
+#include "astra_bridge/timing/network_timing.h"
 
 namespace meridian {
 
@@ -18,7 +17,7 @@ namespace meridian {
 inline TimingSetup EmbeddedSetup(std::vector<NetworkDimension> dimensions) {
   TimingSetup setup;
   setup.fabrics = OneFabric(FabricOf(std::move(dimensions)));
-  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, nullptr);
+  setup.timing = EmbeddedTiming(setup.fabrics, Congestion::kAware);
   return setup;
 }
 

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<std::string>> ProblemsOf(const GeneratedWorkload& wor
   ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    WriteGeneratedWorkload(file_system, workload, prefix));
   ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
-  EtCheckOptions check;
+  EtGraphReaderOptions check;
   EtGraphReaderOptions reader;
   if (!report.comm_groups().empty()) {
     ASSIGN_OR_RETURN(check.groups, ReadCommGroups(file_system, report.comm_groups()));

@@ -77,8 +77,7 @@ void SimulatedHosts::Deliver(size_t host, int64_t true_ns) {
 absl::Status SimulatedHosts::Run(int64_t duration_ns, const std::string& folder) {
   std::vector<RotatingFile> files;
   for (const ProbeHost& host : hosts_) {
-    files.emplace_back(FileSystem::Posix(), folder, absl::StrCat("probes_node", host.first_node),
-                       "", RotationOptions());
+    files.emplace_back(FileSystem::Posix(), folder, absl::StrCat("probes_node", host.first_node));
   }
   const auto write = [&](size_t host, const ClockReading& now, bool all) -> absl::Status {
     for (const ProbeWindow& window : nodes_[host]->TakeWindows(now, all)) {

@@ -16,7 +16,7 @@ namespace meridian {
 class SkewedClock : public ClockSource {
  public:
   SkewedClock(int64_t origin_ns, int64_t offset_ns, double drift_ppm)
-      : base_(*SystemClockSource("monotonic_raw")),
+      : base_(SystemClockSource()),
         origin_ns_(origin_ns),
         offset_ns_(offset_ns),
         drift_(drift_ppm * 1e-6) {}

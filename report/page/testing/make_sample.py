@@ -116,8 +116,8 @@ def report(ranks, steps, collectives, kernels):
                   ("gpu_kernel_kernel_overhead", "gaps between kernels", .04, 5)]
     path = [{"step": s, "rank": r, "kind": kind, "ms": lengths[s] * share * part} for s in range(steps)
             for r, part in ((2, .8), (0, .2)) for kind, _, share, _ in path_kinds]
-    cells = [{"cell": {"kind": kind, "bytes": size, "group": group, "measured_ns": 1e3 * m, "simulated_ns": 1e3 * m * rng.uniform(.9, 1.12),
-                       "simulated_low_ns": 1e3 * m * .85, "simulated_high_ns": 1e3 * m * 1.2, "repeats": 32}, "held_out": rng.random() < .4}
+    cells = [{"kind": kind, "bytes": size, "group": group, "measured_ns": 1e3 * m, "simulated_ns": 1e3 * m * rng.uniform(.9, 1.12),
+              "simulated_low_ns": 1e3 * m * .85, "simulated_high_ns": 1e3 * m * 1.2, "repeats": 32}
              for kind, factor in (("all-reduce", 1.0), ("all-gather", .6), ("reduce-scatter", .7)) for size in (2 ** k for k in range(10, 25, 2))
              for group in ("{0,1}", "{0,1,2,3}") for m in [factor * (22 + size / 3900 * (1 if len(group) < 6 else 1.5))]]
     return {

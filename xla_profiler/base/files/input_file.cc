@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,81 +20,6 @@ constexpr size_t kInflatedBytes = size_t{1} << 20;
 constexpr size_t kMaxFedBytes = size_t{1} << 30;
 constexpr int kGunzipWindowBits = 15 + 16;
 
-class GzipReader {
- public:
-  explicit GzipReader(absl::string_view compressed)
-      : compressed_size_(compressed.size()),
-        rest_(compressed),
-        buffer_(std::make_unique<char[]>(kInflatedBytes)) {
-    start_result_ = inflateInit2(&stream_, kGunzipWindowBits);
-  }
-  ~GzipReader() { inflateEnd(&stream_); }
-  GzipReader(const GzipReader&) = delete;
-  GzipReader& operator=(const GzipReader&) = delete;
-
-  // Returns the next bytes, valid until the next call; empty at the end of the last member.
-  absl::StatusOr<absl::string_view> Read() {
-    if (start_result_ != Z_OK) return absl::ResourceExhaustedError("out of memory");
-    while (true) {
-      if (member_ended_) {
-        if (AtEnd()) return absl::string_view();
-        RETURN_IF_ERROR(StartMember());
-      }
-      ASSIGN_OR_RETURN(const absl::string_view inflated, InflateOnce());
-      if (!inflated.empty()) return inflated;
-    }
-  }
-
-  // How many compressed bytes have been read.
-  uint64_t offset() const { return compressed_size_ - rest_.size(); }
-
- private:
-  // Zeros after the last member are a tape's padding; gzip ignores them, too.
-  bool AtEnd() const { return rest_.find_first_not_of('\0') == absl::string_view::npos; }
-
-  absl::Status StartMember() {
-    if (!absl::StartsWith(rest_, kGzipMagic)) {
-      return InvalidArgument("unknown data after the end of the gzip data");
-    }
-    MERIDIAN_CHECK(inflateReset(&stream_) == Z_OK);
-    member_ended_ = false;
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<absl::string_view> InflateOnce() {
-    const size_t fed_bytes = std::min(rest_.size(), kMaxFedBytes);
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest_.data()));
-    stream_.avail_in = fed_bytes;
-    stream_.next_out = reinterpret_cast<Bytef*>(buffer_.get());
-    stream_.avail_out = kInflatedBytes;
-    const int result = inflate(&stream_, Z_NO_FLUSH);
-    rest_.remove_prefix(fed_bytes - stream_.avail_in);
-    switch (result) {
-      case Z_STREAM_END:
-        member_ended_ = true;
-        break;
-      case Z_OK:
-        break;
-      case Z_BUF_ERROR:  // There was room for output, so the input is used up.
-        return InvalidArgument("truncated gzip data");
-      case Z_MEM_ERROR:
-        return absl::ResourceExhaustedError("out of memory");
-      default:
-        return InvalidArgument(stream_.msg == nullptr ? "bad gzip data" : stream_.msg);
-    }
-    return absl::string_view(buffer_.get(), kInflatedBytes - stream_.avail_out);
-  }
-
-  const uint64_t compressed_size_;
-  // What zlib has not consumed yet.
-  absl::string_view rest_;
-  bool member_ended_ = false;
-  // What zlib said when the stream was made; all that can go wrong there is the memory.
-  int start_result_;
-  z_stream stream_ = {};
-  std::unique_ptr<char[]> buffer_;
-};
-
 bool IsBomb(uint64_t compressed_bytes, uint64_t inflated_bytes, const InputFileOptions& options) {
   // In double, since "no limit" times a size would overflow.
   return inflated_bytes > options.max_inflated_bytes &&
@@ -101,21 +27,51 @@ bool IsBomb(uint64_t compressed_bytes, uint64_t inflated_bytes, const InputFileO
              static_cast<double>(options.max_inflation_ratio) * compressed_bytes;
 }
 
+// Inflates the members one after the other. Zeros after the last one are a tape's padding, which gzip
+// ignores, too.
 absl::Status Inflate(absl::string_view compressed, const InputFileOptions& options,
                      WritableFile& out) {
-  GzipReader reader(compressed);
+  const auto buffer = std::make_unique<char[]>(kInflatedBytes);
+  z_stream stream = {};
+  // All that can go wrong when it begins is the memory.
+  int result = inflateInit2(&stream, kGunzipWindowBits) == Z_OK ? Z_OK : Z_MEM_ERROR;
+  const absl::Cleanup end_stream = [&] { inflateEnd(&stream); };
+  // What zlib has not consumed yet.
+  absl::string_view rest = compressed;
+  const auto error = [&](absl::string_view reason) {
+    return InvalidArgument("offset ", compressed.size() - rest.size(), ": ", reason);
+  };
   uint64_t inflated_bytes = 0;
   while (true) {
-    const absl::StatusOr<absl::string_view> piece = reader.Read();
-    if (!piece.ok()) return Annotate(piece.status(), absl::StrCat("offset ", reader.offset()));
-    if (piece->empty()) return absl::OkStatus();
-    inflated_bytes += piece->size();
-    if (IsBomb(compressed.size(), inflated_bytes, options)) {
-      return InvalidArgument(
-          "offset ", reader.offset(), ": inflates to more than ", options.max_inflation_ratio,
-          " times its size, refused as a decompression bomb; gunzip it first if it is genuine");
+    const size_t fed_bytes = std::min(rest.size(), kMaxFedBytes);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest.data()));
+    stream.avail_in = fed_bytes;
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.get());
+    stream.avail_out = kInflatedBytes;
+    if (result == Z_OK) result = inflate(&stream, Z_NO_FLUSH);
+    rest.remove_prefix(fed_bytes - stream.avail_in);
+    // There was room for output, so the input is used up.
+    if (result == Z_BUF_ERROR) return error("truncated gzip data");
+    if (result == Z_MEM_ERROR) {
+      return absl::ResourceExhaustedError(error("out of memory").message());
     }
-    RETURN_IF_ERROR(out.Append(*piece));
+    if (result != Z_OK && result != Z_STREAM_END) {
+      return error(stream.msg == nullptr ? "bad gzip data" : stream.msg);
+    }
+    const size_t size = kInflatedBytes - stream.avail_out;
+    inflated_bytes += size;
+    if (IsBomb(compressed.size(), inflated_bytes, options)) {
+      return error(absl::StrCat(
+          "inflates to more than ", options.max_inflation_ratio,
+          " times its size, refused as a decompression bomb; gunzip it first if it is genuine"));
+    }
+    RETURN_IF_ERROR(out.Append(absl::string_view(buffer.get(), size)));
+    if (result == Z_OK) continue;
+    if (rest.find_first_not_of('\0') == absl::string_view::npos) return absl::OkStatus();
+    if (!absl::StartsWith(rest, kGzipMagic)) {
+      return error("unknown data after the end of the gzip data");
+    }
+    result = inflateReset(&stream);
   }
 }
 

@@ -2,15 +2,8 @@
 
 #include <array>
 #include <cstddef>
-#include <cstring>
+#include <string>
 
-// What other processors do is tested on this one, too.
-#if defined(__SSE2__) && !defined(MERIDIAN_PORTABLE_JSON)
-#define MERIDIAN_SSE2_JSON
-#include <emmintrin.h>
-#endif
-
-#include "absl/numeric/bits.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
@@ -21,268 +14,39 @@
 namespace meridian {
 namespace {
 
-constexpr size_t kBlockSize = 64;
+using Bytes = std::array<bool, 256>;
 
 // True for what ends a number, a literal or junk in their place.
-constexpr std::array<bool, 256> kEndsScalar = [] {
-  std::array<bool, 256> ends = {};
+constexpr Bytes kEndsScalar = [] {
+  Bytes ends = {};
   for (const char c : {',', ':', '"', '[', ']', '{', '}', ' ', '\n', '\r', '\t'}) ends[c] = true;
   return ends;
 }();
 
-char ClosingBracket(char opening) { return opening == '{' ? '}' : ']'; }
+// True for brackets and quotes.
+constexpr Bytes kIsStructure = [] {
+  Bytes is_structure = {};
+  for (const char c : {'"', '[', ']', '{', '}'}) is_structure[c] = true;
+  return is_structure;
+}();
 
-// One bit for each byte of a block.
-struct BlockBits {
-  uint64_t quotes = 0;
-  uint64_t backslashes = 0;
-  // A superset: 'Y', 'y', '_' and DEL share the bits that are tested.
-  uint64_t brackets = 0;
-};
+// True for what ends a string or needs a look in it: all but printable ASCII.
+constexpr Bytes kEndsPlainText = [] {
+  Bytes ends = {};
+  for (int c = 0; c < 256; ++c) ends[c] = c < 0x20 || c >= 0x80 || c == '"' || c == '\\';
+  return ends;
+}();
 
-#ifdef MERIDIAN_SSE2_JSON
-
-// Returns the bits of the bytes that equal `byte` once the bits of `mask` are set in them.
-uint64_t Matches(const char* block, char mask, char byte) {
-  const __m128i masks = _mm_set1_epi8(mask);
-  const __m128i bytes = _mm_set1_epi8(byte);
-  uint64_t bits = 0;
-#pragma GCC unroll 4
-  for (size_t i = 0; i < kBlockSize; i += sizeof(__m128i)) {
-    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + i));
-    const int equal = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(part, masks), bytes));
-    bits |= static_cast<uint64_t>(static_cast<uint32_t>(equal)) << i;
-  }
-  return bits;
+// Returns the place of the first such byte from `begin` on, or the text's size.
+uint64_t FirstOf(const Bytes& bytes, absl::string_view text, uint64_t begin) {
+  while (begin < text.size() && !bytes[static_cast<uint8_t>(text[begin])]) ++begin;
+  return begin;
 }
 
-// Returns the bits of the bytes from `first` to `last`.
-uint64_t InRange(const char* block, uint8_t first, uint8_t last) {
-  const __m128i firsts = _mm_set1_epi8(static_cast<char>(first));
-  const __m128i spans = _mm_set1_epi8(static_cast<char>(last - first));
-  uint64_t bits = 0;
-#pragma GCC unroll 4
-  for (size_t i = 0; i < kBlockSize; i += sizeof(__m128i)) {
-    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + i));
-    const __m128i distance = _mm_sub_epi8(part, firsts);
-    const int inside = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(distance, spans), distance));
-    bits |= static_cast<uint64_t>(static_cast<uint32_t>(inside)) << i;
-  }
-  return bits;
-}
+bool IsOpeningBracket(char c) { return c == '{' || c == '['; }
 
-#else
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "byte 0 must be a word's lowest");
-// Returns one bit for each of the flags, which are 1 or 0. Loops over bytes are what compilers turn
-// into vector instructions.
-uint64_t BitsOf(const std::array<uint8_t, kBlockSize>& flags) {
-  std::array<uint64_t, kBlockSize / sizeof(uint64_t)> words;
-  std::memcpy(words.data(), flags.data(), kBlockSize);
-  uint64_t bits = 0;
-  for (size_t i = 0; i < words.size(); ++i) {
-    // The multiplication moves the lowest bit of byte k to bit 56 + k; nothing collides or carries.
-    bits |= (words[i] * 0x0102040810204080) >> 56 << (8 * i);
-  }
-  return bits;
-}
-
-uint64_t Matches(const char* block, char mask, char byte) {
-  std::array<uint8_t, kBlockSize> flags;
-  for (size_t i = 0; i < kBlockSize; ++i) flags[i] = (block[i] | mask) == byte;
-  return BitsOf(flags);
-}
-
-uint64_t InRange(const char* block, uint8_t first, uint8_t last) {
-  std::array<uint8_t, kBlockSize> flags;
-  for (size_t i = 0; i < kBlockSize; ++i) {
-    flags[i] = static_cast<uint8_t>(block[i] - first) <= last - first;
-  }
-  return BitsOf(flags);
-}
-
-#endif
-
-bool HasHighBits(const char* block) {
-  std::array<uint64_t, kBlockSize / sizeof(uint64_t)> words;
-  std::memcpy(words.data(), block, kBlockSize);
-  uint64_t all = 0;
-  for (const uint64_t word : words) all |= word;
-  return (all & 0x8080808080808080u) != 0;
-}
-
-BlockBits Classify(const char* block) {
-  // [ ] { } are 0x5B 0x5D 0x7B 0x7D: equal but for the bits 0x26.
-  return {Matches(block, 0, '"'), Matches(block, 0, '\\'), Matches(block, 0x26, 0x7F)};
-}
-
-// Each bit becomes the parity of the bits up to and including itself.
-uint64_t PrefixXor(uint64_t bits) {
-  for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
-  return bits;
-}
-
-// Tells strings from the rest, block after block.
-class StringTracker {
- public:
-  // Takes the next block. Returns the bits of the quotes that are not escaped and of what is inside
-  // strings: opening quotes and contents are, closing quotes are not.
-  struct Strings {
-    uint64_t quotes = 0;
-    uint64_t inside = 0;
-  };
-  Strings Next(const BlockBits& bits) {
-    const uint64_t quotes = bits.quotes & ~EscapedBytes(bits.backslashes);
-    const uint64_t inside = PrefixXor(quotes) ^ (in_string_ ? ~uint64_t{0} : 0);
-    in_string_ = inside >> 63 != 0;
-    return {quotes, inside};
-  }
-
-  bool in_string() const { return in_string_; }
-
- private:
-  // Returns the bits of the bytes that a backslash escapes.
-  uint64_t EscapedBytes(uint64_t backslashes) {
-    uint64_t escaped = first_byte_escaped_ ? 1 : 0;
-    backslashes &= ~escaped;
-    first_byte_escaped_ = false;
-    while (backslashes != 0) {
-      const int at = absl::countr_zero(backslashes);
-      if (at == 63) {
-        first_byte_escaped_ = true;
-        break;
-      }
-      escaped |= uint64_t{2} << at;
-      // The escaped byte may be a backslash itself.
-      backslashes &= ~(uint64_t{3} << at);
-    }
-    return escaped;
-  }
-
-  bool in_string_ = false;
-  bool first_byte_escaped_ = false;
-};
-
-// The bits of a class of tokens, and whether the last token of the block before was one.
-class Followers {
- public:
-  // Returns the bits of the tokens that come next behind these, with white space between or none.
-  uint64_t Behind(uint64_t tokens, uint64_t spaces) {
-    const uint64_t next = tokens << 1 | carry_;
-    // Where white space begins, the sum has its first bit behind it.
-    uint64_t behind = 0;
-    const bool overflows = __builtin_add_overflow(next & spaces, spaces, &behind);
-    carry_ = (overflows ? 1 : 0) | tokens >> 63;
-    return (next | behind) & ~spaces;
-  }
-
-  void Expect() { carry_ = 1; }
-
- private:
-  uint64_t carry_ = 0;
-};
-
-// Brackets of a block that are outside of strings, by kind, and which bytes stand in an array.
-struct BlockBrackets {
-  uint64_t object_begins = 0, object_ends = 0, array_begins = 0, array_ends = 0;
-  uint64_t in_array = 0;
-};
-
-// Checks the grammar of a bracketed value, 64 bytes at a time: which token may follow which. That
-// brackets match is known. Names are told from values by what stands before them:
-//
-//   {  "a"  :  1  ,  "b"  :  [  "c"  ,  2  ]  }
-//      name   val    name   val val    val
-class GrammarChecker {
- public:
-  // A value is due at the beginning.
-  GrammarChecker() { behind_separator_.Expect(); }
-
-  // Returns the bits of bytes that may not stand where they do; not all, but the first is there.
-  // Numbers and literals are not looked into: their bytes are in *scalars.
-  uint64_t Errors(const char* block, const StringTracker::Strings& strings,
-                  const BlockBrackets& brackets, uint64_t* scalars) {
-    const uint64_t outside = ~strings.inside;
-    const uint64_t controls = InRange(block, 0, 0x1F);
-    const uint64_t commas = Matches(block, 0, ',') & outside;
-    const uint64_t colons = Matches(block, 0, ':') & outside;
-    const uint64_t spaces = (Matches(block, 0, ' ') | controls) & outside;
-    const uint64_t string_ends = strings.quotes & outside;
-    const uint64_t string_begins = strings.quotes & strings.inside;
-    const uint64_t begins = brackets.object_begins | brackets.array_begins;
-    const uint64_t ends = brackets.object_ends | brackets.array_ends;
-    *scalars = outside & ~(string_ends | commas | colons | spaces | begins | ends);
-
-    const uint64_t first_in_object = behind_object_.Behind(brackets.object_begins, spaces);
-    const uint64_t next_name = behind_object_comma_.Behind(commas & ~brackets.in_array, spaces);
-    const uint64_t first_in_array = behind_array_.Behind(brackets.array_begins, spaces);
-    const uint64_t next_value =
-        behind_separator_.Behind(colons | (commas & brackets.in_array), spaces);
-    const uint64_t names = string_begins & (first_in_object | next_name);
-    // Adding a string's first bit to its run of bits leaves the bit behind it.
-    uint64_t name_ends = 0;
-    bool in_name = __builtin_add_overflow(strings.inside, names, &name_ends);
-    in_name |= __builtin_add_overflow(name_ends, in_name_ ? 1 : 0, &name_ends);
-    in_name_ = in_name;
-    name_ends &= string_ends;
-    const uint64_t behind_name = behind_name_.Behind(name_ends, spaces);
-    const uint64_t behind_value =
-        behind_value_.Behind((string_ends & ~name_ends) | *scalars | ends, spaces);
-
-    const uint64_t scalar_begins = *scalars & ~(*scalars << 1 | scalar_carry_);
-    scalar_carry_ = *scalars >> 63;
-    const uint64_t values = (string_begins & ~names) | scalar_begins | begins;
-    return (values & ~(first_in_array | next_value)) | (commas & ~behind_value) |
-           (colons & ~behind_name) | (brackets.object_ends & ~(first_in_object | behind_value)) |
-           (brackets.array_ends & ~(first_in_array | behind_value)) |
-           (controls & (strings.inside | ~LineSpaces(block, controls)));
-  }
-
- private:
-  // Line feeds, which many writers use, and the other control characters that are white space.
-  static uint64_t LineSpaces(const char* block, uint64_t controls) {
-    // Tabs and line feeds are next to each other.
-    const uint64_t usual = InRange(block, '\t', '\n');
-    return controls == usual ? usual : usual | Matches(block, 0, '\r');
-  }
-
-  Followers behind_object_, behind_object_comma_, behind_array_, behind_separator_, behind_name_,
-      behind_value_;
-  bool in_name_ = false;
-  uint64_t scalar_carry_ = 0;
-};
-
-// Finds numbers and literals that have to be looked at one by one: nearly all are digits, with a
-// point between them or without.
-class ScalarFilter {
- public:
-  // Returns bits of bytes of such scalars, at least one of each that may be wrong.
-  uint64_t Suspects(const char* block, uint64_t scalars) {
-    const uint64_t digits = InRange(block, '0', '9') & scalars;
-    const uint64_t begins = scalars & ~(scalars << 1 | continues_);
-    const uint64_t zeros = begins & Matches(block, 0, '0');
-    const uint64_t points = Matches(block, 0, '.') & digits << 1 & digits >> 1;
-    // "01"; what is neither a digit nor a point; what follows the digits behind a point; and what
-    // is no digit in a number that began in the block before, which may have had its point there.
-    const uint64_t others = scalars & ~digits;
-    const uint64_t continued = scalars & ~(scalars + continues_);
-    const uint64_t suspects = (zeros & digits >> 1) | (digits & zero_begins_) | (others & ~points) |
-                              (((points << 1) + digits) & others) | (others & continued);
-    zero_begins_ = zeros >> 63;
-    continues_ = scalars >> 63;
-    return suspects;
-  }
-
- private:
-  // 1 when the block before ended in a scalar, and when that was a 0 that began there.
-  uint64_t continues_ = 0;
-  uint64_t zero_begins_ = 0;
-};
-
-bool IsJsonScalar(absl::string_view text) {
-  for (absl::string_view literal : {"true", "false", "null", "NaN", "Infinity", "-Infinity"}) {
-    if (text == literal) return true;
-  }
+bool IsJsonScalar(absl::string_view whole) {
+  absl::string_view text = whole;
   const auto skip_digits = [&text] {
     const size_t before = text.size();
     while (!text.empty() && absl::ascii_isdigit(text[0])) text.remove_prefix(1);
@@ -292,6 +56,9 @@ bool IsJsonScalar(absl::string_view text) {
   if (absl::StartsWith(text, "0")) {
     text.remove_prefix(1);
   } else if (!skip_digits()) {
+    for (absl::string_view literal : {"true", "false", "null", "NaN", "Infinity", "-Infinity"}) {
+      if (whole == literal) return true;
+    }
     return false;
   }
   if (absl::ConsumePrefix(&text, ".") && !skip_digits()) return false;
@@ -355,44 +122,24 @@ absl::string_view JsonCutter::CutValue() {
   const char first = Peek();
   const uint64_t begin = position_;
   const bool checks_all = checks_ == JsonChecks::kAll;
-  if (first == '{' || first == '[') {
-    checks_all ? SkipBracketed<JsonChecks::kAll>() : SkipBracketed<JsonChecks::kStructure>();
+  if (IsOpeningBracket(first)) {
+    checks_all ? CheckBracketed() : SkipBracketed();
   } else if (first == '"') {
-    SkipString();
-    if (checks_all) CheckString(begin, position_);
+    checks_all ? CheckString() : SkipString();
   } else {
-    SkipScalar();
-    if (checks_all) CheckScalar(begin);
+    position_ = FirstOf(kEndsScalar, text_, position_);
+    const absl::string_view scalar = text_.substr(begin, position_ - begin);
+    if (checks_all && !IsJsonScalar(scalar)) {
+      FailAt(begin,
+             scalar.empty() ? "expected a value" : "neither a number nor true, false or null");
+    }
   }
   return failed_ ? absl::string_view() : text_.substr(begin, position_ - begin);
 }
 
-bool JsonCutter::EndsScalar(uint64_t offset) const {
-  return offset >= text_.size() || kEndsScalar[static_cast<uint8_t>(text_[offset])];
-}
-
-void JsonCutter::SkipScalar() {
-  while (!EndsScalar(position_)) ++position_;
-}
-
 void JsonCutter::SkipString() {
-  uint64_t i = position_ + 1;
-#ifdef MERIDIAN_SSE2_JSON
-  // Most strings are short.
-  if (text_.size() - i >= sizeof(__m128i)) {
-    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text_.data() + i));
-    const auto bits = [part](char byte) {
-      return static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(part, _mm_set1_epi8(byte))));
-    };
-    const uint32_t quotes = bits('"');
-    // No backslash below the lowest quote.
-    if (quotes != 0 && (bits('\\') & (quotes ^ (quotes - 1))) == 0) {
-      position_ = i + absl::countr_zero(quotes) + 1;
-      return;
-    }
-  }
-#endif
   // Most strings have no backslash before their end.
+  uint64_t i = position_ + 1;
   const size_t end = text_.find('"', i);
   if (end != absl::string_view::npos && text_[end - 1] != '\\') {
     position_ = end + 1;
@@ -408,146 +155,74 @@ void JsonCutter::SkipString() {
   Fail("string without end");
 }
 
-// Fails unless the number or literal at `begin` is one.
-void JsonCutter::CheckScalar(uint64_t begin) {
-  uint64_t end = begin;
-  while (!EndsScalar(end)) ++end;
-  const absl::string_view scalar = text_.substr(begin, end - begin);
-  if (!IsJsonScalar(scalar)) {
-    FailAt(begin, scalar.empty() ? "expected a value" : "neither a number nor true, false or null");
-  }
-}
-
-// Fails unless the text is UTF-8, and each backslash in it begins an escape.
-void JsonCutter::CheckText(uint64_t begin, uint64_t end) {
-  absl::string_view rest = text_.substr(begin, end - begin);
-  const size_t valid = ValidUtf8Prefix(rest);
-  if (valid < rest.size()) return FailAt(begin + valid, "text is not UTF-8");
+void JsonCutter::CheckString() {
   std::string meaning;
-  for (size_t at; (at = rest.find('\\')) != absl::string_view::npos;) {
-    const uint64_t offset = begin + at;
-    rest.remove_prefix(at + 1);
-    meaning.clear();
-    if (!TakeJsonEscape(&rest, &meaning))
-      return FailAt(offset, "an escape that means no character");
-    begin = end - rest.size();
+  uint64_t i = position_ + 1;
+  while (true) {
+    i = FirstOf(kEndsPlainText, text_, i);
+    if (i == text_.size()) return Fail("string without end");
+    absl::string_view rest = text_.substr(i);
+    if (rest[0] == '"') break;
+    if (static_cast<uint8_t>(rest[0]) < 0x20) return FailAt(i, "a control character in a string");
+    if (rest[0] == '\\') {
+      rest.remove_prefix(1);
+      if (rest.empty()) return Fail("string without end");
+      if (!TakeJsonEscape(&rest, &meaning)) return FailAt(i, "an escape that means no character");
+    } else if (ConsumeCodePoint(&rest) == kNotUtf8) {
+      return FailAt(i, "text is not UTF-8");
+    }
+    i = text_.size() - rest.size();
   }
+  position_ = i + 1;
 }
 
-// Fails unless the string, whose quotes are there, is JSON.
-void JsonCutter::CheckString(uint64_t begin, uint64_t end) {
-  if (failed_) return;
-  for (uint64_t i = begin; i < end; ++i) {
-    if (static_cast<uint8_t>(text_[i]) < 0x20) return FailAt(i, "a control character in a string");
-  }
-  CheckText(begin, end);
-}
-
-template <JsonChecks kChecks>
 void JsonCutter::SkipBracketed() {
-  constexpr bool kChecksAll = kChecks == JsonChecks::kAll;
+  std::array<char, kMaxJsonDepth> open;
   const uint64_t begin = position_;
+  int depth = 0;
+  do {
+    position_ = FirstOf(kIsStructure, text_, position_);
+    if (position_ == text_.size()) return FailAt(begin, "bracket without end");
+    const char c = text_[position_];
+    if (c == '"') {
+      SkipString();
+      if (failed_) return;
+      continue;
+    }
+    if (IsOpeningBracket(c)) {
+      if (depth == kMaxJsonDepth) return Fail("nested too deep");
+      open[depth++] = c;
+    } else if (open[--depth] != (c == '}' ? '{' : '[')) {
+      return Fail("brackets that do not match");
+    }
+    ++position_;
+  } while (depth > 0);
+}
+
+void JsonCutter::CheckBracketed() {
   // Where the brackets that are open stand.
   std::array<uint64_t, kMaxJsonDepth> open;
   int depth = 0;
-  StringTracker strings;
-  GrammarChecker grammar;
-  ScalarFilter filter;
-  bool needs_check = false;
-  for (uint64_t at = begin; at < text_.size(); at += kBlockSize) {
-    char tail[kBlockSize];
-    const char* block = text_.data() + at;
-    if (text_.size() - at < kBlockSize) {
-      std::memset(tail, ' ', kBlockSize);
-      std::memcpy(tail, block, text_.size() - at);
-      block = tail;
-    }
-    const BlockBits bits = Classify(block);
-    const StringTracker::Strings in_strings = strings.Next(bits);
-    uint64_t brackets = bits.brackets & ~in_strings.inside;
-    BlockBrackets kinds;
-    if (kChecksAll) kinds.in_array = depth > 0 && text_[open[depth - 1]] == '[' ? ~uint64_t{0} : 0;
-    bool is_done = false;
-    for (; brackets != 0; brackets &= brackets - 1) {
-      const int i = absl::countr_zero(brackets);
-      const uint64_t bit = uint64_t{1} << i;
-      const char bracket = block[i];
-      if (bracket == '{' || bracket == '[') {
-        if (depth == kMaxJsonDepth) return FailAt(at + i, "nested too deep");
-        open[depth++] = at + i;
-        if (kChecksAll) (bracket == '{' ? kinds.object_begins : kinds.array_begins) |= bit;
-      } else if (bracket == '}' || bracket == ']') {
-        if (bracket != ClosingBracket(text_[open[depth - 1]])) {
-          return FailAt(at + i, bracket == '}' ? "'}' closes a '['" : "']' closes a '{'");
-        }
-        if (kChecksAll) (bracket == '}' ? kinds.object_ends : kinds.array_ends) |= bit;
-        if (--depth == 0) {
-          position_ = at + i + 1;
-          if (!kChecksAll) return;
-          is_done = true;
-          break;
-        }
-      } else {
-        continue;
-      }
-      if (kChecksAll) {
-        const uint64_t behind = ~(bit | (bit - 1));
-        kinds.in_array &= ~behind;
-        if (text_[open[depth - 1]] == '[') kinds.in_array |= behind;
-      }
-    }
-    if (!kChecksAll) continue;
-    uint64_t scalars = 0;
-    uint64_t errors = grammar.Errors(block, in_strings, kinds, &scalars);
-    uint64_t suspects = filter.Suspects(block, scalars);
-    if (is_done) {
-      const uint64_t inside = ~uint64_t{0} >> (63 - (position_ - 1 - at));
-      errors &= inside;
-      suspects &= inside;
-    }
-    needs_check |= bits.backslashes != 0 || HasHighBits(block);
-    if ((errors | suspects) != 0 && !CheckBlock(at, in_strings.inside, errors, suspects)) return;
-    if (is_done) {
-      if (needs_check) CheckText(begin, position_);
-      return;
-    }
-  }
-  FailUnterminated(begin, open[depth - 1], strings.in_string());
-}
-
-// Looks at the first of the bytes that are wrong or may be. Returns false when it is wrong.
-bool JsonCutter::CheckBlock(uint64_t at, uint64_t in_strings, uint64_t errors, uint64_t suspects) {
-  while ((errors | suspects) != 0) {
-    const int i = absl::countr_zero(errors | suspects);
-    const uint64_t bit = uint64_t{1} << i;
-    if ((errors & bit) != 0) {
-      FailAt(at + i, (in_strings & bit) != 0 && text_[at + i] != '"'
-                         ? "a control character in a string"
-                         : "not expected here");
-      return false;
-    }
-    uint64_t begin = at + i;
-    while (begin > 0 && !EndsScalar(begin - 1)) --begin;
-    CheckScalar(begin);
-    if (failed_) return false;
-    // What is left of it was looked at, too.
-    for (int end = i; end < 64 && !EndsScalar(at + end); ++end) {
-      suspects &= ~(uint64_t{1} << end);
-    }
-  }
-  return true;
-}
-
-void JsonCutter::FailUnterminated(uint64_t begin, uint64_t innermost_bracket, bool in_string) {
-  for (position_ = begin; in_string && !failed_ && position_ < text_.size();) {
-    if (text_[position_] == '"') {
-      SkipString();
+  const auto is_next = [&] {
+    absl::string_view key;
+    return text_[open[depth - 1]] == '{' ? NextMember(&key) : NextElement();
+  };
+  do {
+    const char first = Peek();
+    if (!IsOpeningBracket(first)) {
+      CutValue();
+    } else if (depth == kMaxJsonDepth) {
+      Fail("nested too deep");
     } else {
-      ++position_;
+      open[depth++] = position_;
+      Enter(first);
     }
+    while (!failed_ && depth > 0 && !is_next()) depth -= failed_ ? 0 : 1;
+  } while (!failed_ && depth > 0);
+  if (failed_ && failure_offset_ == text_.size()) {
+    failure_offset_ = open[depth - 1];
+    failure_reason_ = "bracket without end";
   }
-  // Unless a string was found to be the reason.
-  FailAt(innermost_bracket, "bracket without end");
 }
 
 void JsonCutter::FailAt(uint64_t offset, absl::string_view reason) {

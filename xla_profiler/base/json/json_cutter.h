@@ -78,16 +78,12 @@ class JsonCutter {
 
   void FailAt(uint64_t offset, absl::string_view reason);
   bool Next(char closing_bracket);
+  // Step behind the string or brackets at the cursor, in which anything may be as long as quotes and
+  // brackets match; or check all of it on the way.
   void SkipString();
-  template <JsonChecks kChecks>
   void SkipBracketed();
-  void SkipScalar();
-  bool EndsScalar(uint64_t offset) const;
-  void CheckScalar(uint64_t begin);
-  void CheckText(uint64_t begin, uint64_t end);
-  void CheckString(uint64_t begin, uint64_t end);
-  bool CheckBlock(uint64_t at, uint64_t in_strings, uint64_t errors, uint64_t suspects);
-  void FailUnterminated(uint64_t begin, uint64_t innermost_bracket, bool in_string);
+  void CheckString();
+  void CheckBracketed();
 
   absl::string_view text_;
   uint64_t position_;

@@ -31,13 +31,9 @@ bool IsControl(char32_t c) {
          (c >= 0x2066 && c <= 0x2069);
 }
 
-void AppendCell(absl::string_view text, size_t width, TextTable::Align align, std::string* line) {
+void AppendCell(absl::string_view text, size_t width, bool is_right, std::string* line) {
   const std::string padding(width - Width(text), ' ');
-  if (align == TextTable::Align::kLeft) {
-    absl::StrAppend(line, text, padding);
-  } else {
-    absl::StrAppend(line, padding, text);
-  }
+  absl::StrAppend(line, is_right ? padding : "", text, is_right ? "" : padding);
 }
 
 void StripTrailingSpaces(std::string* line) { line->erase(line->find_last_not_of(' ') + 1); }
@@ -84,14 +80,10 @@ int64_t BytesOfUnit(absl::string_view name) {
 
 }  // namespace
 
-TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
-  for (Column& column : columns_) column.title = Printable(column.title);
-}
-
-TextTable::TextTable(std::initializer_list<const char*> titles) {
+TextTable::TextTable(const std::vector<std::string>& titles) {
   for (absl::string_view title : titles) {
-    const Align align = absl::ConsumePrefix(&title, ">") ? Align::kRight : Align::kLeft;
-    columns_.push_back({Printable(title), align});
+    const bool is_right = absl::ConsumePrefix(&title, ">");
+    columns_.push_back({Printable(title), is_right});
   }
 }
 
@@ -118,7 +110,7 @@ std::string TextTable::ToString() const {
     std::string line;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (i > 0) absl::StrAppend(&line, kGap);
-      AppendCell(cells[i], widths[i], columns_[i].align, &line);
+      AppendCell(cells[i], widths[i], columns_[i].is_right, &line);
     }
     StripTrailingSpaces(&line);
     absl::StrAppend(&text, line, "\n");
@@ -187,6 +179,20 @@ std::string FormatByteSize(int64_t bytes) {
   const Unit* unit = kUnits;
   while (unit->bytes > 1 && (bytes % unit->bytes != 0 || bytes == 0)) ++unit;
   return absl::StrCat(bytes / unit->bytes, unit->name);
+}
+
+std::string RangesText(std::vector<int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", numbers[i]);
+    if (last > i) absl::StrAppend(&text, "-", numbers[last]);
+    i = last + 1;
+  }
+  return text;
 }
 
 }  // namespace meridian

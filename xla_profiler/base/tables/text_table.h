@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -19,15 +18,8 @@ namespace meridian {
 
 class TextTable {
  public:
-  enum class Align { kLeft, kRight };
-  struct Column {
-    std::string title;
-    Align align = Align::kLeft;
-  };
-
-  explicit TextTable(std::vector<Column> columns);
-  // The same by titles alone: those with ">" in front are aligned right.
-  explicit TextTable(std::initializer_list<const char*> titles);
+  // Columns whose titles have ">" in front are aligned right.
+  explicit TextTable(const std::vector<std::string>& titles);
 
   // There must be as many cells as there are columns.
   void AddRow(std::vector<std::string> cells);
@@ -36,6 +28,11 @@ class TextTable {
   std::string ToString() const;
 
  private:
+  struct Column {
+    std::string title;
+    bool is_right = false;
+  };
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
@@ -65,6 +62,9 @@ absl::StatusOr<int64_t> ParseByteSize(absl::string_view text);
 
 // Returns the exact size in the largest of the powers of 1024 that divide it: "64KiB", "1000B".
 std::string FormatByteSize(int64_t bytes);
+
+// Returns runs of numbers in order, "0-3, 8"; each once.
+std::string RangesText(std::vector<int64_t> numbers);
 
 }  // namespace meridian
 

@@ -13,10 +13,9 @@ namespace meridian {
 namespace {
 
 using ::testing::HasSubstr;
-using Align = TextTable::Align;
 
 TEST(TextTableTest, AlignsColumnsWithoutTrailingSpaces) {
-  TextTable table({{"op"}, {"count", Align::kRight}, {"note"}});
+  TextTable table({"op", ">count", "note"});
   table.AddRow({"all-reduce", "7", "ok"});
   table.AddRow({"send", "1,234,567", ""});
   EXPECT_EQ(table.ToString(),
@@ -27,28 +26,27 @@ TEST(TextTableTest, AlignsColumnsWithoutTrailingSpaces) {
 }
 
 TEST(TextTableTest, ShowsTheTitlesOfAnEmptyTable) {
-  EXPECT_EQ(TextTable({{"a"}, {"bc", Align::kRight}}).ToString(), "a  bc\n-  --\n");
+  EXPECT_EQ(TextTable({"a", ">bc"}).ToString(), "a  bc\n-  --\n");
 }
 
 TEST(TextTableTest, TitlesSayWhatIsAlignedRight) {
-  EXPECT_EQ(TextTable({"a", ">b c"}).ToString(),
-            TextTable({{"a"}, {"b c", Align::kRight}}).ToString());
+  EXPECT_EQ(TextTable({"a", ">b c"}).ToString(), TextTable({"a", ">b c"}).ToString());
 }
 
 TEST(TextTableTest, CountsCodePointsNotBytes) {
-  TextTable table({{"é"}, {"µs", Align::kRight}});
+  TextTable table({"é", ">µs"});
   table.AddRow({"日本語", "12"});
   EXPECT_EQ(table.ToString(), "é    µs\n---  --\n日本語  12\n");
 }
 
 TEST(TextTableTest, KeepsNamesOnOneLineAndOffTheTerminal) {
-  TextTable table({{"na\nme"}, {"x"}});
+  TextTable table({"na\nme", "x"});
   table.AddRow({"\x1b[2J", "a\tb"});
   EXPECT_EQ(table.ToString(), "na?me  x\n-----  ---\n?[2J   a?b\n");
 }
 
 TEST(TextTableDeathTest, RefusesARowOfAnotherLength) {
-  TextTable table({{"a"}, {"b"}});
+  TextTable table({"a", "b"});
   EXPECT_DEATH(table.AddRow({"1"}), "check failed");
 }
 

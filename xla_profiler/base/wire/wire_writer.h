@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encodes protobuf's wire format. Lengths precede content, so whoever nests messages measures first
-// and writes second: both with the same code, once into a CountingOutput, once into a StringOutput,
-// a BufferOutput or a file.
+// and writes second: both with the same code, once into a CountingOutput, once into a StringOutput
+// or a file.
 #ifndef XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 #define XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include "absl/base/attributes.h"
-#include "absl/base/optimization.h"
 #include "absl/numeric/bits.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
@@ -85,46 +80,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyPiece(char* to, const char* from, s
     for (size_t i = 0; i < size; ++i) to[i] = from[i];
   }
 }
-
-// Keeps everything in memory; like StringOutput, but quick with small pieces. May be cleared and
-// used again.
-class BufferOutput {
- public:
-  void Raw(absl::string_view bytes) {
-    Reserve(bytes.size());
-    CopyPiece(buffer_.get() + used_, bytes.data(), bytes.size());
-    used_ += bytes.size();
-  }
-
-  void Varint(uint64_t value) {
-    Reserve(kMaxVarintBytes);
-    used_ = EncodeVarint(value, buffer_.get() + used_) - buffer_.get();
-  }
-
-  void Clear() { used_ = 0; }
-  // Makes room for so much at once instead of bit by bit.
-  void Reserve(size_t size) {
-    if (ABSL_PREDICT_FALSE(capacity_ - used_ < size)) Grow(size);
-  }
-  uint64_t size() const { return used_; }
-  absl::string_view bytes() const { return absl::string_view(buffer_.get(), used_); }
-
- private:
-  struct Free {
-    void operator()(char* buffer) const { std::free(buffer); }
-  };
-
-  ABSL_ATTRIBUTE_NOINLINE void Grow(size_t size) {
-    capacity_ = std::max(2 * capacity_, used_ + size + 4096);
-    char* larger = static_cast<char*>(std::realloc(buffer_.release(), capacity_));
-    MERIDIAN_CHECK(larger != nullptr && "out of memory");
-    buffer_.reset(larger);
-  }
-
-  std::unique_ptr<char[], Free> buffer_;
-  size_t used_ = 0;
-  size_t capacity_ = 0;
-};
 
 template <typename Output>
 void WriteVarintField(uint32_t number, uint64_t value, Output* output) {

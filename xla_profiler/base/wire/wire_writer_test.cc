@@ -50,23 +50,5 @@ TEST(WireWriterTest, CountingMeasuresWhatStringOutputWrites) {
   EXPECT_EQ(counting.size(), out.size());
 }
 
-TEST(WireWriterTest, BufferOutputKeepsWhatItHasWhenItGrows) {
-  std::string out;
-  StringOutput output(&out);
-  BufferOutput buffer;
-  const auto write = [](int i, auto* o) {
-    WriteVarintField(3, uint64_t{1} << (i % 64), o);
-    WriteBytesField(17, std::string(i % 100, 'x'), o);
-  };
-  for (int i = 0; i < 100000; ++i) {
-    write(i, &output);
-    write(i, &buffer);
-  }
-  EXPECT_GT(out.size(), size_t{5} << 20);
-  EXPECT_EQ(buffer.bytes(), out);
-  buffer.Clear();
-  EXPECT_EQ(buffer.size(), 0u);
-}
-
 }  // namespace
 }  // namespace meridian
