@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the figures of docs/figures.md and writes them there.
+"""Measures the figures of docs/figures.txt and writes them there.
 
   benchmarks/figures.py             all, half an hour
   benchmarks/figures.py engine ...  those whose target's name contains a word; the others stay
@@ -15,7 +15,7 @@ import sys
 import xml.etree.ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PAGE = os.path.join(ROOT, "docs", "figures.md")
+PAGE = os.path.join(ROOT, "docs", "figures.txt")
 
 # What is measured, the target, and its flags.
 BENCHMARKS = [
@@ -29,7 +29,8 @@ BENCHMARKS = [
     ("Files for viewers", "//xla_profiler/trace_export:trace_export_benchmark", []),
     ("Chakra traces generated", "//benchmarks:chakra_generate_benchmark", []),
     ("Chakra traces of PyTorch runs", "//benchmarks:chakra_link_benchmark", []),
-    ("The engine, against AstraSim", "//benchmarks:engine_benchmark", []),
+    ("The engine, against AstraSim", "//benchmarks:engine_benchmark",
+     ["--only=ALL_REDUCE ring"]),
     ("astra_simulate as ranks grow", "//benchmarks:simulate_scale_benchmark", ["--max_ranks=4096"]),
     ("An iteration predicted", "//benchmarks:predict_benchmark", []),
     ("A forecast and a curve", "//benchmarks:forecast_benchmark", []),
@@ -39,11 +40,9 @@ TESTS = [
     ("Clocks found by probes", "//cluster/probe:clock_probe_test"),
 ]
 
-HEAD = """# Figures
-
-Written by `benchmarks/figures.py`, not by hand: what benchmarks and tests print on {machine}, other
-work beside it. CPU times are the least of several rounds; ratios are taken in one run. What they
-mean: [performance.md](performance.md), [accuracy.md](accuracy.md).
+HEAD = """Written by benchmarks/figures.py, not by hand: what benchmarks and tests print on {machine}, other work
+beside it. CPU times are the least of several rounds; ratios are taken in one run. What they mean:
+performance.md, accuracy.md.
 """
 
 
@@ -65,9 +64,12 @@ def run_test(target):
     done = subprocess.run(["./bazelw", "test", "--nocache_test_results", target], cwd=ROOT,
                           capture_output=True)
     folder = os.path.join(ROOT, "bazel-testlogs", target[2:].replace(":", "/"))
-    lines = []
+    # What is recorded of several nodes stands in one line, node by node.
+    values = {}
     for element in xml.etree.ElementTree.parse(os.path.join(folder, "test.xml")).iter("property"):
-        lines.append(f"{element.get('name')} {element.get('value')}")
+        name = re.sub(r"_node\d+", "", element.get("name"))
+        values.setdefault(name, []).append(element.get("value"))
+    lines = [f"{name} {', '.join(of_nodes)}" for name, of_nodes in values.items()]
     with open(os.path.join(folder, "test.log"), encoding="utf-8", errors="replace") as log:
         lines += [line.strip() for line in log if re.match(r"[a-z][a-z0-9 ,]*: .*\d", line)]
     return "\n".join(lines), done.returncode == 0
@@ -78,7 +80,7 @@ def read_page():
     if not os.path.exists(PAGE):
         return {}
     with open(PAGE, encoding="utf-8") as page:
-        return dict(re.findall(r"`(//[^`]+)`:\n\n```\n(.*?)\n```", page.read(), re.S))
+        return dict(re.findall(r"^## [^\n]*\n(//\S+)\n\n(.*?)\n(?=\n## |\Z)", page.read(), re.S | re.M))
 
 
 def main(words):
@@ -96,7 +98,7 @@ def main(words):
         page.write(HEAD.format(machine=machine()))
         for title, target in [b[:2] for b in BENCHMARKS] + TESTS:
             if blocks.get(target):
-                page.write(f"\n## {title}\n\n`{target}`:\n\n```\n{blocks[target]}\n```\n")
+                page.write(f"\n## {title}\n{target}\n\n{blocks[target]}\n")
     return 0 if all_reached else 1
 
 

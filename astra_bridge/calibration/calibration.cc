@@ -54,10 +54,11 @@ absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationO
     without_transfer += run.transfers.without_transfer;
   }
   if (samples == 0) {
-    return InvalidArgument("the profiles have no collective whose transfer can be timed (",
-                           incomplete, " lack members, ", other_kinds,
-                           " are of kinds without a model, ", without_transfer,
-                           " move nothing); name the profiles of all ranks of a run");
+    return InvalidArgument(
+        "the profiles have no collective whose transfer can be timed (", incomplete,
+        " lack members, ", other_kinds, " are of kinds without a model, ", without_transfer,
+        " move nothing that is known); it takes all ranks of a run and the bytes "
+        "of its collectives");
   }
   if (device_kinds.size() > 1) {
     return InvalidArgument("the runs are on different devices (", absl::StrJoin(device_kinds, ", "),

@@ -325,13 +325,13 @@ void FindWaits(absl::Span<TableRow* const> members) {
     last_ns = std::max(last_ns, row->op.start_ns);
     shortest_ns = std::min(shortest_ns, row->op.end_ns - row->op.start_ns);
     ready_ns = std::max(ready_ns, row->ready_ns);
-    if (!bytes.has_value()) bytes = row->op.in_bytes;
+    // Who puts in most decides how long it takes.
+    bytes = std::max(bytes, row->op.in_bytes);
   }
   for (TableRow* row : members) {
     LoggedCollective& op = row->op;
-    if (!op.in_bytes.has_value()) op.in_bytes = bytes;
-    op.out_bytes = op.in_bytes;
-    const int64_t put_in = op.in_bytes.value_or(0);
+    op.in_bytes = op.out_bytes = bytes;
+    const int64_t put_in = bytes.value_or(0);
     if (op.kind == CollectiveKind::kAllGather && bytes) op.out_bytes = put_in * op.group_size;
     if (op.kind == CollectiveKind::kReduceScatter && bytes) op.out_bytes = put_in / op.group_size;
     // Starts that lie further apart are those of ranks that wait for each other within.
@@ -425,7 +425,9 @@ CollectiveLog LogOfRank(int64_t rank, int64_t world_size, const TableRank& table
            rows[end].op.start_ns <= busy_until_ns + kMaxPauseNs) {
       busy_until_ns = std::max(busy_until_ns, rows[end++].op.end_ns);
     }
-    const int64_t end_ns = busy_until_ns + 1;
+    // What follows at once is launched as soon as it is known that this has ended.
+    const bool follows = end < rows.size() && rows[end].op.start_ns <= busy_until_ns;
+    const int64_t end_ns = busy_until_ns + (follows ? 0 : 1);
     int64_t launch_ns = rows[row].op.start_ns - static_cast<int64_t>(end - row);
     launch_ns = std::max(launch_ns, idle_since_ns);
     if (step.has_value()) {

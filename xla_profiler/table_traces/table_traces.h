@@ -15,7 +15,7 @@
 //   peer     of a message: the other rank; without, the other one of a group of two
 //   seq      which one of its name in its step and group, equal on all ranks; without, counted
 //   step     equal on all ranks; without, the run has none
-//   bytes    what a rank puts in; without, it is not known
+//   bytes    what a rank puts in, of different amounts the most; without, it is not known
 //
 // A table does not say what work waited for, so that times have to tell:
 //

@@ -198,6 +198,31 @@ TEST(TableTracesTest, RanksThatHaveNotAsManyAreNotMatchedByOrder) {
   EXPECT_FALSE(numbers(converted));
 }
 
+// Steps without a pause between them; the ranks put in different amounts.
+TEST(TableTracesTest, NothingBeginsBeforeItIsLaunched) {
+  const ConvertedTable converted = Convert(
+      {"rank,kind,start_ns,end_ns,step,bytes\n0,compute,1000,2000,0,\n0,all-to-all,2000,3000,0,64\n"
+       "0,compute,3000,4000,1,\n0,all-to-all,4000,5000,1,64\n1,compute,1000,2000,0,\n"
+       "1,all-to-all,2000,3000,0,96\n1,compute,3000,4000,1,\n1,all-to-all,4000,5000,1,64\n"});
+  ASSERT_OK(converted.status);
+  const absl::StatusOr<TraceJsonTable> loaded = LoadTraceJson(converted.traces.at("rank 0"), "t");
+  ASSERT_OK(loaded.status());
+  const EventTable& table = loaded->table;
+  std::map<uint64_t, int64_t> launched_ps;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kRuntimeApi && table.correlation(row)) {
+      launched_ps[*table.correlation(row)] = table.start_ps(row);
+    }
+  }
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) != EventCategory::kKernel) continue;
+    EXPECT_LE(launched_ps.at(*table.correlation(row)), table.start_ps(row)) << table.name(row);
+  }
+  const ProfileCollectives profile = CollectivesOf(converted.traces.at("rank 0"));
+  ASSERT_THAT(profile.events, SizeIs(2));
+  EXPECT_EQ(profile.ops[profile.events[0].op].operand_bytes, 96);
+}
+
 TEST(TableTracesTest, WorkThatBeginsALittleEarlyBeginsWithTheEnd) {
   const ConvertedTable converted =
       Convert({"rank,kind,start_ns,end_ns,stream\n0,compute,0,500000,a\n0,compute,490000,900000,"
