@@ -429,14 +429,15 @@ CollectiveLog LogOfRank(int64_t rank, int64_t world_size, const TableRank& table
     const bool follows = end < rows.size() && rows[end].op.start_ns <= busy_until_ns;
     const int64_t end_ns = busy_until_ns + (follows ? 0 : 1);
     int64_t launch_ns = rows[row].op.start_ns - static_cast<int64_t>(end - row);
-    launch_ns = std::max(launch_ns, idle_since_ns);
+    // Steps that overlap are launched while the host still waits for another.
+    launch_ns = std::min(std::max(launch_ns, idle_since_ns), rows[row].op.start_ns);
     if (step.has_value()) {
       auto& span = steps.insert({*step, {launch_ns, end_ns}}).first->second;
       span.second = std::max(span.second, end_ns);
     }
     for (; row < end; ++row) {
       LoggedCollective op = rows[row].op;
-      op.launched_ns = launch_ns++;
+      op.launched_ns = std::min(launch_ns++, op.start_ns);
       if (rows[row].communicates) log.collectives.push_back(op);
       if (!rows[row].communicates) log.work.push_back(op);
     }
