@@ -103,7 +103,7 @@ class Chain {
     ASSIGN_OR_RETURN(const TraceSource* source,
                      DetectOneSource(file_system_, request_.combine.files.traces));
     is_kineto_ = source->form() == TraceForm::kKineto;
-    is_log_ = source->NeedsConversion();
+    is_converted_ = source->NeedsConversion();
     RETURN_IF_ERROR(RunStage(kAlign, "clocks, happens-before, combined profile",
                              [&](RunReport* report) { return Align(report); }));
     for (const CombinedOutput& output : report_.combine().outputs()) {
@@ -199,8 +199,8 @@ class Chain {
     RETURN_IF_ERROR(outputs.WriteText("combine_json", json, ReportToJson(report->combine())));
     RETURN_IF_ERROR(outputs.Commit());
     DescribeAlignment(PathOf(""), report);
-    // Logs of collectives do not say which framework ran them.
-    if (!is_log_) report->mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
+    // Tables, databases and logs do not say which framework ran.
+    if (!is_converted_) report->mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
     return absl::OkStatus();
   }
 
@@ -322,8 +322,8 @@ class Chain {
   FileSystem& file_system_;
   const ChainRequest& request_;
   bool is_kineto_ = false;
-  // The traces are logs of collectives that were converted (trace_source.h).
-  bool is_log_ = false;
+  // The traces were made from something else (trace_source.h).
+  bool is_converted_ = false;
   // The profiles on the common clock, one for each node.
   std::vector<std::string> aligned_;
   // What waited for what, once that is known.

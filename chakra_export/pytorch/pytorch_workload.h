@@ -33,9 +33,9 @@ struct PytorchWorkloadOptions {
   std::function<void(size_t position)> progress;
 };
 
-// The i-th host trace belongs to the i-th device trace; or there is no host trace. A rank is told by its profile, else by the
-// position. One trace alone is converted whichever rank it is; of several all ranks of the run must
-// be there.
+// The i-th host trace belongs to the i-th device trace; or there is no host trace. A rank is told by
+// its profile, else by the position. One trace alone is converted whichever rank it is; of several
+// all ranks of the run must be there.
 //
 // Nothing is written unless every input is sound and the graph is free of cycles and deadlocks.
 // Errors name the file, the place and what to do.
