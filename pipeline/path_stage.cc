@@ -17,11 +17,13 @@
 #include "critical_path/job/job_analysis.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
+#include "pipeline/operations.h"
 #include "report/quantities.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 namespace {
@@ -83,12 +85,7 @@ class GraphDescription {
         source_(source),
         options_(options),
         report_(report),
-        communicates_(graph.events.size()) {
-    for (const GraphEdge& edge : graph.edges) {
-      const bool communicates = edge.bound_by == BoundBy::kGpuCommunication;
-      if (communicates && edge.event != kNoEvent) communicates_[edge.event] = true;
-    }
-  }
+        communicates_(CommunicatingEvents(graph)) {}
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
@@ -100,6 +97,13 @@ class GraphDescription {
     if (!communication_only) DescribeBreakdown();
     if (options_.can_compare_ranks) DescribeBlame();
     if (options_.can_compare_ranks && !communication_only) DescribeWhatIf();
+    DescribeOperations(graph_, source_, path_, steps_, report_);
+    // Nobody but the graph knows the steps of programs that mark none.
+    if (source_.step_word != "step" && !steps_.steps.empty()) {
+      for (CombinedStep& row : WaitsInSteps(graph_, steps_)) {
+        *report_->mutable_combine()->add_step_waits() = std::move(row);
+      }
+    }
     DescribeTimeline();
     return absl::OkStatus();
   }
@@ -288,19 +292,6 @@ class GraphDescription {
     return static_cast<double>(steps.MeanPs().value_or(path.length_ps)) * kMsPerPs;
   }
 
-  // When the last member of a collective had come: by event of a member.
-  std::map<GraphEventId, InstantId> MeetingsByEvent() const {
-    std::map<GraphEventId, InstantId> meetings;
-    std::set<InstantId> instants;
-    for (const GraphMeeting& meeting : graph_.meetings) instants.insert(meeting.instant);
-    for (const GraphEdge& edge : graph_.edges) {
-      if (instants.count(edge.to) == 0) continue;
-      const Instant& from = graph_.instants[edge.from];
-      if (from.is_start && from.event != kNoEvent) meetings[from.event] = edge.to;
-    }
-    return meetings;
-  }
-
   using EventsByLane = std::map<std::tuple<int64_t, bool, LaneId>, std::vector<GraphEventId>>;
 
   // A run may have more events than a page can bear: the longest stay. Returns whether some were left
@@ -321,14 +312,6 @@ class GraphDescription {
                 ids.end());
     }
     return true;
-  }
-
-  PathKind::Role RoleOfEvent(const GraphEvent& event, bool communicates) const {
-    if (communicates) return PathKind::TRANSFER;
-    if (graph_.lanes[event.lane].kind == TrackKind::kHost) return PathKind::HOST;
-    return event.category == EventCategory::kMemcpy || event.category == EventCategory::kMemset
-               ? PathKind::COPY
-               : PathKind::COMPUTATION;
   }
 
   // Returns the lanes that have events to be shown, those of a rank together, devices first, with the
@@ -372,7 +355,7 @@ class GraphDescription {
       timeline.add_kinds(
           absl::AsciiStrToLower(PathKind::Role_Name(static_cast<PathKind::Role>(role))));
     }
-    const std::map<GraphEventId, InstantId> meetings = MeetingsByEvent();
+    const std::vector<InstantId> meetings = MeetingsByEvent(graph_);
     std::map<LaneId, int> lane_numbers;
     std::map<GraphEventId, Shown> shown;
     std::map<NameId, int> names;
@@ -386,20 +369,19 @@ class GraphDescription {
       for (GraphEventId id : ids) {
         const GraphEvent& event = graph_.events[id];
         const int64_t end_ps = event.start_ps + event.duration_ps;
-        const auto meeting = meetings.find(id);
+        const bool meets = meetings[id] != kNoInstant;
         int64_t start_ps = event.start_ps;
-        if (meeting != meetings.end()) {
-          const int64_t met_ps = std::clamp(graph_.Time(meeting->second), start_ps, end_ps);
+        if (meets) {
+          const int64_t met_ps = std::clamp(graph_.Time(meetings[id]), start_ps, end_ps);
           if (met_ps > start_ps) {
             shown[id].wait =
                 AddEvent(number, id, PathKind::WAIT, start_ps, met_ps, &names, &timeline);
           }
           start_ps = met_ps;
         }
-        const bool communicates = meeting != meetings.end() || communicates_[id];
-        const int position = AddEvent(number, id, RoleOfEvent(event, communicates), start_ps,
-                                      end_ps, &names, &timeline);
-        if (meeting != meetings.end()) shown[id].event = position;
+        const PathKind::Role role = RoleOfEvent(graph_, event, meets || communicates_[id]);
+        const int position = AddEvent(number, id, role, start_ps, end_ps, &names, &timeline);
+        if (meets) shown[id].event = position;
       }
     }
     DescribeTimelinePath(lane_numbers, &timeline);
@@ -438,22 +420,36 @@ class GraphDescription {
     }
   }
 
-  void DescribeTimelineCollectives(const std::map<GraphEventId, InstantId>& meetings,
+  void DescribeTimelineCollectives(const std::vector<InstantId>& meetings,
                                    const std::map<GraphEventId, Shown>& shown,
                                    Timeline* timeline) const {
     std::map<InstantId, TimelineCollective> collectives;
-    for (const auto& [event, instant] : meetings) {
-      const auto found = shown.find(event);
-      if (found == shown.end()) continue;
-      collectives[instant].add_events(found->second.event);
-      collectives[instant].add_waits(found->second.wait);
+    for (const auto& [event, places] : shown) {
+      collectives[meetings[event]].add_events(places.event);
+      collectives[meetings[event]].add_waits(places.wait);
     }
     for (const GraphMeeting& meeting : graph_.meetings) {
       TimelineCollective& found = collectives[meeting.instant];
       if (found.events_size() < 2) continue;
       found.set_name(std::string(graph_.names.Get(meeting.name)));
+      AddBandwidth(meeting, timeline->events(), &found);
       *timeline->add_collectives() = std::move(found);
     }
+  }
+
+  // Adds what the collective moved, and how fast: from when all were there until the last had it.
+  static void AddBandwidth(const GraphMeeting& meeting, const TimelineEvents& events,
+                           TimelineCollective* collective) {
+    if (!meeting.transfer.has_value() || meeting.transfer->bytes <= 0) return;
+    const GraphTransfer& transfer = *meeting.transfer;
+    collective->set_bytes(transfer.bytes);
+    double longest_us = 0;
+    for (const int event : collective->events()) {
+      longest_us = std::max(longest_us, events.duration_us(event));
+    }
+    const double moved = static_cast<double>(transfer.bytes) *
+                         BusFactor(transfer.kind, static_cast<double>(transfer.ranks.size()));
+    if (longest_us > 0 && moved > 0) collective->set_bus_gb_per_s(moved / (longest_us * 1e3));
   }
 
   const PathGraph& graph_;

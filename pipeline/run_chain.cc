@@ -180,6 +180,7 @@ class Chain {
       return absl::OkStatus();
     }
     // What the path says about the run as a whole takes the place of what alignment said.
+    if (part.combine().step_waits_size() > 0) report_.mutable_combine()->clear_step_waits();
     report_.MergeFrom(part);
     AddStage(name, kDone, start);
     return absl::OkStatus();

@@ -26,6 +26,13 @@ struct WindowChoice {
   NumberRange instances;
 };
 
+// Where an operation comes from: what the framework calls it, "jit(step)/transpose", and the line of
+// the program, "train.py:42".
+struct OperationOrigin {
+  std::string framework_op;
+  std::string source;
+};
+
 struct GraphSource {
   // The trace's path, or that of the first trace and how many there are more.
   std::string trace;
@@ -36,6 +43,8 @@ struct GraphSource {
   std::string step_word = "step";
   // The devices are no GPUs (XLA:CPU, TPU), so that nothing is to be called after them.
   bool without_gpus = false;
+  // By the name of events, where programs are known.
+  std::map<std::string, OperationOrigin> origins;
   // What is wrong or missing in the trace, one sentence each.
   std::vector<std::string> notes;
 };

@@ -136,4 +136,16 @@ void WalkThread(absl::Span<const GraphEvent> all_events, absl::Span<const GraphE
   while (!ends.empty()) close_next();
 }
 
+std::vector<InstantId> MeetingsByEvent(const PathGraph& graph) {
+  std::vector<InstantId> meetings(graph.events.size(), kNoInstant);
+  std::vector<bool> is_meeting(graph.instants.size());
+  for (const GraphMeeting& meeting : graph.meetings) is_meeting[meeting.instant] = true;
+  for (const GraphEdge& edge : graph.edges) {
+    const Instant& from = graph.instants[edge.from];
+    if (!is_meeting[edge.to] || !from.is_start || from.event == kNoEvent) continue;
+    meetings[from.event] = edge.to;
+  }
+  return meetings;
+}
+
 }  // namespace meridian

@@ -191,6 +191,10 @@ struct PathGraph {
   }
 };
 
+// Returns by event the instant where its rank met the others: of work that takes part in a
+// collective when the last member had come; kNoInstant for all other events.
+std::vector<InstantId> MeetingsByEvent(const PathGraph& graph);
+
 // Sums of a few times below this do not overflow.
 inline constexpr int64_t kTimeLimitPs = int64_t{1} << 60;
 

@@ -141,9 +141,19 @@ class XSpaceJobLoader {
             !steps_.has_value() || !timed.step.has_value() || *timed.step <= steps_->last;
         const auto [it, is_first] = first_of_kernel.emplace(node.kernel, index);
         if (!is_first) timed.same_kernel_as = it->second;
+        AddOrigin(node);
       }
       execution_.nodes.push_back(timed);
     }
+  }
+
+  void AddOrigin(const RunNode& node) {
+    if (node.instruction == nullptr) return;
+    const auto [origin, is_new] =
+        loaded_.origins.try_emplace(std::string(node.name), OperationOrigin());
+    if (!is_new) return;
+    origin->second.framework_op = node.instruction->proto().metadata().op_name();
+    origin->second.source = node.instruction->computation().module().SourceOf(*node.instruction);
   }
 
   // Other steps are executions of programs.

@@ -14,6 +14,8 @@
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/time_units.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 namespace {
@@ -29,6 +31,8 @@ constexpr double kComparedShare = 0.1;
 // A rank's link is slow though so much of its transfers, by the time that they usually take, are as
 // fast as others': of few bytes the time does not depend on the link's speed.
 constexpr double kUnaffectedShare = 0.1;
+// So many ranks of groups are told; more would make reports large.
+constexpr size_t kMostToldRanks = 100000;
 
 using Group = std::vector<uint32_t>;
 // Transfers that can be compared: of one kind, so many bytes, and so many ranks on so many hosts.
@@ -159,11 +163,32 @@ std::optional<uint32_t> FindSlowest(const OfRank& ranks) {
   return slowest;
 }
 
+// Tells what each group transferred, as far as there is something to compare it with.
+void ListGroups(const std::map<Key, TimesByGroup>& transfers, CombineReport* report) {
+  size_t told = 0;
+  for (const auto& [key, groups] : transfers) {
+    if (groups.size() < 2) continue;
+    const auto& [kind, bytes, ranks, hosts] = key;
+    for (const auto& [group, times] : groups) {
+      if ((told += group.size()) > kMostToldRanks) return;
+      CombinedGroup& row = *report->add_groups();
+      for (const uint32_t rank : group) row.add_ranks(rank);
+      row.set_kind(std::string(CollectiveKindName(kind)));
+      row.set_bytes(bytes);
+      row.set_count(static_cast<int64_t>(times.size()));
+      row.set_transfer_ms(Quantile(times, kQuickest) * kMsPerPs);
+      row.set_bus_gb_per_s(static_cast<double>(bytes) *
+                           BusFactor(kind, static_cast<double>(ranks)) / (row.transfer_ms() * 1e6));
+    }
+  }
+}
+
 }  // namespace
 
 void FindSlowLinks(const CollectiveTable& table, const std::vector<std::string>& hosts,
                    std::optional<int64_t> clock_uncertainty_ps, CombineReport* report) {
   const std::map<Key, TimesByGroup> transfers = ReadTransfers(table, hosts);
+  ListGroups(transfers, report);
   const std::vector<Comparison> comparisons = Compare(transfers, clock_uncertainty_ps);
   // By rank: how long it transferred, and how much of that can be compared.
   std::map<uint32_t, double> transferred, compared;

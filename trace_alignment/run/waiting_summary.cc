@@ -19,17 +19,6 @@
 namespace meridian {
 namespace {
 
-// Returns the bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count; of an
-// all-gather for each byte of its share. 0 for kinds that they do not count.
-double BusFactor(CollectiveKind kind, double ranks) {
-  using Kind = CollectiveKind;
-  if (ranks < 2) return 0;
-  if (kind == Kind::kAllReduce) return 2 * (ranks - 1) / ranks;
-  if (kind == Kind::kAllGather) return ranks - 1;
-  if (kind == Kind::kReduceScatter || kind == Kind::kAllToAll) return (ranks - 1) / ranks;
-  return kind == Kind::kCollectiveBroadcast || kind == Kind::kCollectiveReduce ? 1 : 0;
-}
-
 double Ms(int64_t ps) { return static_cast<double>(ps) * kMsPerPs; }
 
 class WaitingSummary {

@@ -30,4 +30,15 @@ bool HasPairs(CollectiveKind kind) {
          kind == CollectiveKind::kRecv || kind == CollectiveKind::kPointToPoint;
 }
 
+double BusFactor(CollectiveKind kind, double ranks) {
+  using Kind = CollectiveKind;
+  if (ranks < 2) return 0;
+  if (kind == Kind::kAllReduce) return 2 * (ranks - 1) / ranks;
+  if (kind == Kind::kAllGather) return ranks - 1;
+  if (kind == Kind::kReduceScatter || kind == Kind::kAllToAll) return (ranks - 1) / ranks;
+  const bool moves_once =
+      kind == Kind::kCollectiveBroadcast || kind == Kind::kCollectiveReduce || HasPairs(kind);
+  return moves_once ? 1 : 0;
+}
+
 }  // namespace meridian

@@ -39,6 +39,10 @@ absl::string_view CollectiveKindName(CollectiveKind kind);
 // True for kinds that communicate along source-target pairs, not within groups.
 bool HasPairs(CollectiveKind kind);
 
+// Returns the bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count; of an
+// all-gather for each byte of its share. 0 for kinds that they do not count.
+double BusFactor(CollectiveKind kind, double ranks);
+
 }  // namespace meridian
 
 #endif  // XLA_PROFILER_HLO_COLLECTIVE_KIND_H_

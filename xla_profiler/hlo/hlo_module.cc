@@ -15,7 +15,7 @@ namespace {
 // memory.
 constexpr size_t kMaxParts = size_t{1} << 22;
 
-// Counts computations and instructions before they cost memory.
+// Counts computations, instructions and where they come from before they cost memory.
 absl::Status CheckParts(absl::string_view bytes, const char* origin) {
   size_t parts = 0;
   WireReader protos(bytes, origin, kMaxWireDepth);
@@ -23,7 +23,10 @@ absl::Status CheckParts(absl::string_view bytes, const char* origin) {
     if (!proto.IsBytes(xla::HloProto::kHloModuleFieldNumber)) continue;
     WireReader computations(proto.bytes, origin, kMaxWireDepth - 1);
     for (WireField computation; computations.Next(&computation);) {
-      if (!computation.IsBytes(xla::HloModuleProto::kComputationsFieldNumber)) continue;
+      if (!computation.IsBytes(xla::HloModuleProto::kComputationsFieldNumber) &&
+          !computation.IsBytes(xla::HloModuleProto::kStackFrameIndexFieldNumber)) {
+        continue;
+      }
       ++parts;
       WireReader instructions(computation.bytes, origin, kMaxWireDepth - 2);
       for (WireField instruction; instructions.Next(&instruction);) ++parts;
@@ -135,6 +138,23 @@ std::vector<const Pointer*> HloModule::Resolve(
     if (it != by_id.end()) found.push_back(it->second);
   }
   return found;
+}
+
+std::string HloModule::SourceOf(const HloInstruction& instruction) const {
+  const xla::OpMetadata& metadata = instruction.proto().metadata();
+  if (!metadata.source_file().empty()) {
+    return absl::StrCat(metadata.source_file(), ":", metadata.source_line());
+  }
+  const xla::StackFrameIndexProto& index = proto_.hlo_module().stack_frame_index();
+  const auto at = [](const auto& list, int32_t id) {
+    return id >= 1 && id <= list.size() ? &list[id - 1] : nullptr;
+  };
+  const auto* frame = at(index.stack_frames(), metadata.stack_frame_id());
+  const auto* location =
+      frame == nullptr ? nullptr : at(index.file_locations(), frame->file_location_id());
+  const std::string* file =
+      location == nullptr ? nullptr : at(index.file_names(), location->file_name_id());
+  return file == nullptr ? "" : absl::StrCat(*file, ":", location->line());
 }
 
 const HloInstruction* HloModule::FindInstruction(absl::string_view name) const {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -109,6 +110,10 @@ class HloModule {
   // - references to what the file does not have: they are left out;
   // - a root or entry that the file does not have: a null pointer stands in its place.
   int64_t num_problems() const { return num_problems_; }
+
+  // Returns the file and line that the instruction comes from, "train.py:42"; empty when the module
+  // does not say.
+  std::string SourceOf(const HloInstruction& instruction) const;
 
   // Return nullptr when there is none.
   const HloInstruction* FindInstruction(absl::string_view name) const;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a run spend their time on, operation by operation, and how long they wait for each
+// other in a step, by the run's graph.
+#ifndef PIPELINE_OPERATIONS_H_
+#define PIPELINE_OPERATIONS_H_
+
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/graph_source.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/graph/step_times.h"
+#include "report/run_report.pb.h"
+
+namespace meridian {
+
+// Returns what an event is drawn and counted as. `communicates` is whether time of communication is
+// booked on it.
+PathKind::Role RoleOfEvent(const PathGraph& graph, const GraphEvent& event, bool communicates);
+
+// Returns by event whether time of communication is booked on it.
+std::vector<bool> CommunicatingEvents(const PathGraph& graph);
+
+// Fills in the report's operations: device work, all executions of one name together, the longest
+// first. Of collectives that of one kind and size too, and without waiting for others.
+void DescribeOperations(const PathGraph& graph, const GraphSource& source, const CriticalPath& path,
+                        const StepTimes& steps, RunReport* report);
+
+// Returns how long each rank waited for others, and moved data, in each of the steps; what lies in none
+// has no number.
+std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const StepTimes& steps);
+
+// Reports stay readable with so many operations; the longest stay.
+inline constexpr size_t kMostOperations = 300;
+
+}  // namespace meridian
+
+#endif  // PIPELINE_OPERATIONS_H_
