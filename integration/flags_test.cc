@@ -48,7 +48,7 @@ TEST(FlagsTest, EveryCommandHasTheListedFlags) {
     EXPECT_EQ(absl::StrJoin(FlagsOf("meridian", names), " "), parts.second) << parts.first;
     ++commands;
   }
-  EXPECT_EQ(commands, 20);
+  EXPECT_EQ(commands, 21);
 }
 
 }  // namespace

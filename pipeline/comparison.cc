@@ -28,6 +28,10 @@ namespace {
 
 // Changes below this share of a step are not worth a sentence.
 constexpr double kNotableChange = 0.01;
+// A step that changed by more than this, though that may be chance, is not called the same.
+constexpr double kLargeChange = 0.25;
+// Transfers that take longer or shorter by less than this share are as fast as before.
+constexpr double kNotableOfTransfers = 0.1;
 // Operations are many, and devices run at other speeds from run to run: a change below this share of
 // what the operation took, or of a step, is none.
 constexpr double kNotableOfOperation = 0.05;
@@ -47,8 +51,8 @@ constexpr double kStudentOfMany = 2.75;
 // The standard error of a median is so much larger than that of a mean.
 constexpr double kMedianError = 1.2533;
 
-double StudentFactor(size_t steps) {
-  const size_t freedom = steps - 1;
+double StudentFactor(size_t before_steps, size_t after_steps) {
+  const size_t freedom = before_steps + after_steps - 2;
   return freedom <= std::size(kStudent) ? kStudent[freedom - 1] : kStudentOfMany;
 }
 
@@ -76,8 +80,7 @@ class ComparedRun {
       lengths_ms.push_back(report.steps(i).end_ms() - report.steps(i).start_ms());
     }
     for (const PathKind& kind : report.path_kinds()) {
-      labels[kind.kind()] = {kind.label(),
-                             absl::AsciiStrToLower(PathKind::Role_Name(kind.role()))};
+      labels[kind.kind()] = {kind.label(), absl::AsciiStrToLower(PathKind::Role_Name(kind.role()))};
     }
     for (const PathPart& part : report.path()) {
       if (part.has_step()) AddTo(part.step(), part.ms(), &parts[labels[part.kind()].first]);
@@ -133,7 +136,8 @@ bool HasChanged(const ComparedRow& row) {
 // What changed comes first, the largest change before others.
 void SortRows(google::protobuf::RepeatedPtrField<ComparedRow>* rows) {
   const auto weight = [](const ComparedRow& row) {
-    return std::make_pair(HasChanged(row), std::abs(row.change_ms()) - row.noise_ms());
+    return std::make_pair(HasChanged(row),
+                          std::abs(row.change_ms()) - (HasChanged(row) ? row.noise_ms() : 0));
   };
   std::stable_sort(rows->begin(), rows->end(), [&](const ComparedRow& a, const ComparedRow& b) {
     return weight(a) > weight(b);
@@ -211,7 +215,11 @@ class RunComparison {
     step_ms_ = Mean(before_.lengths_ms);
     *result_.mutable_step() =
         RowOf(word(), before_.lengths_ms, after_.lengths_ms, kNotableChange * step_ms_);
-    result_.set_verdict(result_.step().verdict());
+    // What may be chance, though it is large, is not known.
+    ComparedRow& step = *result_.mutable_step();
+    const bool is_large = std::abs(step.change_ms()) > kLargeChange * step_ms_;
+    if (step.verdict() == Comparison::SAME && is_large) step.set_verdict(Comparison::UNKNOWN);
+    result_.set_verdict(step.verdict());
     CompareParts();
     CompareOperations();
     CompareRanks();
@@ -239,8 +247,9 @@ class RunComparison {
     differ("What steps are", StepWord(before), StepWord(after));
     differ("Version of Meridian", before_.report.version(), after_.report.version());
     if (before.ranks() != after.ranks()) {
-      result_.add_notes("Times are those of one rank: with other numbers of ranks each does "
-                        "another share of the work.");
+      result_.add_notes(
+          "Times are those of one rank: with other numbers of ranks each does "
+          "another share of the work.");
     }
     for (const ComparedRun* run : {&before_, &after_}) {
       const std::string why = WhyNotComparable(run->report.evidence());
@@ -287,20 +296,21 @@ class RunComparison {
   }
 
   void CompareOperations() {
-    const size_t steps = std::min(before_.lengths_ms.size(), after_.lengths_ms.size());
+    const size_t before_steps = before_.lengths_ms.size(), after_steps = after_.lengths_ms.size();
     for (const auto& [before, after] : MatchOperations(before_.report, after_.report)) {
       const Operation& any = after != nullptr ? *after : *before;
       std::optional<double> before_ms, after_ms, noise_ms;
       if (before != nullptr) before_ms = before->step_ms();
       if (after != nullptr) after_ms = after->step_ms();
       if (before_ms.value_or(0) == 0 && after_ms.value_or(0) == 0) continue;
-      if (before != nullptr && after != nullptr && steps > 1) {
-        noise_ms = StudentFactor(steps) *
-                   std::sqrt(SquaredError(*before, before_.lengths_ms.size()) +
-                             SquaredError(*after, after_.lengths_ms.size()));
+      if (before != nullptr && after != nullptr && std::min(before_steps, after_steps) > 1) {
+        noise_ms =
+            StudentFactor(before_steps, after_steps) *
+            std::sqrt(SquaredError(*before, before_steps) + SquaredError(*after, after_steps));
       }
-      const double notable_ms =
-          std::max(kLeastOfStep * step_ms_, kNotableOfOperation * before_ms.value_or(0));
+      const double notable =
+          any.role() == PathKind::TRANSFER ? kNotableOfTransfers : kNotableOfOperation;
+      const double notable_ms = std::max(kLeastOfStep * step_ms_, notable * before_ms.value_or(0));
       ComparedRow row = MakeRow(OperationName(any), before_ms, after_ms, noise_ms, notable_ms);
       row.set_role(absl::AsciiStrToLower(PathKind::Role_Name(any.role())));
       if (any.role() == PathKind::TRANSFER && before != nullptr && after != nullptr) {
@@ -331,11 +341,11 @@ class RunComparison {
 
   void Say() {
     const ComparedRow& step = result_.step();
-    const std::string now = absl::StrCat(UnitText(after_.report), " takes ",
-                                         TimeText(step.after_ms()), " in the mean");
+    const std::string now =
+        absl::StrCat(UnitText(after_.report), " takes ", TimeText(step.after_ms()), " in the mean");
     if (step.verdict() == Comparison::SAME) {
-      result_.set_headline(absl::StrCat("No difference: ", now, ", before ",
-                                        TimeText(step.before_ms()), "."));
+      result_.set_headline(
+          absl::StrCat("No difference: ", now, ", before ", TimeText(step.before_ms()), "."));
       result_.set_detail(
           step.has_noise_ms()
               ? absl::StrCat("Means of as many ", word(), "s differ by up to ",
@@ -346,14 +356,18 @@ class RunComparison {
       return;
     }
     const bool is_longer = step.change_ms() > 0;
-    const std::string by = absl::StrCat(
-        TimeText(std::abs(step.change_ms())), " (",
-        PercentText(std::abs(step.change_ms()) / step_ms_), is_longer ? ") more" : ") less");
-    result_.set_headline(absl::StrCat(Capitalised(now), ", ", by, " than before",
-                                      step.has_noise_ms() ? CauseText(is_longer) : "", "."));
-    if (!step.has_noise_ms()) {
-      result_.set_detail(absl::StrCat("Whether that is more than chance is not known: it takes "
-                                      "two ", word(), "s of each run at least."));
+    const bool is_known = step.verdict() != Comparison::UNKNOWN;
+    const std::string by = absl::StrCat(TimeText(std::abs(step.change_ms())), " (",
+                                        PercentText(std::abs(step.change_ms()) / step_ms_),
+                                        is_longer ? ") more than before" : ") less than before");
+    result_.set_headline(absl::StrCat(
+        Capitalised(now), ", ", by, is_known ? CauseText(is_longer) : "; that may be chance", "."));
+    if (!is_known) {
+      result_.set_detail(absl::StrCat(
+          step.has_noise_ms()
+              ? absl::StrCat("Means of as many ", word(), "s differ by up to ",
+                             TimeText(step.noise_ms()), " by chance: record more ", word(), "s.")
+              : absl::StrCat("It takes two ", word(), "s of each run at least to tell.")));
       return;
     }
     std::vector<std::string> sentences = {absl::StrCat("Means of as many ", word(),
@@ -371,25 +385,23 @@ class RunComparison {
     const ComparedRow* most = nullptr;
     for (const ComparedRow& part : result_.parts()) {
       const bool is_along = is_longer == (part.change_ms() > 0);
-      if (is_along && (most == nullptr ||
-                       std::abs(part.change_ms()) > std::abs(most->change_ms()))) {
+      if (is_along &&
+          (most == nullptr || std::abs(part.change_ms()) > std::abs(most->change_ms()))) {
         most = &part;
       }
     }
     if (most == nullptr) return "";
     const bool is_network = most->role() == "transfer";
-    const double ratio = same_transfers_before_ms_ > 0
-                             ? same_transfers_after_ms_ / same_transfers_before_ms_
-                             : 1;
-    // The same transfers bear at least half of it, or others came or went.
-    const double same_ms = same_transfers_after_ms_ - same_transfers_before_ms_;
-    const bool is_same = is_network && std::abs(same_ms) >= std::abs(most->change_ms()) / 2 &&
-                         (same_ms > 0) == is_longer;
-    if (is_same) {
-      transfers_ = absl::StrFormat("The same transfers take %.2f times as long.", ratio);
-    } else if (is_network) {
-      transfers_ = "The transfers that both runs have take as long as before: others came or "
-                   "went, or less of them is hidden behind computation.";
+    const double ratio =
+        same_transfers_before_ms_ > 0 ? same_transfers_after_ms_ / same_transfers_before_ms_ : 1;
+    const bool has_changed = std::abs(ratio - 1) > kNotableOfTransfers;
+    const bool is_same = is_network && has_changed && (ratio > 1) == is_longer;
+    if (is_network) {
+      transfers_ =
+          has_changed
+              ? absl::StrFormat("The same transfers take %.2f times as long.", ratio)
+              : "The transfers that both runs have take as long as before: others came or went, "
+                "or another part of them is hidden behind computation.";
     }
     return absl::StrCat(is_same ? ", because of the network" : "", ": ",
                         is_network ? "exposed communication" : most->name(), " takes ",
@@ -401,8 +413,7 @@ class RunComparison {
     const ComparedRow& row = result_.ranks(0);
     if (!HasChanged(row) || is_longer != (row.change_ms() > 0)) return;
     sentences->push_back(absl::StrCat("The others wait ", TimeText(std::abs(row.change_ms())),
-                                      is_longer ? " longer" : " less", " for ", row.name(),
-                                      "."));
+                                      is_longer ? " longer" : " less", " for ", row.name(), "."));
   }
 
   void AddLinks(std::vector<std::string>* sentences) const {
@@ -410,9 +421,10 @@ class RunComparison {
     for (const CombinedLink& link : before_.report.slow_links()) known.insert(link.rank());
     for (const CombinedLink& link : after_.report.slow_links()) {
       if (known.count(link.rank()) > 0) continue;
-      sentences->push_back(absl::StrFormat("The link of rank %d is %.1f times slower than the "
-                                           "others'; before it was not.",
-                                           link.rank(), link.times_slower()));
+      sentences->push_back(
+          absl::StrFormat("The link of rank %d is %.1f times slower than the "
+                          "others'; before it was not.",
+                          link.rank(), link.times_slower()));
     }
   }
 
@@ -423,10 +435,10 @@ class RunComparison {
     if (!HasChanged(row) || std::abs(row.change_ms()) < least_ms) return;
     const std::string name = FirstCharacters(row.name(), kMostNameCharacters);
     const std::string how =
-        row.verdict() == Comparison::NEW    ? "is new"
-        : row.verdict() == Comparison::GONE ? "is gone"
-                                            : absl::StrFormat("takes %.2f times as long",
-                                                              row.after_ms() / row.before_ms());
+        row.verdict() == Comparison::NEW ? "is new"
+        : row.verdict() == Comparison::GONE
+            ? "is gone"
+            : absl::StrFormat("takes %.2f times as long", row.after_ms() / row.before_ms());
     absl::StrAppend(result_.mutable_detail(), result_.detail().empty() ? "" : " ",
                     "Of the operations ", name, " changed most: it ", how, ".");
   }
@@ -470,8 +482,8 @@ std::optional<double> NoiseOfMeans(absl::Span<const double> before,
                                    absl::Span<const double> after) {
   if (before.size() < 2 || after.size() < 2) return std::nullopt;
   const double error = std::sqrt(SquaredError(before) + SquaredError(after));
-  return std::max({StudentFactor(std::min(before.size(), after.size())) * error,
-                   HalvesDiffer(before), HalvesDiffer(after)});
+  return std::max({StudentFactor(before.size(), after.size()) * error, HalvesDiffer(before),
+                   HalvesDiffer(after)});
 }
 
 Comparison CompareRuns(const RunReport& before, const RunReport& after) {
@@ -479,8 +491,8 @@ Comparison CompareRuns(const RunReport& before, const RunReport& after) {
 }
 
 std::string ComparisonText(const Comparison& comparison) {
-  std::string text = absl::StrCat(Printable(comparison.headline()), " ",
-                                  Printable(comparison.detail()), "\n");
+  std::string text =
+      absl::StrCat(Printable(comparison.headline()), " ", Printable(comparison.detail()), "\n");
   AddTable(comparison.parts(), "part of a step", /*only_changed=*/false, &text);
   AddTable(comparison.operations(), "operation, in a step of one rank", true, &text);
   AddTable(comparison.collectives(), "collective, in a step of one rank", true, &text);
@@ -494,15 +506,14 @@ std::string ComparisonText(const Comparison& comparison) {
 
 bool IsRegression(const Comparison& comparison, double share) {
   const ComparedRow& step = comparison.step();
-  return comparison.verdict() != Comparison::SAME &&
-         step.change_ms() > share * step.before_ms();
+  return comparison.verdict() != Comparison::SAME && step.change_ms() > share * step.before_ms();
 }
 
 absl::StatusOr<RunReport> ReadRunReport(FileSystem& file_system, const std::string& folder) {
   const std::string path =
       absl::EndsWith(folder, ".json") ? folder : absl::StrCat(folder, "/report.json");
   ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(path));
-  if (kind != FileKind::kFile) return NotFound(path, ": no file");
+  if (kind != FileKind::kRegular) return NotFound(path, ": no file");
   ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system.Map(path));
   if (file->bytes().size() > kMaxReportBytes) {
     return InvalidArgument(path, ": larger than a report may be, ", kMaxReportBytes, " bytes");

@@ -11,6 +11,7 @@
 #ifndef PIPELINE_COMPARISON_H_
 #define PIPELINE_COMPARISON_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -22,6 +22,26 @@ constexpr double kNotableDifference = 0.03;
 // Offsets below this are never worth telling.
 constexpr double kSmallestMs = 1e-3;
 
+// Who compares two runs asks that first.
+std::optional<Finding> ComparisonFinding(const RunReport& report) {
+  if (!report.has_comparison()) return std::nullopt;
+  const Comparison& comparison = report.comparison();
+  const Comparison::Verdict verdict = comparison.verdict();
+  Finding finding =
+      MakeFinding("comparison",
+                  verdict == Comparison::LONGER    ? "bad"
+                  : verdict == Comparison::SAME    ? "info"
+                  : verdict == Comparison::SHORTER ? "good"
+                                                   : "unknown",
+                  "comparison", comparison.headline(), comparison.detail(),
+                  absl::StrCat("Rests on ", comparison.before_steps_ms_size(), " steps before and ",
+                               comparison.after_steps_ms_size(), " now."));
+  if (comparison.step().change_ms() > 0 && verdict == Comparison::LONGER) {
+    finding.set_at_stake_ms(comparison.step().change_ms());
+  }
+  return finding;
+}
+
 // What is lacking comes first, since all else has to be read with it in mind.
 std::optional<Finding> EvidenceFinding(const RunReport& report) {
   const std::string why = WhyNotComparable(report.evidence());
@@ -174,38 +194,28 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
       rests_on);
 }
 
+// What would help, where no other finding says it: links and late ranks have their own.
 std::optional<Finding> WhatIfFinding(const RunReport& report) {
   const WhatIfPart* best = nullptr;
   for (const WhatIfPart& part : report.what_if()) {
-    if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
-  }
-  const ForecastReport* links = FindForecast(report, /*bandwidth=*/2, /*compute=*/1);
-  if (links != nullptr) {
-    const double saved = 1 - links->step_ns() / links->measured_step_ns();
-    const double others =
-        best == nullptr ? 0 : best->saved_ms() / (best->step_ms() + best->saved_ms());
-    if (saved > kNotableSaving && saved > others) {
-      return MakeFinding(
-          "what_if", "info", "what_if",
-          absl::StrCat("What would help most: on links twice as fast, ", UnitText(report),
-                       " takes ", TimeText(links->step_ns() * kMsPerNs), ", ",
-                       TimeText((links->measured_step_ns() - links->step_ns()) * kMsPerNs),
-                       " less."),
-          "A forecast, with a 90 % interval in its table; others are changes of the measured "
-          "schedule.",
-          RestsOn(report));
-    }
+    const bool is_told = part.change() == WhatIfPart::HALF_THE_COMMUNICATION ||
+                         part.change() == WhatIfPart::LINK_AS_FAST_AS_OTHERS ||
+                         part.change() == WhatIfPart::RANK_AS_FAST_AS_OTHERS;
+    if (!is_told && (best == nullptr || part.saved_ms() > best->saved_ms())) best = &part;
   }
   if (best == nullptr ||
       !(best->saved_ms() > kNotableSaving * (best->step_ms() + best->saved_ms()))) {
     return std::nullopt;
   }
-  return MakeFinding("what_if", "info", "what_if",
-                     absl::StrCat("What would help most: if ", best->what(), ", ", UnitText(report),
-                                  " takes ", TimeText(best->step_ms()), ", ",
-                                  TimeText(best->saved_ms()), " less", InTheMean(report), "."),
-                     "Found by running the measured schedule again with that changed.",
-                     RestsOn(report));
+  Finding finding = MakeFinding(
+      "what_if", "info", "what_if",
+      absl::StrCat("If ", best->what(), ", ", UnitText(report), " takes ",
+                   TimeText(best->step_ms()), ", ", TimeText(best->saved_ms()), " less",
+                   InTheMean(report), "."),
+      "Found by running the measured schedule again with that changed.", RestsOn(report));
+  finding.set_at_stake_ms(best->saved_ms());
+  ShowIn(report, std::nullopt, &finding);
+  return finding;
 }
 
 std::optional<Finding> SimulationFinding(const RunReport& report) {
@@ -238,16 +248,38 @@ std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
 
 bool CanCompareRanks(const Evidence& evidence) { return WhyNotComparable(evidence).empty(); }
 
+// The order in which findings are read: what makes all others doubtful, what costs time, other problems,
+// what is known, the run itself, what is not known.
+int PlaceOf(const RunReport& report, const Finding& finding) {
+  const bool is_bad = finding.verdict() == "bad";
+  const bool contradicts = report.combine().happens_before().violations_after() > 0;
+  if (finding.topic() == "comparison" || finding.topic() == "evidence") return 0;
+  if (finding.topic() == "clocks" && is_bad && contradicts) return 0;
+  const double unit_ms =
+      report.run().has_step_mean_ms() ? report.run().step_mean_ms() : report.run().wall_ms();
+  if (finding.at_stake_ms() > kNotableSaving * unit_ms) return 1;
+  if (is_bad) return 2;
+  if (finding.verdict() == "unknown") return 5;
+  const bool is_side = finding.topic() == "clocks" || finding.topic() == "simulation";
+  return finding.topic() == "run" ? 4 : is_side ? 6 : 3;
+}
+
 void AddFindings(RunReport* report) {
   const auto added = report->findings();
   report->clear_findings();
   for (const std::optional<Finding>& finding :
-       {EvidenceFinding(*report), std::make_optional(RunFinding(*report)),
-        StragglerFinding(*report), LinksFinding(*report), NetworkFinding(*report),
-        ClockFinding(*report), WhatIfFinding(*report), SimulationFinding(*report)}) {
+       {ComparisonFinding(*report), EvidenceFinding(*report),
+        std::make_optional(RunFinding(*report)), StragglerFinding(*report), LinksFinding(*report),
+        NetworkFinding(*report), ClockFinding(*report), WhatIfFinding(*report),
+        SimulationFinding(*report)}) {
     if (finding.has_value()) *report->add_findings() = *finding;
   }
   report->mutable_findings()->MergeFrom(added);
+  const auto weight = [&](const Finding& finding) {
+    return std::make_pair(PlaceOf(*report, finding), -finding.at_stake_ms());
+  };
+  std::stable_sort(report->mutable_findings()->begin(), report->mutable_findings()->end(),
+                   [&](const Finding& a, const Finding& b) { return weight(a) < weight(b); });
 }
 
 std::string FindingsText(const RunReport& report) {

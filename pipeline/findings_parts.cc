@@ -145,10 +145,32 @@ bool ClocksMayHide(const RunReport& report) {
 
 double WaitedShare(const RunReport& report) {
   const auto& ranks = report.combine().ranks();
-  double waited_ms = 0;
+  double waited_ms = 0, in_steps_ms = 0;
   for (const CombinedRank& rank : ranks) waited_ms += rank.waited_ms();
-  const double whole_ms = report.run().wall_ms() * static_cast<double>(ranks.size());
-  return whole_ms > 0 ? waited_ms / whole_ms : 0;
+  bool has_steps = false;
+  for (const CombinedStep& wait : report.combine().step_waits()) {
+    has_steps = has_steps || wait.has_step();
+    if (wait.has_step()) in_steps_ms += wait.waited_ms();
+  }
+  has_steps = has_steps && report.run().has_step_ms();
+  const double whole_ms =
+      (has_steps ? WholeMs(report) : report.run().wall_ms()) * static_cast<double>(ranks.size());
+  return whole_ms > 0 ? (has_steps ? in_steps_ms : waited_ms) / whole_ms : 0;
+}
+
+void ShowIn(const RunReport& report, std::optional<int64_t> step, Finding* finding) {
+  const ReportedStep* shown = nullptr;
+  for (const ReportedStep& candidate : report.steps()) {
+    const auto length = [](const ReportedStep& one) { return one.end_ms() - one.start_ms(); };
+    const bool is_better = step.has_value()
+                               ? candidate.step() == *step
+                               : shown == nullptr || length(candidate) > length(*shown);
+    if (is_better) shown = &candidate;
+  }
+  if (shown == nullptr) return;
+  finding->set_step(shown->step());
+  finding->set_start_ms(shown->start_ms());
+  finding->set_end_ms(shown->end_ms());
 }
 
 const ForecastReport* FindForecast(const RunReport& report, double bandwidth, double compute) {

@@ -59,8 +59,12 @@ double WholeMs(const RunReport& report);
 // Whether what clocks are off by, in each step or where there are none in each collective, may add
 // up to a notable share of the time.
 bool ClocksMayHide(const RunReport& report);
-// How long, of all the time, the ranks waited in collectives for others, in the mean.
+// How long, of the time in steps or where there are none of all the time, the ranks waited in
+// collectives for others, in the mean.
 double WaitedShare(const RunReport& report);
+
+// Says where the finding shows: in the step, or the longest of all; nothing without steps.
+void ShowIn(const RunReport& report, std::optional<int64_t> step, Finding* finding);
 
 // Returns the forecast of these multiples; null when there is none.
 const ForecastReport* FindForecast(const RunReport& report, double bandwidth, double compute);

@@ -1,6 +1,7 @@
 // What the network does to a run: links that are slower than others, and exposed communication.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -107,10 +108,15 @@ std::optional<Finding> LinksFinding(const RunReport& report) {
       link.has_cost_ms() ? " The cost is found by running the measured schedule again with its "
                            "transfers so much shorter."
                          : "");
-  return MakeFinding(
+  Finding finding = MakeFinding(
       "links", "bad", "waiting", std::move(headline), std::move(detail),
       absl::StrCat("Rests on ", WithThousands(link.transfers()), " of its transfers beside ",
                    WithThousands(link.compared_with()), " of others."));
+  if (link.has_cost_ms()) finding.set_at_stake_ms(link.cost_ms());
+  finding.add_ranks(link.rank());
+  finding.mutable_ranks()->MergeFrom(link.or_ranks());
+  ShowIn(report, std::nullopt, &finding);
+  return finding;
 }
 
 std::optional<Finding> NetworkFinding(const RunReport& report) {
@@ -134,10 +140,12 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   // What halving it would save says whether it bounds the run.
   const WhatIfPart* half = FindWhatIf(report, WhatIfPart::HALF_THE_COMMUNICATION);
   double bound = share;
+  std::optional<double> at_stake_ms;
   std::string detail;
   if (half != nullptr && half->step_ms() + half->saved_ms() > 0) {
     const double now_ms = half->step_ms() + half->saved_ms();
     bound = 2 * half->saved_ms() / now_ms;
+    at_stake_ms = half->saved_ms();
     detail = absl::StrCat("If it took half the time, ", UnitText(report), " would take ",
                           TimeText(half->step_ms()), " in place of ", TimeText(now_ms),
                           InTheMean(report), " (the measured schedule, run again).");
@@ -145,6 +153,7 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   if (const ForecastReport* twice = FindForecast(report, /*bandwidth=*/2, /*compute=*/1)) {
     const double now_ns = twice->measured_step_ns();
     bound = 2 * (1 - twice->step_ns() / now_ns);
+    at_stake_ms = (now_ns - twice->step_ns()) * kMsPerNs;
     detail = absl::StrCat("On links twice as fast ", UnitText(report), " would take ",
                           TimeText(twice->step_ns() * kMsPerNs), " in place of ",
                           TimeText(now_ns * kMsPerNs), ", 90 % interval ",
@@ -168,8 +177,11 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
                             communicates, ".");
   }
   const bool is_bad = share > 0.5 && bound >= kHardlyBound;
-  return MakeFinding("network", is_bad ? "bad" : "info", "path", std::move(headline),
-                     std::move(detail), RestsOn(report));
+  Finding finding = MakeFinding("network", is_bad ? "bad" : "info", "path", std::move(headline),
+                                std::move(detail), RestsOn(report));
+  if (at_stake_ms.has_value()) finding.set_at_stake_ms(*at_stake_ms);
+  ShowIn(report, std::nullopt, &finding);
+  return finding;
 }
 
 }  // namespace meridian

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "pipeline/align_stage.h"
+#include "pipeline/comparison.h"
 #include "pipeline/findings.h"
 #include "pipeline/folder_lock.h"
 #include "pipeline/job_traces.h"
@@ -23,9 +24,11 @@
 #include "pipeline/simulation_stage.h"
 #include "report/run_report_html.h"
 #include "trace_alignment/combine/combine_report.pb.h"
+#include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/output_files.h"
+#include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/sources/trace_files.h"
@@ -299,6 +302,9 @@ class Chain {
     report_.set_created(UtcText(absl::Now()));
     report_.set_command(request_.command);
     report_.set_version(request_.version);
+    if (request_.baseline != nullptr) {
+      *report_.mutable_comparison() = CompareRuns(*request_.baseline, report_);
+    }
     AddFindings(&report_);
     for (const std::string& contradiction : FindContradictions(report_)) {
       report_.add_notes(absl::StrCat("this report contradicts itself: ", contradiction));
@@ -338,6 +344,21 @@ absl::StatusOr<RunReport> RunChain(FileSystem& file_system, const ChainRequest& 
   ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock,
                    FolderLock::Take(file_system, request.output_dir));
   return Chain(file_system, request).Run();
+}
+
+absl::StatusOr<RunReport> ReportOfRun(FileSystem& file_system, const std::string& folder,
+                                      const InputFileOptions& input, absl::string_view version) {
+  absl::StatusOr<RunReport> report = ReadRunReport(file_system, folder);
+  if (!absl::IsNotFound(report.status()) || absl::EndsWith(folder, ".json")) return report;
+  ChainRequest request;
+  ASSIGN_OR_RETURN(request.combine.files, FindRunFiles(file_system, folder));
+  ASSIGN_OR_RETURN(const ScratchFolder scratch,
+                   ScratchFolder::Create(input.temporary_directory, "compare"));
+  request.combine.input = input;
+  request.output_dir = scratch.path();
+  request.stages = {"path"};
+  request.version = std::string(version);
+  return RunChain(file_system, request);
 }
 
 }  // namespace meridian

@@ -21,6 +21,7 @@
 #include "report/run_report.pb.h"
 #include "trace_alignment/run/combine_run.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 
@@ -34,6 +35,8 @@ struct ChainRequest {
   std::string output_dir;
   // Names of stages; empty for all. `align` is always run.
   std::set<std::string> stages;
+  // The report of another run, to compare with; may be null.
+  const RunReport* baseline = nullptr;
   // What the user called, and of which version, for the report.
   std::string command;
   std::string version;
@@ -46,6 +49,11 @@ inline constexpr absl::string_view kChainStages[] = {"align", "chakra", "path", 
 // Returns the report as it was written, with the outputs of all stages in its `combine`. Errors are
 // those of alignment, and of the environment: another process that fills the folder is one.
 absl::StatusOr<RunReport> RunChain(FileSystem& file_system, const ChainRequest& request);
+
+// Returns the report of a run to compare: the one in the folder, if `combine` made it or the folder is
+// such a file; else that of the profiles in it, aligned and analysed in a temporary folder.
+absl::StatusOr<RunReport> ReportOfRun(FileSystem& file_system, const std::string& folder,
+                                      const InputFileOptions& input, absl::string_view version);
 
 }  // namespace meridian
 

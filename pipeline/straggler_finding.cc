@@ -54,6 +54,21 @@ Lateness FindLateness(const RunReport& report) {
   return found;
 }
 
+// Says who waited longest outside of the steps, where that is longer than a step: before the first
+// collective ranks may begin at any time. Empty when nobody did.
+std::string WaitOutsideOfSteps(const RunReport& report) {
+  const CombinedStep* longest = nullptr;
+  for (const CombinedStep& wait : report.combine().step_waits()) {
+    const bool is_long =
+        !wait.has_step() && report.run().has_step_ms() && wait.worst_ms() > report.run().step_ms();
+    if (is_long && (longest == nullptr || wait.worst_ms() > longest->worst_ms())) longest = &wait;
+  }
+  if (longest == nullptr) return "";
+  return absl::StrCat(" Outside of the ", StepWord(report.run()), "s ranks waited, too: rank ",
+                      longest->rank(), " for up to ", TimeText(longest->worst_ms()),
+                      " in one collective.");
+}
+
 // `most` is a sentence about the rank that others wait for most, or empty when they wait for none.
 Finding NobodyIsLate(const RunReport& report, const std::string& most) {
   if (ClocksMayHide(report)) {
@@ -79,12 +94,13 @@ Finding NobodyIsLate(const RunReport& report, const std::string& most) {
                            "the work."
                          : "They wait for the order of the work, or come from transfers that "
                            "ended later for them.",
-                     most.empty() ? "" : " ", most),
+                     most.empty() ? "" : " ", most, WaitOutsideOfSteps(report)),
         RestsOn(report));
   }
   return MakeFinding(
       "straggler", Good(report), "blame", "No rank keeps the others waiting for long.",
-      most.empty() ? "Nobody waited for a rank that was late by its own doing." : most,
+      absl::StrCat(most.empty() ? "Nobody waited for a rank that was late by its own doing." : most,
+                   WaitOutsideOfSteps(report)),
       RestsOn(report));
 }
 
@@ -124,11 +140,17 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
                     RankName(report, longest.rank()), in_step(longest), ": ", longest.reason(),
                     ".");
   }
-  return MakeFinding("straggler", is_bad ? "bad" : "info", "blame",
-                     absl::StrCat(Capitalised(RankName(report, number)), " is late",
-                                  InWhichSteps(report, rank.led), "; the others wait for it for ",
-                                  PercentText(share), " of the time."),
-                     std::move(detail), RestsOn(report));
+  Finding finding =
+      MakeFinding("straggler", is_bad ? "bad" : "info", "blame",
+                  absl::StrCat(Capitalised(RankName(report, number)), " is late",
+                               InWhichSteps(report, rank.led), "; the others wait for it for ",
+                               PercentText(share), " of the time."),
+                  std::move(detail), RestsOn(report));
+  if (level != nullptr && level->rank() == number) finding.set_at_stake_ms(level->saved_ms());
+  finding.add_ranks(number);
+  ShowIn(report, rank.worst->has_step() ? std::make_optional(rank.worst->step()) : std::nullopt,
+         &finding);
+  return finding;
 }
 
 // Where profiles hold communication alone, nobody recorded what a rank did before it came late:

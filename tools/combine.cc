@@ -25,6 +25,7 @@
 #include "report/run_report_html.h"
 #include "tools/command.h"
 #include "tools/commands.h"
+#include "tools/compared_runs.h"
 #include "tools/profiles.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/combine/combiner.h"
@@ -97,6 +98,10 @@ Flag<std::string> FLAGS_sweep(
     "sweep", "",
     "Profiles of a sweep of sizes on the same machine, to calibrate the network with: a comma list "
     "of files, folders or globs. Default: the run's own collectives.");
+Flag<std::string> FLAGS_baseline(
+    "baseline", "",
+    "Another run to compare with: a folder of profiles, or what combine --output_dir made of one. "
+    "The report then begins with what is different.");
 Flag<std::string> FLAGS_trace_json(
     "trace_json", "",
     "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
@@ -283,11 +288,19 @@ std::string FormatChain(const RunReport& report) {
 
 absl::StatusOr<int> CombineWhole(ChainRequest request) {
   request.version = std::string(Version());
+  ASSIGN_OR_RETURN(const std::optional<double> max_regression, MaxRegression());
+  std::optional<RunReport> baseline;
+  if (FLAGS_baseline.given()) {
+    ASSIGN_OR_RETURN(baseline, ComparedRunReport(UserPath(FLAGS_baseline)));
+    request.baseline = &*baseline;
+  } else if (max_regression.has_value()) {
+    return InvalidArgument("--max_regression needs a run to compare with: give --baseline");
+  }
   ASSIGN_OR_RETURN(const RunReport report, RunChain(FileSystem::Posix(), request));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report.combine()) : FormatChain(report)));
   const bool violated =
       FLAGS_validate.value() && report.combine().happens_before().violations_after() > 0;
-  return violated ? kExitCheckFailed : kExitDone;
+  return violated ? kExitCheckFailed : ComparisonExit(report.comparison(), max_regression);
 }
 
 // What is not known is shown as such.
@@ -379,7 +392,8 @@ absl::StatusOr<int> Combine() {
     ASSIGN_OR_RETURN(const ChainRequest request, ChainFlags());
     return CombineWhole(request);
   }
-  for (const Flag<std::string>* flag : {&FLAGS_sweep, &FLAGS_stages}) {
+  for (const Flag<std::string>* flag :
+       {&FLAGS_sweep, &FLAGS_stages, &FLAGS_baseline, &FLAGS_max_regression}) {
     if (!flag->given()) continue;
     return InvalidArgument("--", flag->name(),
                            " is for the whole chain: give --output_dir, and no other outputs");
@@ -410,33 +424,18 @@ Command CombineCommand() {
           "example, into ./meridian_out.",
           {"combine --run_dir=logs/ --output_dir=out/",
            "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
+           "combine --run_dir=tuesday/ --baseline=monday/ --output_dir=out/ --max_regression=5%",
            "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
            "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-          {&FLAGS_run_dir,
-           &FLAGS_traces,
-           &FLAGS_snapshots,
-           &FLAGS_offsets,
-           &FLAGS_probes,
-           &FLAGS_method,
-           &FLAGS_reference_node,
-           &FLAGS_node_ids,
-           &FLAGS_profile_start_ns,
-           &FLAGS_ranks,
-           &FLAGS_max_drift_ppm,
-           &FLAGS_min_transfer_ns,
-           &FLAGS_end_agreement,
-           &FLAGS_offset_slope,
-           &FLAGS_max_extrapolation_ms,
-           &FLAGS_plane_naming,
-           &FLAGS_output,
-           &FLAGS_output_dir,
-           &FLAGS_trace_json,
-           &FLAGS_perfetto,
-           &FLAGS_report,
-           &FLAGS_stages,
-           &FLAGS_validate,
-           &FLAGS_sweep,
-           &FLAGS_collective_kernels},
+          {&FLAGS_run_dir,        &FLAGS_traces,         &FLAGS_snapshots,
+           &FLAGS_offsets,        &FLAGS_probes,         &FLAGS_method,
+           &FLAGS_reference_node, &FLAGS_node_ids,       &FLAGS_profile_start_ns,
+           &FLAGS_ranks,          &FLAGS_max_drift_ppm,  &FLAGS_min_transfer_ns,
+           &FLAGS_end_agreement,  &FLAGS_offset_slope,   &FLAGS_max_extrapolation_ms,
+           &FLAGS_plane_naming,   &FLAGS_output,         &FLAGS_output_dir,
+           &FLAGS_trace_json,     &FLAGS_perfetto,       &FLAGS_report,
+           &FLAGS_stages,         &FLAGS_validate,       &FLAGS_sweep,
+           &FLAGS_baseline,       &FLAGS_max_regression, &FLAGS_collective_kernels},
           Combine};
 }
 

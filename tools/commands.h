@@ -16,6 +16,7 @@ Command ChakraGenerateCommand();
 Command ChakraInspectCommand();
 Command ChakraLinkCommand();
 Command CombineCommand();
+Command CompareCommand();
 Command CriticalPathCommand();
 Command ForecastCommand();
 Command TraceColumnsCommand();

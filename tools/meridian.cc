@@ -13,7 +13,7 @@ Command Program() {
           {"meridian combine --run_dir=logs/ --output_dir=out/", "meridian help critical_path"},
           {},
           nullptr,
-          {CombineCommand(), ValidateCollectivesCommand(), XprofTraceAlignCommand(),
+          {CombineCommand(), CompareCommand(), ValidateCollectivesCommand(), XprofTraceAlignCommand(),
            XspaceInspectCommand(), TraceColumnsCommand(), CriticalPathCommand(), ForecastCommand(),
            ChakraExportCommand(), ChakraLinkCommand(), ChakraGenerateCommand(),
            ChakraInspectCommand(), AstraSimulateCommand(), AstraPredictCommand(),

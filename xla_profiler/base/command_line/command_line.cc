@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -78,6 +79,8 @@ class Parser {
       }
       if (argument.size() > 1 && argument[0] == '-') {
         RETURN_IF_ERROR(ParseFlag(argument));
+      } else if (unnamed_ < command_.unnamed) {
+        RETURN_IF_ERROR(SetFlag(command_.flags[unnamed_++]->name(), argument));
       } else {
         result_.arguments.emplace_back(argument);
       }
@@ -128,6 +131,8 @@ class Parser {
   std::vector<std::string>::const_iterator next_;
   const std::vector<std::string>::const_iterator end_;
   std::set<const AnyFlag*> flags_seen_;
+  // How many arguments without names there were.
+  size_t unnamed_ = 0;
   ParsedCommandLine result_;
 };
 
@@ -196,7 +201,11 @@ std::string HelpText(const Command& command, absl::string_view prefix) {
   std::string page;
   for (const std::string& line : Wrap(command.summary, 0)) absl::StrAppend(&page, line, "\n");
   absl::StrAppend(&page, "\nUsage: ", prefix, command.name,
-                  has_commands ? " COMMAND [flags]\n\nCommands:\n" : " [flags]\n\nFlags:\n");
+                  has_commands ? " COMMAND [flags]\n\nCommands:\n" : "");
+  for (size_t i = 0; i < command.unnamed; ++i) {
+    absl::StrAppend(&page, " ", absl::AsciiStrToUpper(command.flags[i]->name()));
+  }
+  if (!has_commands) absl::StrAppend(&page, " [flags]\n\nFlags:\n");
   std::vector<std::pair<std::string, std::string>> items;
   for (const Command& part : command.commands) items.emplace_back(part.name, part.summary);
   if (has_commands) {

@@ -6,6 +6,7 @@
 #ifndef XLA_PROFILER_BASE_COMMAND_LINE_COMMAND_LINE_H_
 #define XLA_PROFILER_BASE_COMMAND_LINE_COMMAND_LINE_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct Command {
   // A command that consists of others, "NAME fit --flag=value", has these and neither flags nor a
   // body.
   std::vector<Command> commands = {};
+  // So many arguments may come without names: they are values of the first flags, in their order.
+  size_t unnamed = 0;
 };
 
 struct ParsedCommandLine {
