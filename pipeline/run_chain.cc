@@ -1,17 +1,17 @@
 #include "pipeline/run_chain.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
@@ -174,7 +174,9 @@ class Chain {
       AddStage(name, kSkipped, start, "not among --stages");
       return absl::OkStatus();
     }
-    absl::FPrintF(stderr, "combine: %s: %s ...\n", name, what);
+    const auto place = absl::c_find(kChainStages, name) - std::begin(kChainStages);
+    WorkingLine::Say(
+        absl::StrCat(what, " (stage ", place + 1, " of ", std::size(kChainStages), ")"));
     RunReport part;
     const absl::Status status = run(&part);
     if (!status.ok()) {

@@ -22,6 +22,14 @@ namespace {
 
 Flag<bool> FLAGS_json("json", false, "Print one JSON object on standard output instead of text.");
 
+Flag<bool> FLAGS_quiet("quiet", false, "Show no progress, also on a terminal.");
+
+// What the terminal shows while the command works; gone before anything is printed.
+std::unique_ptr<WorkingLine>& Working() {
+  static auto* const line = new std::unique_ptr<WorkingLine>;
+  return *line;
+}
+
 // The program that holds all commands; messages name the command alone.
 constexpr absl::string_view kProgram = "meridian";
 
@@ -99,6 +107,7 @@ class Run {
 
   absl::StatusOr<int> ParseAndRun(Command command, const std::string& prefix) {
     command.flags.push_back(&FLAGS_json);
+    command.flags.push_back(&FLAGS_quiet);
     std::vector<std::string> argv = arguments_;
     argv.insert(argv.begin(), program_);
     ASSIGN_OR_RETURN(const ParsedCommandLine parsed, ParseCommandLine(command, argv));
@@ -109,7 +118,11 @@ class Run {
                              command.flags[0]->name(), "=", parsed.arguments[0], "?");
     }
     MutableCall() = {program_, arguments_};
-    return command.body();
+    if (FLAGS_quiet.value()) HideProgress();
+    Working() = std::make_unique<WorkingLine>(name_);
+    absl::StatusOr<int> code = command.body();
+    Working() = nullptr;
+    return code;
   }
 
   absl::StatusOr<int> ShowVersion() {
@@ -242,6 +255,7 @@ absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::strin
 }
 
 absl::Status Print(const std::string& text) {
+  Working() = nullptr;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return ErrnoToStatus(errno, "standard output");
   }

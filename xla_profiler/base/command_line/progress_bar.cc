@@ -3,7 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +19,7 @@ namespace meridian {
 namespace {
 
 constexpr absl::Duration kSilence = absl::Seconds(1);
+constexpr absl::Duration kSilenceOfLine = absl::Seconds(2);
 constexpr absl::Duration kRedrawInterval = absl::Milliseconds(100);
 constexpr int kBarCells = 20;
 // Leaves room for the rest in 80 columns; a line that wraps cannot be erased.
@@ -22,13 +27,19 @@ constexpr size_t kLabelColumns = 37;
 constexpr absl::string_view kToLineStart = "\r";
 constexpr absl::string_view kEraseToLineEnd = "\x1b[K";
 
+std::atomic<bool> is_hidden = false;
+// When a bar was drawn last, in Unix seconds.
+std::atomic<int64_t> last_bar_seconds = 0;
+
+bool ShowsProgress() { return !is_hidden && isatty(STDERR_FILENO); }
+
 void WriteToStandardError(absl::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
 
 ProgressBarOptions WithDefaults(ProgressBarOptions options) {
-  if (options.output == nullptr && isatty(STDERR_FILENO)) options.output = WriteToStandardError;
+  if (options.output == nullptr && ShowsProgress()) options.output = WriteToStandardError;
   if (options.now == nullptr) options.now = absl::Now;
   return options;
 }
@@ -50,6 +61,63 @@ std::string RoundedUp(absl::Duration duration) {
 
 }  // namespace
 
+void HideProgress() { is_hidden = true; }
+
+struct WorkingLine::State {
+  std::string name;
+  std::string what;
+  const absl::Time start = absl::Now();
+  bool is_over = false;
+  bool is_visible = false;
+  std::mutex mutex;
+  std::condition_variable over;
+  std::thread thread;
+  // The one that is there.
+  static State* current;
+
+  void Draw() {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!over.wait_for(lock, std::chrono::seconds(1), [&] { return is_over; })) {
+      const absl::Time now = absl::Now();
+      const bool has_bar = absl::ToUnixSeconds(now) - last_bar_seconds <= 1;
+      if (has_bar || now - start < kSilenceOfLine) continue;
+      // The cursor goes back, so that a message takes the line's place.
+      WriteToStandardError(absl::StrCat(kToLineStart, kEraseToLineEnd, name,
+                                        what.empty() ? "" : ": ", what, ", ",
+                                        RoundedUp(now - start), kToLineStart));
+      is_visible = true;
+    }
+    if (is_visible) WriteToStandardError(absl::StrCat(kToLineStart, kEraseToLineEnd));
+  }
+};
+
+WorkingLine::State* WorkingLine::State::current = nullptr;
+
+WorkingLine::WorkingLine(std::string name)
+    : state_(ShowsProgress() ? std::make_unique<State>() : nullptr) {
+  if (state_ == nullptr) return;
+  state_->name = std::move(name);
+  State::current = state_.get();
+  state_->thread = std::thread([this] { state_->Draw(); });
+}
+
+WorkingLine::~WorkingLine() {
+  if (state_ == nullptr) return;
+  State::current = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->is_over = true;
+  }
+  state_->over.notify_all();
+  state_->thread.join();
+}
+
+void WorkingLine::Say(std::string what) {
+  if (State::current == nullptr) return;
+  const std::lock_guard<std::mutex> lock(State::current->mutex);
+  State::current->what = std::move(what);
+}
+
 ProgressBar::ProgressBar(std::string label, uint64_t total, ProgressBarOptions options)
     : label_(FirstCharacters(Printable(label), kLabelColumns)),
       total_(total),
@@ -68,6 +136,7 @@ void ProgressBar::Update(uint64_t done) {
   options_.output(absl::StrCat(kToLineStart, Line(done, now - start_), kEraseToLineEnd));
   next_draw_ = now + kRedrawInterval;
   visible_ = true;
+  last_bar_seconds = absl::ToUnixSeconds(absl::Now());
 }
 
 std::string ProgressBar::Line(uint64_t done, absl::Duration elapsed) const {

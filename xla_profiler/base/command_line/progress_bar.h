@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bar on the terminal for work that takes longer than a second:
+// What a terminal shows while a command works: a bar for work that takes longer than a second,
 //
 //   reading node3.xplane.pb  [=========>          ]  47%  eta 3s
 //
-// Silent when the output is no terminal, and until the first second is over.
+// and where no bar is drawn for longer than that, what it does and since when:
+//
+//   combine: critical path, blame, what-if (stage 3 of 5), 12s
+//
+// Silent when the output is no terminal, and after HideProgress.
 #ifndef XLA_PROFILER_BASE_COMMAND_LINE_PROGRESS_BAR_H_
 #define XLA_PROFILER_BASE_COMMAND_LINE_PROGRESS_BAR_H_
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace meridian {
+
+// From now on nothing is shown: --quiet.
+void HideProgress();
+
+// Shows from the third second of its life on what is done, whenever no bar was drawn for a second,
+// until it is gone. There is one at a time.
+class WorkingLine {
+ public:
+  explicit WorkingLine(std::string name);
+  // Wipes the line off the terminal.
+  ~WorkingLine();
+  WorkingLine(const WorkingLine&) = delete;
+  WorkingLine& operator=(const WorkingLine&) = delete;
+
+  // Says what is done now, in the line that is there; nothing without one.
+  static void Say(std::string what);
+
+ private:
+  struct State;
+
+  const std::unique_ptr<State> state_;
+};
 
 struct ProgressBarOptions {
   // Null: standard error when it is a terminal, else nothing is shown.
