@@ -22,6 +22,7 @@
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 namespace {
@@ -185,10 +186,28 @@ std::vector<OperationPair> MatchOperations(const RunReport& before, const RunRep
   return pairs;
 }
 
-// The standard error of the median of an operation's steps, squared.
+// The standard error of the time that an operation takes in a step, squared.
 double SquaredError(const Operation& row, size_t steps) {
+  const auto count = static_cast<double>(steps);
   const double error = kMedianError * kDeviationsPerMedianDistance * row.step_spread_ms();
-  return error * error / static_cast<double>(steps);
+  return error * error / static_cast<double>(row.spread_of()) * count / (count - 1);
+}
+
+std::optional<double> NoiseOfOperation(const Operation& before, const ComparedRun& before_run,
+                                       const Operation& after, const ComparedRun& after_run) {
+  const size_t before_steps = before_run.lengths_ms.size();
+  const size_t after_steps = after_run.lengths_ms.size();
+  if (std::min(before_steps, after_steps) < 2) return std::nullopt;
+  if (before.spread_of() < 2 || after.spread_of() < 2) return std::nullopt;
+  const double noise_ms =
+      StudentFactor(static_cast<size_t>(before.spread_of()),
+                    static_cast<size_t>(after.spread_of())) *
+      std::sqrt(SquaredError(before, before_steps) + SquaredError(after, after_steps));
+  // How much of a message is waiting, and how much transfer, two clocks tell.
+  const bool is_message = before.kind() == CollectiveKindName(CollectiveKind::kPointToPoint);
+  return is_message ? noise_ms + before_run.report.evidence().clock_uncertainty_ms() +
+                          after_run.report.evidence().clock_uncertainty_ms()
+                    : noise_ms;
 }
 
 std::string OperationName(const Operation& row) {
@@ -296,17 +315,14 @@ class RunComparison {
   }
 
   void CompareOperations() {
-    const size_t before_steps = before_.lengths_ms.size(), after_steps = after_.lengths_ms.size();
     for (const auto& [before, after] : MatchOperations(before_.report, after_.report)) {
       const Operation& any = after != nullptr ? *after : *before;
       std::optional<double> before_ms, after_ms, noise_ms;
       if (before != nullptr) before_ms = before->step_ms();
       if (after != nullptr) after_ms = after->step_ms();
       if (before_ms.value_or(0) == 0 && after_ms.value_or(0) == 0) continue;
-      if (before != nullptr && after != nullptr && std::min(before_steps, after_steps) > 1) {
-        noise_ms =
-            StudentFactor(before_steps, after_steps) *
-            std::sqrt(SquaredError(*before, before_steps) + SquaredError(*after, after_steps));
+      if (before != nullptr && after != nullptr) {
+        noise_ms = NoiseOfOperation(*before, before_, *after, after_);
       }
       const double notable =
           any.role() == PathKind::TRANSFER ? kNotableOfTransfers : kNotableOfOperation;

@@ -23,6 +23,7 @@ void AddOperation(const std::string& name, const std::string& kind, double step_
   if (!kind.empty()) row.set_bytes(4096);
   row.set_step_ms(step_ms);
   row.set_step_spread_ms(0.01 * step_ms);
+  row.set_spread_of(5);
 }
 
 // Steps of 10 ms and a little more, of which `communication_ms` are exposed communication.

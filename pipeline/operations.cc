@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,9 +33,8 @@ StepPlaces PlacesOf(const StepTimes& steps) {
 // All executions of one operation.
 struct Executions {
   Operation row;
-  std::map<int64_t, double> ms_by_rank;
-  // By place in StepTimes::steps.
-  std::vector<double> ms_by_step;
+  // By rank, the time in each of StepTimes::steps, and last the time in none.
+  std::map<int64_t, std::vector<float>> ms_by_rank;
 };
 
 class OperationTable {
@@ -112,7 +112,6 @@ class OperationTable {
       row.set_framework_op(origin->second.framework_op);
       row.set_source(origin->second.source);
     }
-    it->second.ms_by_step.resize(steps_.steps.size());
     return it->second;
   }
 
@@ -120,25 +119,39 @@ class OperationTable {
     Operation& row = executions->row;
     row.set_count(row.count() + 1);
     row.set_total_ms(row.total_ms() + ms);
-    executions->ms_by_rank[rank] += ms;
+    std::vector<float>& of_rank = executions->ms_by_rank[rank];
+    of_rank.resize(steps_.steps.size() + 1);
     const auto place = places_.find(event.step);
-    if (place != places_.end()) executions->ms_by_step[place->second] += ms;
+    of_rank[place == places_.end() ? steps_.steps.size() : place->second] += static_cast<float>(ms);
   }
 
   void Summarise(Executions* executions) {
     Operation& row = executions->row;
     const auto ranks = static_cast<double>(ranks_.size());
     row.set_mean_of_ranks_ms(row.total_ms() / ranks);
-    for (const auto& [rank, ms] : executions->ms_by_rank) {
-      if (ms <= row.most_ms()) continue;
-      row.set_most_rank(rank);
-      row.set_most_ms(ms);
+    std::vector<double> by_step(steps_.steps.size()), distances;
+    for (const auto& [rank, all] : executions->ms_by_rank) {
+      const double whole_ms = std::accumulate(all.begin(), all.end(), 0.0);
+      if (whole_ms > row.most_ms()) {
+        row.set_most_rank(rank);
+        row.set_most_ms(whole_ms);
+      }
+      if (by_step.empty()) continue;
+      const std::vector<double> own(all.begin(), all.end() - 1);
+      const double median_ms = Median(own);
+      for (size_t at = 0; at < own.size(); ++at) {
+        by_step[at] += own[at] / ranks;
+        distances.push_back(std::abs(own[at] - median_ms));
+      }
     }
-    if (executions->ms_by_step.empty()) return;
-    for (double& ms : executions->ms_by_step) ms /= ranks;
-    row.set_step_ms(Median(executions->ms_by_step));
-    for (double& ms : executions->ms_by_step) ms = std::abs(ms - row.step_ms());
-    row.set_step_spread_ms(Median(executions->ms_by_step));
+    if (by_step.empty()) return;
+    row.set_step_ms(Median(by_step));
+    if (row.role() == PathKind::TRANSFER) {
+      distances.clear();
+      for (const double ms : by_step) distances.push_back(std::abs(ms - row.step_ms()));
+    }
+    row.set_spread_of(static_cast<int64_t>(distances.size()));
+    row.set_step_spread_ms(Median(std::move(distances)));
   }
 
   const PathGraph& graph_;
