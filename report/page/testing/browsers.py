@@ -246,13 +246,20 @@ class Firefox(Browser):
     def listen(self):
         self.bidi("session.subscribe", events=["log.entryAdded"])
 
-    def scheme(self, name):
-        """BiDi has no command for it: the browser's own window sets the preference."""
+    def chrome(self, expression):
+        """Evaluates the expression in the browser's own window, for what BiDi has no command for."""
         window = self.bidi("browsingContext.getTree", **{"moz:scope": "chrome"})["contexts"][0]["context"]
-        answer = self.bidi("script.evaluate", target={"context": window}, awaitPromise=False, expression=
-                           "Services.prefs.setIntPref('layout.css.prefers-color-scheme.content-override', %d)" % (name != "dark"))
+        answer = self.bidi("script.evaluate", target={"context": window}, awaitPromise=False, expression=expression)
         if answer["type"] == "exception":
             raise RuntimeError(answer["exceptionDetails"]["text"])
+
+    def open(self, name):
+        super().open(name)
+        # Else the address bar has the focus, and keys reach the page without their effect.
+        self.chrome("gBrowser.selectedBrowser.focus()")
+
+    def scheme(self, name):
+        self.chrome("Services.prefs.setIntPref('layout.css.prefers-color-scheme.content-override', %d)" % (name != "dark"))
         self.frame()
 
     def end(self):
