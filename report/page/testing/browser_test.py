@@ -508,7 +508,14 @@ def guard(check, *arguments):
     try:
         check(*arguments)
     except Exception:
-        CHECK(check.__module__ + "." + check.__name__, False, "ended early: " + traceback.format_exc())
+        CHECK(check.__name__, False, "ended early: " + traceback.format_exc())
+
+
+def check_file(browser, name):
+    browser.resize(1180)
+    browser.scheme("light")
+    browser.open("sample")
+    importlib.import_module(name).check(browser, CHECK, OUT)
 
 
 def check_all(browser):
@@ -517,10 +524,7 @@ def check_all(browser):
     for path in sys.argv[3:]:
         guard(check_real, browser, path)
     for name in FILES:
-        browser.resize(1180)
-        browser.scheme("light")
-        browser.open("sample")
-        guard(importlib.import_module(name).check, browser, CHECK, OUT)
+        guard(check_file, browser, name)
 
 
 def main():
