@@ -98,8 +98,10 @@ class GraphDescription {
     const bool communication_only = HoldsCommunicationOnly();
     report_->mutable_evidence()->set_communication_only(communication_only);
     if (!communication_only) DescribeBreakdown();
-    if (options_.can_compare_ranks) DescribeBlame();
-    if (options_.can_compare_ranks && !communication_only) DescribeWhatIf();
+    if (options_.can_compare_ranks && !communication_only) {
+      DescribeBlame();
+      DescribeWhatIf();
+    }
     DescribeTimeline();
     return absl::OkStatus();
   }

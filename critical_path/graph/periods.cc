@@ -102,6 +102,11 @@ int64_t PeriodAt(const Bounds& bounds, int64_t time_ps) {
 
 // Returns by rank when its periods begin; nullopt when work does not repeat, or not alike.
 std::optional<std::map<int64_t, Bounds>> FindPeriods(const PathGraph& graph) {
+  const auto has = [&](BoundBy bound_by) {
+    return std::any_of(graph.edges.begin(), graph.edges.end(),
+                       [&](const GraphEdge& edge) { return edge.bound_by == bound_by; });
+  };
+  if (has(BoundBy::kGpuCommunication) && !has(BoundBy::kGpuCompute)) return std::nullopt;
   // By rank and lane: device work in order of the starts.
   std::map<int64_t, std::map<LaneId, std::vector<GraphEventId>>> ranks;
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
