@@ -94,9 +94,9 @@ TEST(PeriodsTest, RanksAgreeWherePeriodsBeginAndMeetInOne) {
   EXPECT_FALSE(MarkPeriods(&torn));
 }
 
-TEST(PeriodsTest, CommunicationAloneHasNone) {
+TEST(PeriodsTest, ACollectiveOfAJobThatShowsNothingElseIsNone) {
   PathGraph graph;
-  AddStream(0, "ab ab ab ab", &graph);
+  AddStream(0, "a a a a", &graph);
   graph.instants.resize(2);
   graph.edges.push_back({0, 1, 10, 0, EdgeType::kOperator, BoundBy::kGpuCommunication});
   EXPECT_FALSE(MarkPeriods(&graph));

@@ -178,9 +178,9 @@ class HangFinder {
   // Returns the last number that the rank may have called. What a ring buffer no longer has may
   // have been called; it has all messages that are open.
   int64_t MayHaveReached(int64_t rank, const GroupCalls& group) const {
-    const auto dump = dumps_.find(rank);
     const auto last = group.last.find(rank);
-    if (dump != dumps_.end() && last != group.last.end()) return last->second;
+    if (last != group.last.end()) return last->second;
+    const auto dump = dumps_.find(rank);
     const bool is_message = group.calls.begin()->second.begin()->second->peer.has_value();
     const bool may_be_any = dump == dumps_.end() || (dump->second->is_overwritten && !is_message);
     return may_be_any ? std::numeric_limits<int64_t>::max() : -1;

@@ -198,9 +198,8 @@ constexpr absl::string_view kNotTimed =
 absl::string_view GapOf(const FlightEntry& entry, bool may_be_any) {
   if (entry.kind == CollectiveKind::kUnknown) return "are left out: their kind is not known";
   if (entry.end_ns == 0) {
-    return "had not ended and are left out; validate_collectives --traces=... of the dumps says "
-           "who "
-           "is waited for";
+    return "were not seen to end and are left out; validate_collectives --traces=... of the dumps "
+           "says who is waited for";
   }
   if (entry.peer.has_value() && may_be_any) {
     return "are messages that are left out: those before them are lost in a ring buffer or left "

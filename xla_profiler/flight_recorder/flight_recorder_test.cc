@@ -196,7 +196,7 @@ TEST(FlightRecorderTest, CollectivesAreShownFromTheirEnqueueingToTheirSeenEnds) 
   EXPECT_NE(shown[1].events[0].run_id, shown[1].events[1].run_id);
   EXPECT_EQ(shown[1].devices[0].global_id, 1);
   EXPECT_EQ(shown[1].events[0].ran_ps, 10'000'000'000);
-  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("2 calls of rank(s) 0-1 had not ended"),
+  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("2 calls of rank(s) 0-1 were not seen to end"),
                                        HasSubstr("validate_collectives --traces=")),
                                  HasSubstr("100 ms late")));
 }
