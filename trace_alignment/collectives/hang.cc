@@ -239,8 +239,8 @@ std::string FormatHangs(const ValidationReport& report) {
   constexpr int kHangsShown = 3;
   std::string out =
       absl::StrCat(report.hangs_size(), " disagreement(s) in ", WithThousands(report.instances()),
-                   " calls of ", report.traces_size(), " rank(s); ",
-                   WithThousands(report.checked()), " are in the dumps of several\n");
+                   " calls of ", report.traces_size(), " rank(s), ",
+                   WithThousands(report.checked()), " of which could be compared\n");
   for (int i = 0; i < std::min(kHangsShown, report.hangs_size()); ++i) {
     const HangReport& hang = report.hangs(i);
     std::string verdict = absl::StrCat("group ", hang.group(), ", ", RanksText(hang.ranks()),

@@ -156,7 +156,7 @@ TEST(HangTest, TheFirstCallOfAnotherKindSizeOrTypeIsNamed) {
     EXPECT_THAT(report.hangs(0).calls(0).ranks(), ElementsAre(0, 2));
     EXPECT_THAT(report.hangs(0).calls(1).ranks(), ElementsAre(1));
     EXPECT_THAT(FormatHangs(report),
-                HasSubstr("1 disagreement(s) in 3 calls of 3 rank(s); 3 are in"));
+                HasSubstr("1 disagreement(s) in 3 calls of 3 rank(s), 3 of which could"));
     EXPECT_THAT(FormatHangs(report), HasSubstr(" by rank 1; missing: none; waiting: none\n"));
     return report.hangs(0).calls(1).call();
   };

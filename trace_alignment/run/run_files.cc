@@ -141,8 +141,8 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system, const 
   } else if (!beside.empty() && notes != nullptr) {
     notes->push_back(
         absl::StrCat(folder, ": ", beside.size(),
-                     " flight recorder dump(s) beside the profiles were not read, e.g. ", beside[0],
-                     "; validate_collectives --traces=... of them says whether the job hangs"));
+                     " flight recorder dump(s) beside the profiles were not read; "
+                     "validate_collectives --traces=... of them says whether the job hangs"));
   }
   std::sort(files.begin(), files.end(), NaturalLess);
   return files;
