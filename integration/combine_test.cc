@@ -30,6 +30,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 constexpr char kSkewed[] = "examples/jax_tp_cuda4_skewed";
@@ -629,6 +630,35 @@ TEST(CombineTest, InspectorLogsArePutOnOneClock) {
   const CommandResult refused =
       RunCommandLine("tools/validate_collectives", {"--traces=" + directory.PathOf("logs")});
   EXPECT_EQ(refused.exit_code, 1) << refused.standard_error;
+}
+
+// A call a second that takes 100 ms, though its end is seen 300 ms after it was enqueued; the last
+// does not end. 0.8 of 7.3 s are transfers.
+TEST(CombineTest, DumpsOfAHangAreMeasuredByDurations) {
+  const TemporaryDirectory directory;
+  std::string entries;
+  for (int64_t i = 0; i < 9; ++i) {
+    const int64_t created_ns = 1794889542000000000 + i * 1000000000;
+    absl::StrAppend(
+        &entries, i == 0 ? "" : ",", R"({"record_id":)", i,
+        R"(,"process_group":["0",""],"profiling_name":"nccl:all_reduce",)",
+        R"("input_sizes":[[9]],"input_dtypes":["Float"],"collective_seq_id":)", i,
+        R"(,"time_created_ns":)", created_ns, R"(,"state":)",
+        i == 8 ? R"("started"})"
+               : absl::StrCat(R"("completed","duration_ms":100,)",
+                              R"("time_discovered_completed_ns":)", created_ns + 300000000, "}"));
+  }
+  for (const char* dump : {"run/fr_0.json", "run/fr_1.json"}) {
+    directory.Write(
+        dump, absl::StrCat(R"({"pg_config":{"0":{"ranks":"[0, 1]"}},"entries":[)", entries, "]}"));
+  }
+  const CommandResult result =
+      Combine({"--run_dir=" + directory.PathOf("run"), "--output_dir=" + directory.PathOf("out")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("moves data for 11 % of the time"), Not(HasSubstr("period")),
+                    HasSubstr("note: 2 calls of rank(s) 0-1 were not seen to end and are left out; "
+                              "validate_collectives --traces=")));
 }
 
 TEST(CombineTest, ExportsNeedNoCombinedFile) {

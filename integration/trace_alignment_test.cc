@@ -131,6 +131,29 @@ TEST(TraceAlignmentTest, ANodeWithoutOffsetsIsNamed) {
   EXPECT_THAT(directory.List(), ElementsAre("offsets.jsonl"));
 }
 
+// Rank 1 has called what rank 0 waits for; a dump by itself says nothing.
+TEST(TraceAlignmentTest, DumpsAreJudgedWhereTwoCanBeCompared) {
+  const TemporaryDirectory directory;
+  const std::string dump =
+      R"({"pg_config":{"0":{"ranks":"[0, 1, 2]"}},"pg_status":{},"entries":[{"record_id":0,)"
+      R"("process_group":["0",""],"collective_seq_id":1,"profiling_name":"nccl:all_reduce",)"
+      R"("state":"started","time_created_ns":1794889542000000000}]})";
+  directory.Write("run/fr_0.json", dump);
+  directory.Write("run/fr_2.json", dump.substr(0, 40));
+  const std::string run = "--traces=" + directory.PathOf("run");
+  const CommandResult alone = RunCommandLine("tools/validate_collectives", {run});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.standard_error,
+              AllOf(HasSubstr("fr_2.json: offset"), HasSubstr("nothing could be compared")));
+  directory.Write("run/fr_1.json", dump);
+  const CommandResult both = RunCommandLine("tools/validate_collectives", {run});
+  EXPECT_EQ(both.exit_code, 0) << both.standard_error;
+  EXPECT_THAT(
+      both.standard_output,
+      AllOf(HasSubstr("0 disagreement(s) in 1 calls of 2 rank(s), 1 of which could be compared"),
+            HasSubstr("left out: "), HasSubstr("of rank 2: what they called is not known")));
+}
+
 TEST(TraceAlignmentTest, OneFileTwiceIsRefused) {
   const CommandResult result = Validate(std::string(kTrace0) + "," + kTrace0);
   EXPECT_EQ(result.exit_code, 2);

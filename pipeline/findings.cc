@@ -107,7 +107,10 @@ Finding RunFinding(const RunReport& report) {
     absl::StrAppend(&headline, ": ", TimeText(run.wall_ms()));
     if (run.events() > 0) {
       absl::StrAppend(&headline, " in one piece");
-      details = {"The profiles mark no steps, and no repeating work was found."};
+      details = {absl::StrCat("The profiles mark no steps, and ",
+                              report.evidence().communication_only()
+                                  ? "communication alone does not tell them."
+                                  : "no repeating work was found.")};
     }
   }
   if (!run.recorded().empty()) details.push_back(absl::StrCat("Recorded ", run.recorded(), "."));

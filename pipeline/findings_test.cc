@@ -329,6 +329,9 @@ TEST(FindingsTest, LogsOfCollectivesAloneSayNothingAboutTheRest) {
   wait.set_transfer_ms(20);
   EXPECT_EQ(VerdictOf(report, "network"), "unknown");
   EXPECT_THAT(TextOf(report), HasSubstr("moves data for 50 % of the time"));
+  report.mutable_run()->clear_step_ms();
+  report.mutable_run()->set_events(9);
+  EXPECT_THAT(TextOf(report), HasSubstr("communication alone does not tell them."));
 }
 
 TEST(FindingsTest, WhyARankIsLateIsNotKnownFromCommunicationAlone) {

@@ -95,8 +95,10 @@ class GraphDescription {
     const bool communication_only = HoldsCommunicationOnly();
     report_->mutable_evidence()->set_communication_only(communication_only);
     if (!communication_only) DescribeBreakdown();
-    if (options_.can_compare_ranks) DescribeBlame();
-    if (options_.can_compare_ranks && !communication_only) DescribeWhatIf();
+    if (options_.can_compare_ranks && !communication_only) {
+      DescribeBlame();
+      DescribeWhatIf();
+    }
     DescribeOperations(graph_, source_, path_, steps_, report_);
     // Nobody but the graph knows the steps of programs that mark none.
     if (source_.step_word != "step" && !steps_.steps.empty()) {

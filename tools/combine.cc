@@ -14,6 +14,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -278,6 +279,11 @@ std::string FormatChain(const RunReport& report) {
   for (const ReportedStage& stage : report.stages()) {
     if (stage.state() != "failed") continue;
     absl::StrAppend(&text, "not done: ", stage.name(), ": ", Printable(stage.note()), "\n");
+  }
+  // What another command says more about is told here, too.
+  for (const std::string& note : report.notes()) {
+    if (!absl::StrContains(note, "validate_collectives --")) continue;
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
   }
   for (const CombinedOutput& output : report.combine().outputs()) {
     if (output.kind() != "report") continue;

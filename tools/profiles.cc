@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
 #include "trace_alignment/run/run_files.h"
@@ -49,7 +50,9 @@ absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>&
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);
     if (kind.ok() && *kind == FileKind::kDirectory) {
       // Its profiles, or those of the run below plugins/profile/.
-      const absl::StatusOr<std::vector<std::string>> run = FindRunTraces(file_system, path);
+      std::vector<std::string> notes;
+      const absl::StatusOr<std::vector<std::string>> run = FindRunTraces(file_system, path, &notes);
+      PrintNotes(notes);
       if (run.ok()) {
         files.insert(files.end(), run->begin(), run->end());
         continue;
@@ -65,10 +68,10 @@ absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>&
     if (kept.count(file) > 0) {
       profiles.push_back(file);
     } else if (const absl::StatusOr<DetectedFile> detected = DetectFile(file_system, file);
-               detected.ok() && detected->other == OtherFile::kTraceJson) {
+               detected.ok() &&
+               (detected->other == OtherFile::kTraceJson || detected->source != nullptr)) {
       // It might be meant: execution traces and logs of others cannot.
-      std::fprintf(stderr, "note: %s was left out: it is %s\n", Printable(file).c_str(),
-                   std::string(detected->noun()).c_str());
+      PrintNotes({absl::StrCat(file, " was left out: it is ", detected->noun())});
     }
   }
   return profiles;
@@ -80,7 +83,11 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
   if (!flag.value().empty()) {
     return InvalidArgument("give either --run_dir or --", flag.name(), ": both name the profiles");
   }
-  return FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir));
+  std::vector<std::string> notes;
+  ASSIGN_OR_RETURN(std::vector<std::string> traces,
+                   FindRunTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir), &notes));
+  PrintNotes(notes);
+  return traces;
 }
 
 absl::StatusOr<std::vector<std::optional<int64_t>>> ListedOrAbsent(const Flag<std::string>& flag) {
@@ -114,8 +121,8 @@ void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnin
   }
 }
 
-void PrintNotes(const TraceFiles& files) {
-  for (const std::string& note : files.notes()) {
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
     std::fprintf(stderr, "note: %s\n", Printable(note).c_str());
   }
 }

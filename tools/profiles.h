@@ -45,8 +45,8 @@ absl::StatusOr<std::vector<std::optional<int64_t>>> ListedOrAbsent(const Flag<st
 // Prints a report's warnings on standard error, unless its JSON is wanted, which has them.
 void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnings);
 
-// Prints on standard error what the source of the files has to say about them.
-void PrintNotes(const TraceFiles& files);
+// Prints on standard error what a person should know, e.g. what the source of files says of them.
+void PrintNotes(const std::vector<std::string>& notes);
 
 // Returns the trace of the files of a command that takes one. InvalidArgument when there are several
 // in one file.

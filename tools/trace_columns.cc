@@ -228,7 +228,7 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
     TraceFilesOptions options;
     options.input = UserInputOptions();
     ASSIGN_OR_RETURN(files, TraceFiles::Create(file_system, {path}, options));
-    PrintNotes(files);
+    PrintNotes(files.notes());
   }
   ASSIGN_OR_RETURN(InputFile file, is_viewers
                                        ? InputFile::Open(file_system, path, UserInputOptions())

@@ -29,8 +29,16 @@ absl::StatusOr<int> ValidateDumps(const std::vector<std::string>& dumps, const s
   const auto open = [&](size_t dump) {
     return InputFile::Open(FileSystem::Posix(), dumps[dump], UserInputOptions());
   };
-  ASSIGN_OR_RETURN(const std::vector<FlightDump> read, ReadFlightDumps(dumps.size(), open));
-  const ValidationReport report = FindHangs(read);
+  std::vector<std::string> notes;
+  ASSIGN_OR_RETURN(const std::vector<FlightDump> read, ReadFlightDumps(dumps.size(), open, &notes));
+  ValidationReport report = FindHangs(read);
+  for (const std::string& note : notes) report.add_notes(note);
+  if (report.hangs().empty() && report.checked() == 0) {
+    PrintWarnings(report.notes());
+    return InvalidArgument("nothing could be compared: the dumps of ", read.size(),
+                           " rank(s) hold ", report.instances(),
+                           " calls, none of which is in the dumps of two; give those of all ranks");
+  }
   RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, ValidationCsv(report)));
   return PrintReport(report, FormatHangs, report.hangs().empty() ? kExitDone : kExitCheckFailed);
 }
@@ -41,8 +49,7 @@ absl::StatusOr<int> ValidateTraces() {
   RETURN_IF_ERROR(CheckOutputPaths(traces, {csv}));
   RETURN_IF_ERROR(UseCollectiveKernels());
   ASSIGN_OR_RETURN(const TraceSource* source, DetectOneSource(FileSystem::Posix(), traces));
-  if (dynamic_cast<const FlightRecorderSource*>(source) != nullptr)
-    return ValidateDumps(traces, csv);
+  if (source->TellsWhyJobsHang()) return ValidateDumps(traces, csv);
   CollectiveRunOptions options;
   options.reader.input = UserInputOptions();
   ASSIGN_OR_RETURN(const CollectiveRun run,

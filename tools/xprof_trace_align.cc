@@ -252,7 +252,7 @@ absl::StatusOr<int> Align() {
   file_options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const TraceFiles files,
                    TraceFiles::Create(FileSystem::Posix(), {trace}, file_options));
-  PrintNotes(files);
+  PrintNotes(files.notes());
   ASSIGN_OR_RETURN(InputFile file, OpenOnlyTrace(files));
   if (files.form() == TraceForm::kKineto) {
     if (!output.empty() && !absl::EndsWith(absl::StripSuffix(output, ".gz"), ".json")) {

@@ -100,6 +100,14 @@ int64_t PeriodAt(const Bounds& bounds, int64_t time_ps) {
   return std::upper_bound(bounds.begin(), bounds.end(), time_ps) - bounds.begin() - 1;
 }
 
+bool Computes(const PathGraph& graph) {
+  const auto has = [&](BoundBy bound_by) {
+    return std::any_of(graph.edges.begin(), graph.edges.end(),
+                       [&](const GraphEdge& edge) { return edge.bound_by == bound_by; });
+  };
+  return has(BoundBy::kGpuCompute) || !has(BoundBy::kGpuCommunication);
+}
+
 // Returns by rank when its periods begin; nullopt when work does not repeat, or not alike.
 std::optional<std::map<int64_t, Bounds>> FindPeriods(const PathGraph& graph) {
   // By rank and lane: device work in order of the starts.
@@ -121,7 +129,7 @@ std::optional<std::map<int64_t, Bounds>> FindPeriods(const PathGraph& graph) {
       return graph.events[a].start_ps < graph.events[b].start_ps;
     });
     std::optional<RepeatingWork> found = FindRepeatingWork(graph, busiest);
-    if (!found.has_value()) return std::nullopt;
+    if (!found.has_value() || (found->period == 1 && !Computes(graph))) return std::nullopt;
     // All ranks do the same.
     if (idle_ps.empty()) idle_ps.resize(found->period);
     if (found->period != idle_ps.size() ||

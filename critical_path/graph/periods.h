@@ -16,8 +16,9 @@ namespace meridian {
 
 // Gives the device work and the meetings of a graph without steps those of the periods, numbered
 // from 0. Returns false, and leaves the graph as it is, when the work of some rank does not repeat
-// at least three times over most of its length (so that there are at least two whole periods), or
-// ranks do not repeat equally often and together.
+// at least three times over most of its length (so that there are at least two whole periods), when
+// ranks do not repeat equally often and together, or when it is one collective of a job that shows
+// nothing else: a call is no step.
 bool MarkPeriods(PathGraph* graph);
 
 }  // namespace meridian

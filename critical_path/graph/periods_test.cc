@@ -94,6 +94,16 @@ TEST(PeriodsTest, RanksAgreeWherePeriodsBeginAndMeetInOne) {
   EXPECT_FALSE(MarkPeriods(&torn));
 }
 
+TEST(PeriodsTest, ACollectiveOfAJobThatShowsNothingElseIsNone) {
+  PathGraph graph;
+  AddStream(0, "a a a a", &graph);
+  graph.instants.resize(2);
+  graph.edges.push_back({0, 1, 10, 0, EdgeType::kOperator, BoundBy::kGpuCommunication});
+  EXPECT_FALSE(MarkPeriods(&graph));
+  graph.edges.push_back({0, 1, 10, 1, EdgeType::kOperator, BoundBy::kGpuCompute});
+  EXPECT_TRUE(MarkPeriods(&graph));
+}
+
 TEST(PeriodsTest, RanksRepeatEquallyOften) {
   PathGraph graph;
   AddStream(0, "ab ab ab", &graph);

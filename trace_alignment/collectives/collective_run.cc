@@ -172,6 +172,7 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
     profiles.push_back(std::move(profile));
   }
   ASSIGN_OR_RETURN(CollectiveRun run, MatchCollectives(std::move(profiles), options.ranks));
+  if (options.conversion.durations_suffice) run.table.PlaceByDurations(run.profiles);
   run.ranks.notes.insert(run.ranks.notes.begin(), files.notes().begin(), files.notes().end());
   return run;
 }

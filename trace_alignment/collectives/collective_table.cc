@@ -1,6 +1,7 @@
 #include "trace_alignment/collectives/collective_table.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -338,6 +339,44 @@ std::string DescribeInstance(const CollectiveTable& table, const CollectiveInsta
   }
   return absl::StrCat(what, " {", absl::StrJoin(group.subspan(0, kRanksToName), ","), ",...} (",
                       group.size(), " ranks)");
+}
+
+void CollectiveTable::PlaceByDurations(absl::Span<const ProfileCollectives> profiles) {
+  const auto ran_ps = [&](const CollectiveMember& member) {
+    return profiles[NodeOf(member)].events[member.event].ran_ps;
+  };
+  // Instances with the first of their ends, the last first.
+  std::vector<std::pair<int64_t, const CollectiveInstance*>> bounded;
+  for (const CollectiveInstance& instance : instances_) {
+    int64_t end_ps = kMaxRunTimePs;
+    bool is_bounded = false;
+    for (const CollectiveMember& member : MembersOf(instance)) {
+      is_bounded |= ran_ps(member).has_value();
+      end_ps = std::min(end_ps, member.end_ps);
+    }
+    if (is_bounded) bounded.emplace_back(end_ps, &instance);
+  }
+  absl::c_sort(bounded, std::greater<>());
+  // When the next member of a rank starts.
+  absl::flat_hash_map<uint32_t, int64_t> next_ps;
+  for (auto [end_ps, instance] : bounded) {
+    const absl::Span<CollectiveMember> members =
+        absl::MakeSpan(members_).subspan(instance->first_member, instance->member_count);
+    int64_t last_start_ps = members[0].start_ps;
+    bool is_known = true;
+    for (const CollectiveMember& member : members) {
+      last_start_ps = std::max(last_start_ps, member.start_ps);
+      is_known = is_known && ran_ps(member).value_or(0) > 0;
+      end_ps = std::min(end_ps, next_ps.try_emplace(member.rank, end_ps).first->second);
+    }
+    // Not before all times: others may make up how long they ran.
+    end_ps = is_known ? std::max(end_ps, -kMaxRunTimePs) : last_start_ps;
+    for (CollectiveMember& member : members) {
+      member.end_ps = end_ps;
+      if (is_known) member.start_ps = end_ps - *ran_ps(member);
+      if (is_known) next_ps[member.rank] = member.start_ps;
+    }
+  }
 }
 
 std::optional<GroupTiming> TimingOf(const CollectiveTable& table,

@@ -118,6 +118,12 @@ class CollectiveTable {
     }
   }
 
+  // Where times are only bounds (CollectiveEvent::ran_ps), lets the members of an instance end
+  // together, as late as the bounds and what follows on their ranks allow, each after as long as it
+  // ran. When that is not known of one, all end with the last start: they transfer for no time.
+  // Takes the profiles that the table was built from. Align the table first.
+  void PlaceByDurations(absl::Span<const ProfileCollectives> profiles);
+
  private:
   friend class CollectiveTableBuilder;
 

@@ -59,11 +59,9 @@ class HangFinder {
   explicit HangFinder(const std::vector<FlightDump>& dumps) {
     for (const FlightDump& dump : dumps) dumps_[dump.rank] = &dump;
     for (const FlightDump& dump : dumps) {
-      for (const auto& [key, group] : dump.groups) {
-        groups_[key].name = group.name;
-        groups_[key].ranks = group.ranks;
-      }
+      for (const auto& [key, group] : dump.groups) AddGroup(dump, key, group);
       for (const FlightEntry& entry : dump.entries) AddEntry(dump, entry);
+      if (dump.entries.empty()) report_.add_notes(absl::StrCat(dump.path, ": it has no calls"));
       ValidatedTrace* trace = report_.add_traces();
       trace->set_trace(dump.path);
       trace->add_ranks(dump.rank);
@@ -72,14 +70,16 @@ class HangFinder {
   }
 
   ValidationReport Find() {
-    std::set<int64_t> absent, waiting;
+    std::set<int64_t> waiting;
+    int64_t last_rank = -1;
     for (const auto& [key, group] : groups_) {
       CheckGroup(group);
-      for (int64_t rank : group.ranks) {
-        if (dumps_.count(rank) == 0) absent.insert(rank);
-      }
+      last_rank = std::max(last_rank, *absl::c_max_element(group.ranks));
     }
-    report_.mutable_ranks_without_dump()->Add(absent.begin(), absent.end());
+    // Ranks are numbered from 0, also those whose groups nobody's dump has.
+    for (int64_t rank = 0; rank <= last_rank; ++rank) {
+      if (dumps_.count(rank) == 0) report_.add_ranks_without_dump(rank);
+    }
     for (const auto& [called_ns, hang] : hangs_) {
       waiting.insert(hang.waiting_ranks().begin(), hang.waiting_ranks().end());
     }
@@ -99,19 +99,40 @@ class HangFinder {
   }
 
  private:
+  void AddGroup(const FlightDump& dump, const std::string& key, const FlightGroup& group) {
+    GroupCalls& known = groups_[key];
+    bool is_same = known.ranks == group.ranks;
+    if (known.ranks.empty()) {
+      known.name = group.name;
+      known.ranks = group.ranks;
+      // Groups may share a name, but then no rank.
+      std::set<int64_t>& members = members_[group.name];
+      const size_t before = members.size();
+      members.insert(group.ranks.begin(), group.ranks.end());
+      is_same = members.size() == before + group.ranks.size();
+    }
+    if (is_same) return;
+    report_.add_notes(absl::StrCat(dump.path, ": group ", group.name, " has ",
+                                   RanksText(group.ranks), ", in other dumps not the same"));
+  }
+
   void AddEntry(const FlightDump& dump, const FlightEntry& entry) {
     std::string key = entry.group;
     if (entry.peer.has_value()) {
       const auto other = dumps_.find(*entry.peer);
-      if (other == dumps_.end()) return;
       // Which completed message is which is not known without the first ones.
-      const bool is_overwritten = dump.is_overwritten || other->second->is_overwritten;
-      if (is_overwritten && entry.is_completed()) return;
+      if (other == dumps_.end() ||
+          ((dump.is_overwritten || other->second->is_overwritten) && entry.is_completed())) {
+        report_.set_instances(report_.instances() + 1);
+        return;
+      }
       const bool sends = entry.name == "send";
-      absl::StrAppend(&key, " ", sends ? dump.rank : *entry.peer, "->",
-                      sends ? *entry.peer : dump.rank);
-      groups_[key].name = dump.groups.at(entry.group).name;
-      groups_[key].ranks = {dump.rank, *entry.peer};
+      const int64_t source = sends ? dump.rank : *entry.peer;
+      const int64_t target = sends ? *entry.peer : dump.rank;
+      absl::StrAppend(&key, " ", source, "->", target);
+      groups_[key].name = absl::StrCat(dump.groups.at(entry.group).name, ", messages from rank ",
+                                       source, " to rank ", target);
+      groups_[key].ranks = {source, target};
     }
     GroupCalls& group = groups_[key];
     int64_t& last = group.last.insert({dump.rank, -1}).first->second;
@@ -124,9 +145,13 @@ class HangFinder {
     const auto in_two = [](const auto& call) { return call.second.size() > 1; };
     report_.set_instances(report_.instances() + static_cast<int64_t>(group.calls.size()));
     report_.set_checked(report_.checked() + absl::c_count_if(group.calls, in_two));
+    if (group.calls.empty()) return;
+    // To this number all have come that have dumps.
+    int64_t reached = std::numeric_limits<int64_t>::max();
+    for (int64_t rank : group.ranks) reached = std::min(reached, MayHaveReached(rank, group));
     bool is_noted = false;
     for (const auto& [number, by_rank] : group.calls) {
-      HangReport hang = CheckCall(number, by_rank, group);
+      HangReport hang = CheckCall(number, by_rank, reached, group);
       if (hang.calls_size() > 1 || !hang.missing_ranks().empty()) {
         AddLastCalls(&hang);
         int64_t called_ns = std::numeric_limits<int64_t>::max();
@@ -150,8 +175,19 @@ class HangFinder {
     }
   }
 
+  // Returns the last number that the rank may have called. What a ring buffer no longer has may
+  // have been called; it has all messages that are open.
+  int64_t MayHaveReached(int64_t rank, const GroupCalls& group) const {
+    const auto last = group.last.find(rank);
+    if (last != group.last.end()) return last->second;
+    const auto dump = dumps_.find(rank);
+    const bool is_message = group.calls.begin()->second.begin()->second->peer.has_value();
+    const bool may_be_any = dump == dumps_.end() || (dump->second->is_overwritten && !is_message);
+    return may_be_any ? std::numeric_limits<int64_t>::max() : -1;
+  }
+
   HangReport CheckCall(int64_t number, const std::map<int64_t, const FlightEntry*>& by_rank,
-                       const GroupCalls& group) const {
+                       int64_t reached, const GroupCalls& group) const {
     HangReport hang;
     hang.set_group(group.name);
     hang.set_seq(by_rank.begin()->second->number);
@@ -159,17 +195,11 @@ class HangFinder {
       AddCall(rank, CallText(*call), hang.mutable_calls());
       if (!call->is_completed()) hang.add_waiting_ranks(rank);
     }
-    if (hang.waiting_ranks().empty() && hang.calls_size() == 1) return hang;
+    const bool is_awaited = !hang.waiting_ranks().empty() && number > reached;
+    if (!is_awaited && hang.calls_size() == 1) return hang;
     for (int64_t rank : group.ranks) {
       hang.add_ranks(rank);
-      const auto dump = dumps_.find(rank);
-      if (dump == dumps_.end() || hang.waiting_ranks().empty()) continue;
-      const auto last = group.last.find(rank);
-      // What a ring buffer no longer has may have been called; it has all messages that are open.
-      const bool may_be_lost =
-          dump->second->is_overwritten && !by_rank.begin()->second->peer.has_value();
-      const bool may_have_come = last == group.last.end() ? may_be_lost : last->second >= number;
-      if (!may_have_come) hang.add_missing_ranks(rank);
+      if (is_awaited && MayHaveReached(rank, group) < number) hang.add_missing_ranks(rank);
     }
     return hang;
   }
@@ -195,6 +225,8 @@ class HangFinder {
   std::vector<std::pair<int64_t, HangReport>> hangs_;
   std::map<int64_t, const FlightDump*> dumps_;
   std::map<std::string, GroupCalls> groups_;
+  // The members of all groups of a name.
+  std::map<std::string, std::set<int64_t>> members_;
 };
 
 }  // namespace
@@ -207,7 +239,8 @@ std::string FormatHangs(const ValidationReport& report) {
   constexpr int kHangsShown = 3;
   std::string out =
       absl::StrCat(report.hangs_size(), " disagreement(s) in ", WithThousands(report.instances()),
-                   " calls of ", report.traces_size(), " rank(s)\n");
+                   " calls of ", report.traces_size(), " rank(s), ",
+                   WithThousands(report.checked()), " of which could be compared\n");
   for (int i = 0; i < std::min(kHangsShown, report.hangs_size()); ++i) {
     const HangReport& hang = report.hangs(i);
     std::string verdict = absl::StrCat("group ", hang.group(), ", ", RanksText(hang.ranks()),
@@ -227,8 +260,8 @@ std::string FormatHangs(const ValidationReport& report) {
   }
   for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   if (report.ranks_without_dump().empty()) return out;
-  return absl::StrCat(out, "no dump of ", RanksText(report.ranks_without_dump()),
-                      ": whether they have come is not known\n");
+  return absl::StrCat(out, "no dump that can be read of ", RanksText(report.ranks_without_dump()),
+                      ": what they called is not known\n");
 }
 
 }  // namespace meridian

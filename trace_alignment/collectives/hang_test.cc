@@ -1,5 +1,6 @@
 #include "trace_alignment/collectives/validation.h"
 
+#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -153,7 +155,8 @@ TEST(HangTest, TheFirstCallOfAnotherKindSizeOrTypeIsNamed) {
     EXPECT_EQ(report.hangs(0).calls(0).call(), "all_reduce of 4KiB Float");
     EXPECT_THAT(report.hangs(0).calls(0).ranks(), ElementsAre(0, 2));
     EXPECT_THAT(report.hangs(0).calls(1).ranks(), ElementsAre(1));
-    EXPECT_THAT(FormatHangs(report), HasSubstr("1 disagreement(s) in 3 calls of 3 rank(s)\n"));
+    EXPECT_THAT(FormatHangs(report),
+                HasSubstr("1 disagreement(s) in 3 calls of 3 rank(s), 3 of which could"));
     EXPECT_THAT(FormatHangs(report), HasSubstr(" by rank 1; missing: none; waiting: none\n"));
     return report.hangs(0).calls(1).call();
   };
@@ -205,6 +208,7 @@ TEST(HangTest, MessagesNeedTheirOtherEnds) {
     ASSERT_THAT(report.hangs(), SizeIs(1));
     EXPECT_EQ(report.hangs(0).calls(0).call(), "message of 64B");
     EXPECT_EQ(report.hangs(0).seq(), 5);
+    EXPECT_EQ(report.hangs(0).group(), "0 (world), messages from rank 0 to rank 1");
     EXPECT_THAT(report.hangs(0).waiting_ranks(), ElementsAre(0));
     EXPECT_THAT(report.hangs(0).missing_ranks(), ElementsAre(1));
     hung[1].entries.push_back(Message("recv", 0, "started"));
@@ -220,7 +224,42 @@ TEST(HangTest, RanksWithoutDumpsAreNamed) {
   const ValidationReport report = FindHangs(dumps);
   EXPECT_THAT(report.hangs(), IsEmpty());
   EXPECT_THAT(report.ranks_without_dump(), ElementsAre(1));
-  EXPECT_THAT(FormatHangs(report), HasSubstr("no dump of rank 1: whether"));
+  EXPECT_THAT(FormatHangs(report), HasSubstr("no dump that can be read of rank 1: what"));
+  // Ranks are numbered from 0.
+  for (FlightDump& dump : dumps) dump.groups["0"].ranks = {0, 2, 5};
+  EXPECT_THAT(FindHangs(dumps).ranks_without_dump(), ElementsAre(1, 3, 4, 5));
+  dumps[0].entries.clear();
+  dumps[0].path = "fr_0";
+  EXPECT_THAT(FindHangs(dumps).notes(), Contains("fr_0: it has no calls"));
+}
+
+TEST(HangTest, OneGroupHasTheSameMembersInAllDumps) {
+  std::vector<FlightDump> dumps = Job();
+  dumps[1].path = "fr_1";
+  dumps[1].groups["0"].ranks = {0, 1};
+  EXPECT_THAT(FindHangs(dumps).notes(),
+              Contains(HasSubstr("fr_1: group 0 (world) has ranks 0-1,")));
+  // A group that begins elsewhere is another, unless they share a rank.
+  dumps[1].groups = {{"0@1", {"0 (world)", {1, 2}}}};
+  for (FlightEntry& entry : dumps[1].entries) entry.group = "0@1";
+  EXPECT_THAT(FindHangs(dumps).notes(),
+              Contains(HasSubstr("fr_1: group 0 (world) has ranks 1-2,")));
+}
+
+// Were the group walked for each call, this would take minutes.
+TEST(HangTest, LargeGroupsAreWalkedOnce) {
+  std::vector<FlightDump> dumps = Job();
+  dumps.pop_back();
+  for (FlightDump& dump : dumps) {
+    std::vector<int64_t>& ranks = dump.groups["0"].ranks;
+    ranks.resize(1 << 20);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    for (int64_t number = 4; number < 20000; ++number) {
+      dump.entries.push_back(dump.entries.back());
+      dump.entries.back().number = number;
+    }
+  }
+  EXPECT_THAT(FindHangs(dumps).hangs(), IsEmpty());
 }
 
 TEST(HangTest, RealDumpsAgreeUntilOneIsDamaged) {

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -46,6 +47,35 @@ TEST(SkewTest, ALeafOfABroadcastWaitsForTheRootOnly) {
   const CollectiveInstance& instance = table.instances()[0];
   EXPECT_EQ(PairTransferPs(table, instance, table.PairsOf(instance)[0]), 15);
   EXPECT_EQ(PairTransferPs(table, instance, table.PairsOf(instance)[1]), 10);
+}
+
+// Bounds of three instances; the first two were seen to have ended at once. Rank 0 ran 30 and 20,
+// rank 1 25 and 20, so it came 5 late to the first. How long the third took is not known.
+TEST(SkewTest, WhereTimesAreBoundsDurationsTellSkewAndTransfer) {
+  RunBuilder run(2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  run.Add({op, 7, 0, 0, 100});
+  run.Add({op, 8, 0, 1, 100});
+  run.Add({op, 9, 0, 2, 200});
+  run.Add({op, 7, 1, 10, 110});
+  run.Add({op, 8, 1, 11, 110});
+  run.Add({op, 9, 1, 12, 210});
+  const int64_t ran_ps[2][3] = {{30, 20, 0}, {25, 20, 0}};
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int i = 0; i < 3; ++i) run.profiles()[rank].events[i].ran_ps = ran_ps[rank][i];
+  }
+  const ResolvedRun resolved = run.Resolve();
+  ASSERT_OK_AND_ASSIGN(CollectiveTable table,
+                       BuildCollectiveTable(resolved.profiles, resolved.ranks, resolved.runs));
+  table.PlaceByDurations(resolved.profiles);
+  const std::optional<GroupTiming> first = TimingOf(table, table.instances()[0]);
+  EXPECT_EQ(first->transfer_ps, 25);
+  EXPECT_EQ(first->SkewPs(table.MembersOf(table.instances()[0])[0]), 5);
+  EXPECT_EQ(table.MembersOf(table.instances()[0])[0].end_ps, 80);
+  EXPECT_EQ(TimingOf(table, table.instances()[1])->transfer_ps, 20);
+  const std::optional<GroupTiming> unknown = TimingOf(table, table.instances()[2]);
+  EXPECT_EQ(unknown->transfer_ps, 0);
+  EXPECT_EQ(unknown->SkewPs(table.MembersOf(table.instances()[2])[0]), 10);
 }
 
 TEST(SkewTest, WithAMemberMissingTheLastIsNotKnown) {

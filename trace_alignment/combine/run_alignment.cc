@@ -101,6 +101,7 @@ class RunAligner {
     result_.table = run_.table;
     MapTimes(&result_.table);
     result_.after = CheckHappensBefore(result_.table);
+    result_.table.PlaceByDurations(run_.profiles);
     return std::move(result_);
   }
 

@@ -58,10 +58,14 @@ SideFile SideFileOf(absl::string_view name) {
 }
 
 // PyTorch names dumps of its flight recorder nccl_trace_rank_<rank>, or comm_lib_trace_rank_<rank>.
+bool IsNamedLikeDumps(absl::string_view path) {
+  const absl::string_view last = path.substr(path.rfind('/') + 1);
+  return absl::StrContains(last, "_trace_rank_") && !absl::StrContains(last, ".");
+}
+
 std::optional<absl::string_view> StemOfTrace(absl::string_view name) {
   static const auto& suffixes = *new std::vector<std::string>(ProfileSuffixes());
-  const absl::string_view last = name.substr(name.rfind('/') + 1);
-  if (absl::StrContains(last, "_trace_rank_") && !absl::StrContains(last, ".")) return name;
+  if (IsNamedLikeDumps(name)) return name;
   return SideFileOf(name) == SideFile::kNone ? Stem(name, suffixes) : std::nullopt;
 }
 
@@ -77,11 +81,17 @@ bool IsWholeJson(FileSystem& file_system, const std::string& path) {
 
 // Files that are named like profiles and are none: execution traces, reports, what viewers made,
 // logs of others. What only XSpaces are named after, and JSON that is damaged, so that it cannot be
-// told, is for its reader to refuse. Says of the others whether they only lie beside profiles.
-bool IsNoProfile(FileSystem& file_system, const std::string& path, bool* lies_beside) {
-  if (absl::StrContains(path, ".xplane.pb") || !StemOfTrace(path).has_value()) return false;
+// told, is for its reader to refuse. Says of the others whether they are known, and whether they only
+// lie beside profiles.
+bool IsNoProfile(FileSystem& file_system, const std::string& path, bool* is_known,
+                 bool* lies_beside) {
+  *is_known = absl::StrContains(path, ".xplane.pb");
+  if (*is_known || !StemOfTrace(path).has_value()) return false;
   const absl::StatusOr<DetectedFile> file = DetectFile(file_system, path);
-  *lies_beside = file.ok() && file->source != nullptr && file->source->LiesBesideProfiles();
+  *is_known = file.ok() && file->source != nullptr;
+  // An empty dump is known by its name alone.
+  *lies_beside = *is_known ? file->source->TellsWhyJobsHang()
+                           : file.ok() && !file->is_known() && IsNamedLikeDumps(path);
   if (*lies_beside) return false;
   if (!IsJson(path)) {
     return !file.ok() || file->source == nullptr ||
@@ -99,11 +109,12 @@ bool HasTraces(const std::vector<std::string>& files) {
 
 // The names of regular files in the folder, in natural order, without JSON that is no profile. What
 // is named like a profile and leads nowhere, or is a pipe, is an error: without it the run would be
-// another.
-absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
-                                                 const std::string& folder) {
+// another. Notes what is left out since it only lies beside profiles.
+absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system, const std::string& folder,
+                                                 std::vector<std::string>* notes = nullptr) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
   std::vector<std::string> files, beside;
+  bool has_profiles = false;
   for (std::string& name : names) {
     const std::string path = absl::StrCat(folder, "/", name);
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);
@@ -119,11 +130,20 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
     }
     if (*kind != FileKind::kRegular) continue;
     const bool is_side_file = SideFileOf(name) != SideFile::kNone;
-    bool lies_beside = false;
-    if (!is_side_file && IsNoProfile(file_system, path, &lies_beside)) continue;
+    bool is_known = false, lies_beside = false;
+    if (!is_side_file && IsNoProfile(file_system, path, &is_known, &lies_beside)) continue;
+    has_profiles |= is_known && !lies_beside;
     (lies_beside ? beside : files).push_back(std::move(name));
   }
-  if (!HasTraces(files)) files.insert(files.end(), beside.begin(), beside.end());
+  // What is not known may be a damaged one of either.
+  if (!has_profiles) {
+    files.insert(files.end(), beside.begin(), beside.end());
+  } else if (!beside.empty() && notes != nullptr) {
+    notes->push_back(
+        absl::StrCat(folder, ": ", beside.size(),
+                     " flight recorder dump(s) beside the profiles were not read; "
+                     "validate_collectives --traces=... of them says whether the job hangs"));
+  }
   std::sort(files.begin(), files.end(), NaturalLess);
   return files;
 }
@@ -236,7 +256,8 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
   std::vector<std::string> traces, snapshots, offsets;
   std::map<std::string, std::string> folder_of;
   for (const std::string& folder : folders) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
+    ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                     FilesIn(file_system, folder, &run.notes));
     for (const std::string& name : files) {
       folder_of.insert({name, folder});
       switch (SideFileOf(name)) {
@@ -274,10 +295,12 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
 }
 
 absl::StatusOr<std::vector<std::string>> FindRunTraces(FileSystem& file_system,
-                                                       const std::string& run_dir) {
+                                                       const std::string& run_dir,
+                                                       std::vector<std::string>* notes) {
   RunFilesOptions options;
   options.find_snapshots = options.find_offsets = options.find_probes = false;
   ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(file_system, run_dir, options));
+  if (notes != nullptr) notes->insert(notes->end(), run.notes.begin(), run.notes.end());
   return std::move(run.traces);
 }
 

@@ -54,9 +54,10 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
 absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
                                       const RunFilesOptions& options = {});
 
-// Returns the run's profiles alone.
+// Returns the run's profiles alone; adds what a person should know to the notes.
 absl::StatusOr<std::vector<std::string>> FindRunTraces(FileSystem& file_system,
-                                                       const std::string& run_dir);
+                                                       const std::string& run_dir,
+                                                       std::vector<std::string>* notes = nullptr);
 
 }  // namespace meridian
 

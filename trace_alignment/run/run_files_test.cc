@@ -115,6 +115,23 @@ TEST_F(RunFilesTest, SeveralFilesOfOffsetsAreListed) {
   EXPECT_EQ(files.offsets, "");
 }
 
+// The empty dump is known by its name; its reader says what is wrong.
+TEST_F(RunFilesTest, DumpsBesideProfilesAreNamedAndElseCount) {
+  directory_.Write("run/nccl_trace_rank_0", R"({"pg_config": {}, "entries": []})");
+  directory_.Write("run/nccl_trace_rank_1", "");
+  directory_.Write("run/fr_2.json", "");
+  ASSERT_OK_AND_ASSIGN(const RunFiles dumps, Find());
+  EXPECT_THAT(dumps.traces, ElementsAre(Path("run/fr_2.json"), Path("run/nccl_trace_rank_0"),
+                                        Path("run/nccl_trace_rank_1")));
+  Add("run/rank0.xplane.pb");
+  std::filesystem::remove(Path("run/fr_2.json"));
+  std::vector<std::string> notes;
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> traces,
+                       FindRunTraces(FileSystem::Posix(), Path("run"), &notes));
+  EXPECT_THAT(traces, ElementsAre(Path("run/rank0.xplane.pb")));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("2 flight recorder dump(s) beside the profiles")));
+}
+
 TEST_F(RunFilesTest, ProfilesBesideARunAreAmbiguous) {
   Add("run/stray.xplane.pb");
   Add("run/plugins/profile/first/a.xplane.pb");

@@ -105,6 +105,8 @@ class WaitingSummary {
     wait_ms /= static_cast<double>(members.size());
     kind->set_wait_ms(kind->wait_ms() + wait_ms);
     kind->set_transfer_ms(kind->transfer_ms() + Ms(timing.transfer_ps));
+    // How long it took is not known.
+    if (timing.transfer_ps == 0) return;
     Times& times =
         transfers_[{std::string(CollectiveKindName(op.kind)), op.operand_bytes, members.size()}];
     times.kind = op.kind;

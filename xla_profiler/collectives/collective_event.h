@@ -67,6 +67,9 @@ struct CollectiveEvent {
   // First start and last end of its communication kernels, in ps from ProfileCollectives::base_ns.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
+  // How long it ran, where these only tell between which times; 0 when that is not known. Absent
+  // where it ran from start to end.
+  std::optional<int64_t> ran_ps;
   // Stream or thread of the first kernel, and its correlation id (0 when there is none).
   int64_t line_id = 0;
   uint64_t correlation_id = 0;

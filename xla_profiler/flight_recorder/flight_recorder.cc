@@ -1,6 +1,7 @@
 #include "xla_profiler/flight_recorder/flight_recorder.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -70,8 +71,10 @@ class FlightDumpReader {
     if (!whole.AtEnd()) whole.Fail("text behind the dump");
     RETURN_IF_ERROR(whole.status());
     RETURN_IF_ERROR(ReadGroups(object.Find("pg_config")));
+    const JsonValue entries = object.Find("entries");
+    if (!absl::StartsWith(entries.text(), "[")) return InvalidArgument("entries is no list");
     int64_t position = 0;
-    for (const JsonValue& row : object.Find("entries").Elements()) {
+    for (const JsonValue& row : entries.Elements()) {
       if (position == 0) dump_.is_overwritten = row.Find("record_id").AsInt64().value_or(0) > 0;
       RETURN_IF_ERROR(Annotate(ReadEntry(row), absl::StrCat("entry ", position++)));
     }
@@ -89,16 +92,19 @@ class FlightDumpReader {
       const std::string list = value.Find("ranks").AsString().value_or("");
       FlightGroup group;
       group.ranks = JsonValue(list).AsInt64Array().value_or(std::vector<int64_t>());
-      const auto [least, most] = absl::c_minmax_element(group.ranks);
-      if (group.ranks.empty() || *least < 0 || *most > kMaxFlightRank) {
-        return InvalidArgument("pg_config: no ranks of group '", Printable(key), "'", example);
+      std::vector<int64_t> sorted = group.ranks;
+      absl::c_sort(sorted);
+      if (sorted.empty() || sorted.front() < 0 || sorted.back() > kMaxFlightRank ||
+          std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+        return InvalidArgument("pg_config: no ranks of group '", Printable(key), "', each once",
+                               example);
       }
       const std::string desc = value.Find("desc").AsString().value_or("");
       group.name = desc.empty() ? std::string(key) : absl::StrCat(key, " (", desc, ")");
       is_member |= absl::c_linear_search(group.ranks, dump_.rank);
       // Groups that were split off others share a name, but no rank.
       std::string& unique = names_[std::string(key)];
-      unique = *least == 0 ? std::string(key) : absl::StrCat(key, "@", *least);
+      unique = sorted[0] == 0 ? std::string(key) : absl::StrCat(key, "@", sorted[0]);
       dump_.groups[unique] = std::move(group);
     }
     if (cutter.status().ok() && is_member) return absl::OkStatus();
@@ -142,9 +148,13 @@ class FlightDumpReader {
     entry.in_bytes = FlightBytes(row.Find("input_sizes"), entry.dtype);
     entry.out_bytes = FlightBytes(row.Find("output_sizes"), entry.dtype);
     entry.state = row.Find("state").AsString().value_or("");
+    if (entry.state != "scheduled" && entry.state != "started" && !entry.is_completed()) {
+      return InvalidArgument("state '", Printable(entry.state),
+                             "'; expected scheduled, started or completed");
+    }
     entry.where = PlaceOfCall(row.Find("frames"));
     const double took_ms = row.Find("duration_ms").AsDouble().value_or(-1);
-    if (took_ms >= 0 && took_ms <= kMaxTookMs) entry.took_ns = static_cast<int64_t>(took_ms * 1e6);
+    if (took_ms >= 0 && took_ms <= kMaxTookMs) entry.ran_ns = static_cast<int64_t>(took_ms * 1e6);
     AddEntry(std::move(entry), is_message);
     return absl::OkStatus();
   }
@@ -163,7 +173,8 @@ class FlightDumpReader {
       call.out_bytes = std::min(*call.out_bytes + *entry.out_bytes, kMaxFlightBytes);
       call.state = entry.state;
       call.end_ns = entry.end_ns;
-      call.took_ns = entry.took_ns;
+      // How long each of several messages took, nobody knows.
+      if (!is_message || batch.size() == 1) call.ran_ns = entry.ran_ns;
     }
     // Messages of a batch end with it; no others have their number.
     if (is_message) batch.clear();
@@ -176,33 +187,58 @@ class FlightDumpReader {
   std::map<std::tuple<std::string, bool, int64_t>, std::vector<size_t>> by_number_;
 };
 
-// Returns what of the dump can be shown, and notes how much cannot.
-absl::StatusOr<CollectiveLog> LogOfDump(const FlightDump& dump, bool durations_suffice,
-                                        std::vector<std::string>* notes) {
+// Why calls are not shown, or not in full, with how many there are and of which ranks.
+using FlightGaps = std::map<absl::string_view, std::pair<int64_t, std::set<int64_t>>>;
+constexpr absl::string_view kNotTimed =
+    "do not say how long they took (TORCH_NCCL_ENABLE_TIMING=1 records it): their transfers are "
+    "not known";
+
+// Returns why a call cannot be shown in full; empty when it can. Messages that `may_be_any` cannot be
+// paired with those of the other end.
+absl::string_view GapOf(const FlightEntry& entry, bool may_be_any) {
+  if (entry.kind == CollectiveKind::kUnknown) return "are left out: their kind is not known";
+  if (entry.end_ns == 0) {
+    return "were not seen to end and are left out; validate_collectives --traces=... of the dumps "
+           "says who is waited for";
+  }
+  if (entry.peer.has_value() && may_be_any) {
+    return "are messages that are left out: those before them are lost in a ring buffer or left "
+           "out, so that nobody knows which at the other end they belong to";
+  }
+  return entry.ran_ns.has_value() ? "" : kNotTimed;
+}
+
+// Returns what of the dump can be shown, and counts what cannot. Takes the ranks whose first calls
+// are overwritten.
+CollectiveLog LogOfDump(const FlightDump& dump, const std::set<int64_t>& overwritten,
+                        bool durations_suffice, FlightGaps* gaps) {
   CollectiveLog log;
   log.rank = dump.rank;
   for (const auto& [key, group] : dump.groups) log.groups.push_back({key, group.ranks});
+  // Messages are paired in order, which is lost behind one that is left out.
+  std::set<std::tuple<std::string, std::string, int64_t>> lost;
   for (const FlightEntry& entry : dump.entries) {
-    const bool has_length = entry.took_ns.has_value() && !entry.peer.has_value();
-    const bool is_known = entry.kind != CollectiveKind::kUnknown && entry.end_ns > 0;
-    if (!is_known || (durations_suffice && !has_length)) continue;
+    const int64_t peer = entry.peer.value_or(-1);
+    const auto way = std::make_tuple(entry.group, entry.name, peer);
+    const absl::string_view gap =
+        GapOf(entry, overwritten.count(dump.rank) + overwritten.count(peer) + lost.count(way) > 0);
+    if (!gap.empty()) {
+      ++(*gaps)[gap].first;
+      (*gaps)[gap].second.insert(dump.rank);
+    }
+    if (!gap.empty() && (gap != kNotTimed || durations_suffice)) {
+      lost.insert(way);
+      continue;
+    }
     LoggedCollective shown = entry;
     shown.name.clear();
     // A dump has 0 where it does not know.
     if (*shown.in_bytes == 0) shown.in_bytes.reset();
     if (*shown.out_bytes == 0) shown.out_bytes.reset();
-    shown.start_ns =
-        durations_suffice ? entry.end_ns - *entry.took_ns : std::min(entry.start_ns, entry.end_ns);
+    shown.start_ns = std::min(entry.start_ns, entry.end_ns);
+    shown.ran_ns = entry.ran_ns.value_or(0);
     log.collectives.push_back(std::move(shown));
   }
-  const size_t left_out = dump.entries.size() - log.collectives.size();
-  const std::string why = absl::StrCat(
-      Printable(dump.path), ": ", left_out, " of ", dump.entries.size(), " calls are left out: ",
-      durations_suffice
-          ? "it is not known how long they took (TORCH_NCCL_ENABLE_TIMING=1 records it)"
-          : "they had not ended (validate_collectives says who is waited for)");
-  if (log.collectives.empty()) return InvalidArgument(why);
-  if (left_out > 0) notes->push_back(why);
   return log;
 }
 
@@ -215,6 +251,9 @@ absl::StatusOr<FlightDump> ParseFlightDump(absl::string_view bytes, const std::s
     return InvalidArgument(
         Printable(path), ": whose dump is it? Its name must have the rank, e.g. nccl_trace_rank_3");
   }
+  if (bytes.empty()) {
+    return InvalidArgument(Printable(path), ": the file is empty; expected a flight recorder dump");
+  }
   std::string json;
   if (IsPickle(bytes)) {
     ASSIGN_OR_RETURN(json, Annotate(PickleToJson(bytes), Printable(path)));
@@ -224,53 +263,74 @@ absl::StatusOr<FlightDump> ParseFlightDump(absl::string_view bytes, const std::s
 }
 
 absl::StatusOr<std::vector<FlightDump>> ReadFlightDumps(size_t files,
-                                                        TraceSource::OpenFunction open) {
+                                                        TraceSource::OpenFunction open,
+                                                        std::vector<std::string>* notes) {
   std::vector<FlightDump> dumps;
   std::map<int64_t, std::string> path_of;
+  absl::Status first_error;
   for (size_t i = 0; i < files; ++i) {
-    ASSIGN_OR_RETURN(const InputFile file, open(i));
-    ASSIGN_OR_RETURN(FlightDump dump, ParseFlightDump(file.bytes(), file.path()));
-    const auto [other, is_new] = path_of.insert({dump.rank, dump.path});
-    if (!is_new) {
-      return InvalidArgument(Printable(other->second), " and ", Printable(dump.path),
-                             " are both of rank ", dump.rank, ", by their names");
+    const absl::StatusOr<InputFile> file = open(i);
+    absl::StatusOr<FlightDump> dump =
+        file.ok() ? ParseFlightDump(file->bytes(), file->path()) : file.status();
+    if (!dump.ok()) {
+      first_error.Update(dump.status());
+      notes->push_back(absl::StrCat("left out: ", dump.status().message()));
+      continue;
     }
-    dumps.push_back(std::move(dump));
+    const auto [other, is_new] = path_of.insert({dump->rank, dump->path});
+    if (!is_new) {
+      return InvalidArgument(Printable(other->second), " and ", Printable(dump->path),
+                             " are both of rank ", dump->rank, ", by their names");
+    }
+    dump->file = i;
+    dumps.push_back(*std::move(dump));
   }
+  if (dumps.empty()) return first_error;
   return dumps;
 }
 
 // Of long dumps the head ends within the entries.
 bool FlightRecorderSource::Detect(const FileHead& head) const {
-  return IsPickle(head.bytes()) || (head.HasKey("pg_config") && head.HasKey("pg_status")) ||
+  return IsPickle(head.bytes()) ||
+         (head.HasKey("pg_config") && (head.HasKey("pg_status") || head.HasKey("entries"))) ||
          (head.HasKey("entries") && absl::StrContains(head.bytes(), "\"collective_seq_id\""));
 }
 
 absl::StatusOr<std::vector<std::string>> FlightRecorderSource::Convert(
     size_t files, OpenFunction open, const ConversionOptions& options, WriteFunction write) const {
-  ASSIGN_OR_RETURN(const std::vector<FlightDump> dumps, ReadFlightDumps(files, open));
   std::vector<std::string> notes;
-  std::vector<CollectiveLog> logs;
+  ASSIGN_OR_RETURN(const std::vector<FlightDump> dumps, ReadFlightDumps(files, open, &notes));
   // Of the job: a rank's dump has only the groups that it has used.
   int64_t world_size = 0;
+  std::set<int64_t> overwritten;
   for (const FlightDump& dump : dumps) {
-    ASSIGN_OR_RETURN(CollectiveLog log, LogOfDump(dump, options.durations_suffice, &notes));
-    logs.push_back(std::move(log));
+    if (dump.is_overwritten) overwritten.insert(dump.rank);
     for (const auto& [key, group] : dump.groups) {
       world_size = std::max(world_size, *absl::c_max_element(group.ranks) + 1);
     }
   }
-  if (options.durations_suffice) {
-    RETURN_IF_ERROR(Annotate(MakeUpTimes(&logs), Printable(dumps[0].path)));
-  } else {
-    notes.push_back(
-        "flight recorder dumps say when collectives were enqueued and when somebody saw their "
-        "ends, up to 100 ms late: transfers look longer than they are");
+  bool has_any = false;
+  FlightGaps gaps;
+  for (const FlightDump& dump : dumps) {
+    CollectiveLog log = LogOfDump(dump, overwritten, options.durations_suffice, &gaps);
+    log.world_size = world_size;
+    if (log.collectives.empty()) continue;
+    has_any = true;
+    RETURN_IF_ERROR(write(dump.file, CollectiveLogToKineto(log), ""));
   }
-  for (size_t i = 0; i < logs.size(); ++i) {
-    logs[i].world_size = world_size;
-    RETURN_IF_ERROR(write(i, CollectiveLogToKineto(logs[i]), ""));
+  for (const auto& [why, calls] : gaps) {
+    const auto& [count, ranks] = calls;
+    notes.push_back(absl::StrCat(count, " calls of rank(s) ",
+                                 RangesText({ranks.begin(), ranks.end()}), " ", why));
   }
+  if (!has_any) {
+    return InvalidArgument(Printable(dumps[0].path), ": ",
+                           gaps.empty() ? "no calls" : notes.back());
+  }
+  notes.push_back(
+      "flight recorder dumps say when calls were enqueued and when their ends were seen, up to 100 "
+      "ms late: clocks rest on that, and so they are drawn. Transfers and waits rest on how long "
+      "calls took, where that is recorded, else waits on when they were enqueued");
   return notes;
 }
 

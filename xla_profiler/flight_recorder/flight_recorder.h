@@ -17,8 +17,8 @@
 //             all. Collectives of a batch count as one, with the bytes of all
 //   times     a thread looks at kernels every 100 ms, so what it "discovered" is late by up to that.
 //             A collective is shown as long as it can have run: from when it was enqueued to when
-//             its end was seen. How long it took is only known of jobs with
-//             TORCH_NCCL_ENABLE_TIMING=1
+//             its end was seen. How long it ran (LoggedCollective::ran_ns) is only known of jobs
+//             with TORCH_NCCL_ENABLE_TIMING=1
 #ifndef XLA_PROFILER_FLIGHT_RECORDER_FLIGHT_RECORDER_H_
 #define XLA_PROFILER_FLIGHT_RECORDER_FLIGHT_RECORDER_H_
 
@@ -47,7 +47,6 @@ struct FlightEntry : LoggedCollective {
   std::string state;
   // Where the program called it, "train.py:35"; empty where the dump has no stacks.
   std::string where;
-  std::optional<int64_t> took_ns;
 
   bool is_completed() const { return state == "completed"; }
 };
@@ -59,6 +58,8 @@ struct FlightGroup {
 };
 
 struct FlightDump {
+  // Its position among the files that were read.
+  size_t file = 0;
   std::string path;
   int64_t rank = 0;
   // By a name that no other group has.
@@ -73,16 +74,18 @@ struct FlightDump {
 // whose rank is not known.
 absl::StatusOr<FlightDump> ParseFlightDump(absl::string_view bytes, const std::string& path);
 
-// Reads the dumps of a run. InvalidArgument also when two are of one rank.
+// Reads the dumps of a run. Those that cannot be read are left out with a note; an error when no
+// other is left. InvalidArgument also when two are of one rank.
 absl::StatusOr<std::vector<FlightDump>> ReadFlightDumps(size_t files,
-                                                        TraceSource::OpenFunction open);
+                                                        TraceSource::OpenFunction open,
+                                                        std::vector<std::string>* notes);
 
 // All entries of a run's dumps are in memory at once, at some 300 bytes each.
 class FlightRecorderSource : public TraceSource {
  public:
   absl::string_view noun() const override { return "a flight recorder dump"; }
   std::vector<absl::string_view> suffixes() const override { return {".json", ".pickle"}; }
-  bool LiesBesideProfiles() const override { return true; }
+  bool TellsWhyJobsHang() const override { return true; }
   bool Detect(const FileHead& head) const override;
   absl::StatusOr<std::vector<std::string>> Convert(size_t files, OpenFunction open,
                                                    const ConversionOptions& options,

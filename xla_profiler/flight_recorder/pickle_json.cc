@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/base/casts.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xla_profiler/base/errors.h"
@@ -62,6 +63,8 @@ class PickleMachine {
 
   absl::StatusOr<std::string> Run() {
     if (pickle_.size() > kMaxPickleJsonBytes) Fail("it is too long");
+    if (absl::StartsWith(pickle_, "(") || absl::StartsWith(pickle_, "}"))
+      Fail("a pickle of protocol 0 or 1; expected one of 2 to 5");
     uint64_t code = 0;
     while (status_.ok() && code != '.') {
       op_at_ = at_;
@@ -199,7 +202,8 @@ class PickleMachine {
 }  // namespace
 
 bool IsPickle(absl::string_view bytes) {
-  return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+  return absl::StartsWith(bytes, "(d") || absl::StartsWith(bytes, "}q") ||
+         (bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5);
 }
 
 absl::StatusOr<std::string> PickleToJson(absl::string_view pickle) {

@@ -21,7 +21,8 @@ namespace meridian {
 inline constexpr size_t kMaxPickleValues = size_t{1} << 22;
 inline constexpr size_t kMaxPickleJsonBytes = size_t{512} << 20;
 
-// True for what begins as pickles of the protocols 2 to 5 do.
+// True for what begins as pickles of the protocols 2 to 5 do, and as dicts in those of 0 and 1, which
+// are refused.
 bool IsPickle(absl::string_view bytes);
 
 // Returns the value as JSON; tuples become arrays. InvalidArgument, "offset N: reason", for opcodes

@@ -22,6 +22,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/dependencies/runtime_calls.h"
@@ -306,6 +307,10 @@ class KinetoReader {
     piece.execution = call.execution;
     piece.start_ps = table_.start_ps(row);
     piece.end_ps = table_.end_ps(row);
+    if (const std::optional<int64_t> ran_ns = call.args.Find(kRanKey).AsInt64()) {
+      const int64_t most_ns = (piece.end_ps - piece.start_ps) / kPsPerNs;
+      piece.ran_ps = std::clamp<int64_t>(*ran_ns, 0, std::max<int64_t>(most_ns, 0)) * kPsPerNs;
+    }
     (void)absl::SimpleAtoi(table_.track(table_.track_id(row)).thread, &piece.line_id);
     piece.correlation_id = table_.correlation(row).value_or(0);
     collector_.AddPiece(piece);

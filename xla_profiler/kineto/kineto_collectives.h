@@ -58,6 +58,9 @@ inline constexpr absl::string_view kCombinedRanksKey = "combinedRanks";
 // A member that tells the host, where the file's name does not.
 inline constexpr absl::string_view kHostNameKey = "hostName";
 
+// An argument of kernels whose times are only bounds: CollectiveEvent::ran_ps, in ns.
+inline constexpr absl::string_view kRanKey = "Ran ns";
+
 // InvalidArgument for such a trace: its ranks cannot be told apart.
 absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name);
 

@@ -277,7 +277,7 @@ std::vector<std::vector<size_t>> FindRuns(const std::vector<InspectorLog>& logs)
 }
 
 // Returns the operations of one of the run's logs that can be shown, in order of their starts. Where
-// times are made up, those of dumps count in place of ends.
+// times are made up, one comes after the other, for as long as it took.
 absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position, bool make_up_times,
                                        std::vector<std::string>* notes) {
   const InspectorLog& log = *run.logs()[position];
@@ -287,7 +287,7 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
   shown.hostname = log.hostname;
   shown.pid = log.pid;
   shown.groups = run.Communicators();
-  int64_t without_time = 0;
+  int64_t without_time = 0, now_us = kMaxUnixUs / 8;
   std::map<std::string, int64_t> unknown;
   for (const InspectorOp& op : log.ops) {
     LoggedCollective collective;
@@ -298,7 +298,9 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
     std::optional<int64_t> end_us = op.ended_us;
     // Ends of messages are not told which belong together by their numbers.
     if (make_up_times) {
-      end_us = op.peer.has_value() ? std::nullopt : std::optional<int64_t>(op.dumped_us);
+      collective.ran_ns = op.took_us * kNsPerUs;
+      now_us = std::min(now_us + op.took_us, kMaxUnixUs);
+      end_us = op.peer.has_value() ? std::nullopt : std::make_optional(now_us);
     }
     if (!end_us.has_value()) {
       ++without_time;
@@ -308,7 +310,9 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
     collective.group_size = op.ranks;
     collective.start_ns = (*end_us - op.took_us) * kNsPerUs;
     collective.end_ns = *end_us * kNsPerUs;
-    if (op.launched_us.has_value()) collective.launched_ns = *op.launched_us * kNsPerUs;
+    if (op.launched_us.has_value() && !make_up_times) {
+      collective.launched_ns = *op.launched_us * kNsPerUs;
+    }
     if (op.peer.has_value()) {
       collective.peer = run.MemberOf(op.communicator, *op.peer);
     } else {
@@ -441,16 +445,10 @@ absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<Ins
                                    ": has no operation of all ranks; that it is rank ",
                                    run.rank(guessed), " is a guess"));
     }
-    std::vector<CollectiveLog> shown;
     for (size_t i = 0; i < members.size(); ++i) {
-      ASSIGN_OR_RETURN(CollectiveLog log, ShownLog(run, i, options.durations_suffice, &notes));
-      shown.push_back(std::move(log));
-    }
-    if (options.durations_suffice) {
-      RETURN_IF_ERROR(Annotate(MakeUpTimes(&shown), Printable(logs[members[0]].path)));
-    }
-    for (size_t i = 0; i < members.size(); ++i) {
-      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(shown[i]), ""));
+      ASSIGN_OR_RETURN(const CollectiveLog log,
+                       ShownLog(run, i, options.durations_suffice, &notes));
+      RETURN_IF_ERROR(write(members[i], CollectiveLogToKineto(log), ""));
     }
   }
   return notes;

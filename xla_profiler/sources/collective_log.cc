@@ -5,12 +5,10 @@
 #include <iterator>
 #include <map>
 
-#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xla_profiler/base/content_hash.h"
-#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
 
@@ -176,6 +174,7 @@ class KinetoText {
       json_.Member(sends ? "Dst Rank" : "Src Rank", *collective.peer);
     }
     if (collective.execution != 0) json_.Member("Comms Id", collective.execution);
+    if (collective.ran_ns.has_value()) json_.Member(kRanKey, *collective.ran_ns);
     // Messages with a number are counted from step to step, not over all of the trace.
     if (HasPairs(collective.kind)) json_.Member("Seq", 0);
   }
@@ -205,36 +204,6 @@ class KinetoText {
 }  // namespace
 
 std::string CollectiveLogToKineto(const CollectiveLog& log) { return KinetoText(log).Write(); }
-
-absl::Status MakeUpTimes(std::vector<CollectiveLog>* logs) {
-  constexpr int64_t kBeginNs = 1'000'000'000'000'000'000, kPauseNs = 10'000;
-  std::map<uint64_t, std::vector<LoggedCollective*>> executions;
-  for (CollectiveLog& log : *logs) {
-    for (LoggedCollective& one : log.collectives) executions[one.execution].push_back(&one);
-  }
-  // The members of executions by the first of their ends.
-  std::multimap<int64_t, const std::vector<LoggedCollective*>*> order;
-  for (const auto& [number, members] : executions) {
-    const auto ends_before = [](auto* a, auto* b) { return a->end_ns < b->end_ns; };
-    order.insert({(*absl::c_min_element(members, ends_before))->end_ns, &members});
-  }
-  int64_t now_ns = kBeginNs;
-  for (const auto& [end_ns, members] : order) {
-    int64_t took_ns = 0;
-    for (const LoggedCollective* one : *members) {
-      took_ns = std::max(took_ns, one->end_ns - one->start_ns);
-    }
-    if (__builtin_add_overflow(now_ns, took_ns + kPauseNs, &now_ns)) {
-      return InvalidArgument("operations take longer in sum than can be counted");
-    }
-    for (LoggedCollective* one : *members) {
-      one->start_ns = now_ns - (one->end_ns - one->start_ns);
-      one->end_ns = now_ns;
-      one->launched_ns = std::nullopt;
-    }
-  }
-  return absl::OkStatus();
-}
 
 uint64_t ExecutionNumber(const std::string& group, const std::string& what, int64_t count) {
   ContentHash hash;

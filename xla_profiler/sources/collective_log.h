@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
@@ -48,6 +47,9 @@ struct LoggedCollective : LoggedWork {
   uint64_t execution = 0;
   // How it was carried out, as NCCL's kernels are named: "RING_LL"; empty when it is not known.
   std::string protocol;
+  // How long it ran, where start and end only tell between which times; 0 when that is not known.
+  // Absent where it ran from start to end.
+  std::optional<int64_t> ran_ns;
   // Messages that are exchanged together, in one kernel: all but the last of them say so. They
   // follow each other in the log, and are launched at different times.
   bool is_with_next = false;
@@ -74,11 +76,6 @@ struct CollectiveLog {
 
 // Returns the text of the trace.
 std::string CollectiveLogToKineto(const CollectiveLog& log);
-
-// Gives collectives times of which only the order of their ends and how long they took counts: all
-// members of an execution end together, one execution comes after the other. InvalidArgument when
-// they take too long in sum.
-absl::Status MakeUpTimes(std::vector<CollectiveLog>* logs);
 
 // Returns an execution's number (LoggedCollective::execution) from what tells it: the group, what
 // is done, and how many times the group has done that before.

@@ -83,7 +83,6 @@ absl::Status TraceFiles::Convert() {
   paths_.clear();
   parts_.clear();
   for (size_t file = 0; file < files.size(); ++file) {
-    MERIDIAN_CHECK(!by_file[file].empty());
     for (Converted& converted : by_file[file]) {
       files_.push_back(files[file]);
       paths_.push_back(converted.part.empty()
@@ -93,6 +92,7 @@ absl::Status TraceFiles::Convert() {
       converted_.push_back(std::move(converted.trace));
     }
   }
+  MERIDIAN_CHECK(!paths_.empty());
   return absl::OkStatus();
 }
 

@@ -46,8 +46,9 @@ class TraceSource {
   // How names of its files may end, without .gz. Files of other kinds may end so, too.
   virtual std::vector<absl::string_view> suffixes() const = 0;
 
-  // True for what jobs leave beside their profiles: where a folder has both, the profiles count.
-  virtual bool LiesBesideProfiles() const { return false; }
+  // True for what jobs leave when they hang (flight_recorder.h): validate_collectives says why they
+  // do. Where profiles lie beside it, these count.
+  virtual bool TellsWhyJobsHang() const { return false; }
 
   virtual bool Detect(const FileHead& head) const = 0;
 
@@ -57,7 +58,8 @@ class TraceSource {
   virtual bool NeedsConversion() const { return true; }
 
   using OpenFunction = absl::FunctionRef<absl::StatusOr<InputFile>(size_t file)>;
-  // Takes over a trace of a file. Each file has at least one. A file that holds several hands each
+  // Takes over a trace of a file. One file at least has one; of a file that has none, a note says
+  // why it was left out. A file that holds several hands each
   // over with what tells it from the others, for people: "rank 3", "process 4711"; they are then
   // "run.csv (rank 3)" to everything behind the door. Empty for the only one.
   using WriteFunction = absl::FunctionRef<absl::Status(size_t file, const std::string& trace,

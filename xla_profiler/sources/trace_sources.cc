@@ -186,7 +186,7 @@ std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::
   bool has_sources = false, has_profiles = false;
   for (const DetectedFile& file : files) {
     has_sources |= file.source != nullptr;
-    has_profiles |= file.source != nullptr && !file.source->LiesBesideProfiles();
+    has_profiles |= file.source != nullptr && !file.source->TellsWhyJobsHang();
   }
   if (!has_sources) return paths;
   std::vector<std::string> kept;
@@ -194,7 +194,7 @@ std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::
     const TraceSource* source = files[i].source;
     const bool may_be_profile = source == nullptr
                                     ? !files[i].is_known() && IsNamedLikeProfiles(paths[i])
-                                    : !has_profiles || !source->LiesBesideProfiles();
+                                    : !has_profiles || !source->TellsWhyJobsHang();
     if (may_be_profile) kept.push_back(std::move(paths[i]));
   }
   return kept;

@@ -58,7 +58,7 @@ absl::StatusOr<DetectedFile> DetectFile(FileSystem& file_system, const std::stri
 bool IsNamedLikeProfiles(absl::string_view path);
 
 // Returns the files without what is known to be no profile, what only lies beside profiles
-// (TraceSource::LiesBesideProfiles), and such files that are not known at all, if some of them are
+// (TraceSource::TellsWhyJobsHang), and such files that are not known at all, if some of them are
 // profiles; else all, for their readers to say what is wrong.
 std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::string> paths);
 
