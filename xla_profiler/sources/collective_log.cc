@@ -175,9 +175,13 @@ class KinetoText {
       const bool sends = collective.kind == CollectiveKind::kSend;
       json_.Member(sends ? "Dst Rank" : "Src Rank", *collective.peer);
     }
-    if (collective.execution != 0) json_.Member("Comms Id", collective.execution);
-    // Messages with a number are counted from step to step, not over all of the trace.
-    if (HasPairs(collective.kind)) json_.Member("Seq", 0);
+    const bool is_message = HasPairs(collective.kind);
+    if (collective.execution != 0) {
+      json_.Member(is_message ? kMessageIdKey : "Comms Id", collective.execution);
+    } else if (is_message) {
+      // Messages with a Seq are counted from step to step, not over all of the trace.
+      json_.Member("Seq", 0);
+    }
   }
 
   void WriteWork(const LoggedWork& work) {
@@ -207,7 +211,7 @@ class KinetoText {
 std::string CollectiveLogToKineto(const CollectiveLog& log) { return KinetoText(log).Write(); }
 
 absl::Status MakeUpTimes(std::vector<CollectiveLog>* logs) {
-  constexpr int64_t kBeginNs = 1'000'000'000'000'000'000, kPauseNs = 10'000;
+  constexpr int64_t kPauseNs = 10'000;
   std::map<uint64_t, std::vector<LoggedCollective*>> executions;
   for (CollectiveLog& log : *logs) {
     for (LoggedCollective& one : log.collectives) executions[one.execution].push_back(&one);
@@ -218,7 +222,7 @@ absl::Status MakeUpTimes(std::vector<CollectiveLog>* logs) {
     const auto ends_before = [](auto* a, auto* b) { return a->end_ns < b->end_ns; };
     order.insert({(*absl::c_min_element(members, ends_before))->end_ns, &members});
   }
-  int64_t now_ns = kBeginNs;
+  int64_t now_ns = kMadeUpTimesNs;
   for (const auto& [end_ns, members] : order) {
     int64_t took_ns = 0;
     for (const LoggedCollective* one : *members) {
