@@ -124,7 +124,7 @@ class TableReader {
       if (columns.empty()) {
         columns = ColumnsOf(line);
         delimiter_ = DelimiterOf(line);
-        NoteUnknown(columns);
+        RETURN_IF_ERROR(CheckColumns(columns));
         if (!is_json) continue;
       }
       RETURN_IF_ERROR(SetCells(columns, line));
@@ -135,14 +135,19 @@ class TableReader {
   }
 
  private:
-  void NoteUnknown(const std::vector<std::string>& columns) {
+  absl::Status CheckColumns(const std::vector<std::string>& columns) {
     std::vector<std::string> unknown;
     for (const std::string& column : columns) {
-      if (!absl::c_linear_search(kColumns, column)) unknown.push_back(column);
+      if (!absl::c_linear_search(kColumns, column)) {
+        unknown.push_back(column);
+      } else if (absl::c_count(columns, column) > 1) {
+        return InvalidArgument(path_, ":", line_, ": has several columns ", column, "; keep one");
+      }
     }
-    if (unknown.empty()) return;
+    if (unknown.empty()) return absl::OkStatus();
     notes.push_back(absl::StrCat(path_, ": columns that are not known are left out: ",
                                  Printable(FirstCharacters(absl::StrJoin(unknown, ", "), 200))));
+    return absl::OkStatus();
   }
 
   absl::Status SetCells(const std::vector<std::string>& columns, absl::string_view line) {
@@ -153,7 +158,7 @@ class TableReader {
       for (absl::string_view key; object.NextMember(&key);) {
         const JsonValue value(object.CutValue());
         if (value.text() == "null") continue;
-        RETURN_IF_ERROR(SetCell(key, value.AsString().value_or(std::string(value.text()))));
+        cells_[key] = value.AsString().value_or(std::string(value.text()));
       }
       if (object.status().ok() && object.AtEnd()) return absl::OkStatus();
       return Error("the row", absl::StrCat("a JSON object, e.g. ", kExampleRow));
@@ -162,16 +167,8 @@ class TableReader {
     if (fields.size() != columns.size()) {
       return Error("the row", absl::StrCat(columns.size(), " fields, as in the first"));
     }
-    for (size_t i = 0; i < fields.size(); ++i) {
-      RETURN_IF_ERROR(SetCell(columns[i], std::move(fields[i])));
-    }
+    for (size_t i = 0; i < fields.size(); ++i) cells_[columns[i]] = std::move(fields[i]);
     return absl::OkStatus();
-  }
-
-  absl::Status SetCell(absl::string_view column, std::string text) {
-    const bool is_new = cells_.insert({column, std::move(text)}).second;
-    if (is_new || !absl::c_linear_search(kColumns, column)) return absl::OkStatus();
-    return Error(column, "one column of that name");
   }
 
   // Adds the row that the cells hold.
