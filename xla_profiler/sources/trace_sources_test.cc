@@ -79,7 +79,8 @@ TEST(TraceSourcesTest, FilesMayBeCompressed) {
   ASSERT_OK_AND_ASSIGN(const DetectedFile file, DetectFile(FileSystem::Posix(), path));
   EXPECT_EQ(file.noun(), "a Kineto trace");
   const std::string cut = directory.Write("cut.gz", GzipText(kineto).substr(0, 12));
-  EXPECT_OK(DetectFile(FileSystem::Posix(), cut).status());
+  ASSERT_OK_AND_ASSIGN(const DetectedFile damaged, DetectFile(FileSystem::Posix(), cut));
+  EXPECT_EQ(damaged.noun(), "no trace that is known");
   EXPECT_THAT(DetectFile(FileSystem::Posix(), directory.PathOf("missing")).status(),
               StatusIs(absl::StatusCode::kNotFound));
 }
