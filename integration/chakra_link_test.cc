@@ -64,6 +64,11 @@ TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
   EXPECT_THAT(Link({"--output=w"}).standard_error, HasSubstr("--device_traces names no file"));
   EXPECT_THAT(Link(Arguments({"--flavor=other"})).standard_error,
               HasSubstr("--flavor=other is none of simulation, full"));
+  const std::string table =
+      directory_.Write("device/run.csv", "rank,kind,start_ns,end_ns\n0,compute,1,2\n");
+  EXPECT_THAT(Link({"--output=w", "--device_traces=" + table}).standard_error,
+              HasSubstr("run.csv is a table of operations; expected a Kineto trace, combine makes "
+                        "Chakra traces of others"));
   directory_.Write("host/et_0.json", "{\"schema\": \"9\", \"nodes\": []}");
   const CommandResult result = Link(Arguments());
   EXPECT_EQ(result.exit_code, 2);

@@ -684,6 +684,35 @@ TEST(CombineTest, FoldersOfOutputsAreMade) {
   EXPECT_NE(out.Read("r/page.html"), "");
 }
 
+// Rank 1's host is late; times count from anywhere, and ranks that are not there do not exist.
+TEST(CombineTest, ATableIsReportedByWhatItSays) {
+  const TemporaryDirectory directory;
+  std::string table = "rank,kind,name,start_ns,end_ns,step\n";
+  for (int step = 0; step < 6; ++step) {
+    for (const int rank : {0, 5}) {
+      const int64_t at = 10'000'000 * step, ready = at + (rank == 5 ? 3'000'000 : 1'000'000);
+      absl::StrAppend(&table, rank, ",host,load,", at, ",", ready, ",", step, "\n", rank,
+                      ",compute,fwd,", ready, ",", ready + 2'000'000, ",", step, "\n", rank,
+                      ",all-reduce,sum,", ready + 2'000'000, ",", at + 9'000'000, ",", step, "\n");
+    }
+  }
+  const std::string trace = directory.Write("run.csv", table);
+  const CommandResult result =
+      Combine({"--traces=" + trace, "--output_dir=" + directory.PathOf("out")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("2 ranks: 6 steps"), HasSubstr("Rank 1 is late"), HasSubstr("(load)"),
+                    Not(HasSubstr("Recorded")), Not(HasSubstr("No profile"))));
+  const std::string computing =
+      directory.Write("c.csv", "rank,kind,start_ns,end_ns\n0,compute,1,2\n1,compute,1,2\n");
+  EXPECT_THAT(Combine({"--traces=" + computing}).standard_error,
+              HasSubstr("in a table they are rows of a kind such as all-reduce or send"));
+  const std::string alone = directory.Write("d.csv", "rank,kind,start_ns,end_ns\n0,compute,1,2\n");
+  EXPECT_THAT(
+      Combine({"--traces=" + alone, "--output_dir=" + directory.PathOf("alone")}).standard_output,
+      Not(HasSubstr("executions matched")));
+}
+
 TEST(CombineTest, TracesOfDifferentProfilersAreNotMixed) {
   const CommandResult result = Combine(
       {"--traces=examples/jax_cuda2/rank0.xplane.pb,examples/torch_pipeline4/kineto_1.json.gz"});

@@ -338,8 +338,8 @@ TEST(CriticalPathCommandTest, BrokenTracesExitWithTwoAndAReason) {
   KinetoTrace host_only;
   host_only.Op("op", 0, 10);
   const std::vector<std::pair<std::string, std::string>> broken = {
-      {"", "offset 0"},
-      {"no JSON at all", "offset 0"},
+      {"", "is empty; expected a Kineto trace"},
+      {"no JSON at all", "is no trace that is known; expected a Kineto trace"},
       {whole.substr(0, whole.size() / 2), "offset "},
       {R"({"schemaVersion": 1})", "traceEvents"},
       {GzipText(whole).substr(0, 200), "truncated gzip data"},

@@ -9,6 +9,7 @@
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/run/waiting_summary.h"
 #include "xla_profiler/base/time_units.h"
+#include "xla_profiler/sources/collective_log.h"
 
 namespace meridian {
 namespace {
@@ -35,8 +36,8 @@ void DescribeEvidence(const CombineReport& combined, Evidence* evidence) {
   const HappensBeforeSummary& check = combined.happens_before();
   evidence->set_collectives(check.instances());
   evidence->set_complete_collectives(check.instances() - check.incomplete());
-  evidence->set_matched_by_order(combined.run_method() == "subsequence" ||
-                                 combined.run_method() == "order");
+  const bool by_order = combined.run_method() == "subsequence" || combined.run_method() == "order";
+  evidence->set_matched_by_order(by_order && check.instances() > 0);
   evidence->set_steps(combined.steps());
   evidence->set_common_steps(combined.steps_on_all_ranks());
 }
@@ -68,7 +69,9 @@ std::string UtcText(absl::Time time) {
 void DescribeAlignment(absl::string_view folder, RunReport* report) {
   const CombineReport& combined = report->combine();
   RunSummary& run = *report->mutable_run();
-  run.set_recorded(UtcText(absl::FromUnixNanos(combined.start_ns())));
+  if (!IsMadeUp(combined.start_ns())) {
+    run.set_recorded(UtcText(absl::FromUnixNanos(combined.start_ns())));
+  }
   run.set_wall_ms(combined.wall_ms());
   std::set<int64_t> ranks;
   std::set<std::string> hosts;

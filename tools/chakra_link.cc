@@ -63,6 +63,9 @@ absl::StatusOr<int> Link() {
     }
     ASSIGN_OR_RETURN(device_traces,
                      UserFiles(FLAGS_device_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
+    for (const std::string& path : device_traces) {
+      RETURN_IF_ERROR(CheckIsTraceJson(path, "combine makes Chakra traces of others"));
+    }
   }
   std::vector<std::string> inputs = host_traces;
   inputs.insert(inputs.end(), device_traces.begin(), device_traces.end());

@@ -29,9 +29,6 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/number_range.h"
-#include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/sources/trace_files.h"
-#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 namespace {
@@ -148,27 +145,13 @@ absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
                     WithProgress(options, "reading", input.traces.size()));
 }
 
-// Returns an error for files that are known to be something else than trace events.
-absl::Status CheckIsTraceJson(const std::string& path) {
-  ASSIGN_OR_RETURN(const DetectedFile file, DetectFile(FileSystem::Posix(), path));
-  if (file.source == nullptr) {
-    const bool may_be_one = !file.is_known() || file.other == OtherFile::kTraceJson ||
-                            file.other == OtherFile::kCombinedKineto;
-    return may_be_one ? absl::OkStatus() : DetectOneSource(FileSystem::Posix(), {path}).status();
-  }
-  if (file.source->form() == TraceForm::kKineto && !file.source->NeedsConversion()) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument(Printable(path), " is ", file.noun(), "; give it with --traces");
-}
-
 absl::StatusOr<TraceAnalysis> Analyze(const JobInput& input) {
   TraceAnalysisOptions options;
   ASSIGN_OR_RETURN(options.window, ChosenWindow());
   options.hta_compatible = FLAGS_hta_compatible.value();
   options.zero_weight_launch_edges = FLAGS_zero_weight_launch_edges.value();
   options.data_load_events = absl::StrSplit(FLAGS_data_load_events.value(), ',', absl::SkipEmpty());
-  RETURN_IF_ERROR(CheckIsTraceJson(UserPath(FLAGS_trace)));
+  RETURN_IF_ERROR(CheckIsTraceJson(UserPath(FLAGS_trace), "give others with --traces"));
   if (!input.host_traces.empty()) options.host_trace = &input.host_traces[0];
   ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_trace)));
   return AnalyzeTraceJson(file.bytes(), file.path(), options);

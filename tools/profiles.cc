@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -34,6 +35,18 @@ absl::Status UseCollectiveKernels() {
   ASSIGN_OR_RETURN(const InputFile file,
                    InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
   return AddCommunicationKernels(file.bytes(), path);
+}
+
+absl::Status CheckIsTraceJson(const std::string& path, absl::string_view remedy) {
+  ASSIGN_OR_RETURN(const DetectedFile file, DetectFile(FileSystem::Posix(), path));
+  const bool is_json =
+      file.source == nullptr
+          ? file.other == OtherFile::kTraceJson || file.other == OtherFile::kCombinedKineto ||
+                absl::StartsWith(file.noun(), "JSON")
+          : file.source->form() == TraceForm::kKineto && !file.source->NeedsConversion();
+  if (is_json) return absl::OkStatus();
+  return InvalidArgument(Printable(path), " is ", file.noun(), "; expected a Kineto trace, ",
+                         remedy);
 }
 
 absl::StatusOr<std::vector<std::string>> ListedProfiles(const Flag<std::string>& flag,

@@ -42,6 +42,10 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& f
 absl::StatusOr<std::vector<int64_t>> ListedNumbers(const Flag<std::string>& flag);
 absl::StatusOr<std::vector<std::optional<int64_t>>> ListedOrAbsent(const Flag<std::string>& flag);
 
+// Returns an error, with what to do with others, for files that are something else than trace events
+// in JSON.
+absl::Status CheckIsTraceJson(const std::string& path, absl::string_view remedy);
+
 // Prints a report's warnings on standard error, unless its JSON is wanted, which has them.
 void PrintWarnings(const google::protobuf::RepeatedPtrField<std::string>& warnings);
 

@@ -127,7 +127,8 @@ std::string DescribeNoCollectives(const std::vector<ProfileCollectives>& profile
   }
   return absl::StrCat(who,
                       "no kernels that are known to communicate (Gloo has none on processors; "
-                      "those of other libraries are named with --collective_kernels)");
+                      "those of other libraries are named with --collective_kernels; in a table "
+                      "they are rows of a kind such as all-reduce or send)");
 }
 
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check) {

@@ -18,6 +18,7 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/sources/trace_sources.h"
 #include "xla_profiler/xplane/node_ids.h"
 
@@ -231,11 +232,18 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
     ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
   }
   if (runs.empty()) {
+    std::string other;
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system.List(run_dir));
+    for (const std::string& name : names) {
+      const absl::StatusOr<DetectedFile> file = DetectFile(file_system, run_dir + "/" + name);
+      if (!other.empty() || !StemOfTrace(name).has_value() || !file.ok()) continue;
+      other = absl::StrCat("; ", Printable(name), " is ", file->noun());
+    }
     return NotFound("--run_dir=", run_dir,
                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files, "
                     "Kineto traces, .pftrace files, databases of nsys or rocprofv3, flight "
-                    "recorder dumps, logs "
-                    "of NCCL Inspector or tables of operations");
+                    "recorder dumps, logs of NCCL Inspector or tables of operations",
+                    other);
   }
   ASSIGN_OR_RETURN(const bool are_one, AreOfDifferentHosts(file_system, runs));
   if (are_one) return runs;

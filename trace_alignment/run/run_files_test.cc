@@ -184,6 +184,8 @@ TEST_F(RunFilesTest, SeveralSnapshotsForOneTraceAreListed) {
 TEST_F(RunFilesTest, AFolderWithoutProfilesAndAFileAreErrors) {
   Add("run/readme.txt");
   EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("plugins/profile")));
+  directory_.Write("run/a.csv", "");
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("; a.csv is empty")));
   EXPECT_THAT(Find("run/readme.txt"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--traces")));
   EXPECT_THAT(Find("nothing"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("nothing")));

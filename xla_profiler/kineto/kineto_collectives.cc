@@ -98,8 +98,8 @@ std::string InstructionOf(const CollectiveOp& op, const CollectiveCall& call) {
 std::optional<int64_t> RunIdOf(CollectiveKind kind, const JsonValue& args,
                                std::optional<int64_t> step) {
   // A collective's own number, the same on all of its ranks, which newer versions of PyTorch give.
-  const absl::string_view comms_id = args.Find("Comms Id").text();
-  if (!HasPairs(kind) && !comms_id.empty() && comms_id != "0" && comms_id != "\"0\"") {
+  const absl::string_view comms_id = args.Find(HasPairs(kind) ? kMessageIdKey : "Comms Id").text();
+  if (!comms_id.empty() && comms_id != "0" && comms_id != "\"0\"") {
     ContentHash hash;
     hash.AddText("Comms Id");
     hash.AddText(comms_id);

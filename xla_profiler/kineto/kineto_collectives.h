@@ -33,7 +33,8 @@
 //   device    a trace is of one process, which is one rank: the header's
 //   run_id    Comms Id, where there is one; else
 //             process group and Seq, which counts a group's collectives alike on all its ranks.
-//             Point-to-point calls each rank counts for itself: process group and step instead
+//             Point-to-point calls each rank counts for itself: kMessageIdKey, else process group
+//             and step instead
 //   step      the ProfilerStep on the host, on any thread, in which the kernel was launched
 //
 // Kernels that one call launched are one event. The root of a rooted collective is not told.
@@ -60,6 +61,8 @@ inline constexpr absl::string_view kHostNameKey = "hostName";
 
 // An argument of kernels whose times are only bounds: CollectiveEvent::ran_ps, in ns.
 inline constexpr absl::string_view kRanKey = "Ran ns";
+// An argument of a message that tells which one it is, equal on both ends.
+inline constexpr absl::string_view kMessageIdKey = "Message Id";
 
 // InvalidArgument for such a trace: its ranks cannot be told apart.
 absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name);

@@ -32,6 +32,7 @@
 #include "xla_profiler/sources/trace_files.h"
 #include "xla_profiler/sources/trace_sources.h"
 #include "xla_profiler/testing/damage.h"
+#include "xla_profiler/testing/opened_traces.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
@@ -318,34 +319,6 @@ Encoder MakeRank(int rank, Version version) {
   return encoder;
 }
 
-struct Opened {
-  absl::Status status;
-  std::vector<std::string> traces;
-  std::vector<ProfileCollectives> collectives;
-  std::vector<std::string> notes;
-};
-
-Opened Open(const std::vector<std::pair<std::string, std::string>>& files) {
-  const TemporaryDirectory directory;
-  std::vector<std::string> paths;
-  for (const auto& [name, bytes] : files) paths.push_back(directory.Write(name, bytes));
-  Opened opened;
-  const absl::StatusOr<TraceFiles> traces = TraceFiles::Create(FileSystem::Posix(), paths);
-  opened.status = traces.status();
-  if (!traces.ok()) return opened;
-  EXPECT_EQ(traces->source().noun(), "a Perfetto trace of PyTorch");
-  opened.notes = traces->notes();
-  for (size_t i = 0; i < traces->size(); ++i) {
-    const absl::StatusOr<InputFile> trace = traces->Open(i);
-    EXPECT_OK(trace.status());
-    opened.traces.push_back(std::string(trace->bytes()));
-    absl::StatusOr<ProfileCollectives> collectives = ReadKinetoCollectives(*trace);
-    EXPECT_OK(collectives.status());
-    opened.collectives.push_back(*std::move(collectives));
-  }
-  return opened;
-}
-
 // Collectives as "kind bytes of ranks @start-end in ns of the base, step".
 std::vector<std::string> Texts(const ProfileCollectives& profile) {
   std::vector<std::string> texts;
@@ -383,9 +356,10 @@ std::vector<std::string> Rows(absl::string_view trace) {
 
 TEST(PerfettoTracesTest, TwoRanksAreReadWithTheirCollectives) {
   for (const Version version : {Version::kOlder, Version::kNewer}) {
-    const Opened opened = Open({{"a.pftrace", GzipText(MakeRank(1, version).Bytes())},
-                                {"b.pftrace", MakeRank(0, version).Bytes()}});
+    const OpenedTraces opened = OpenTraces({{"a.pftrace", GzipText(MakeRank(1, version).Bytes())},
+                                            {"b.pftrace", MakeRank(0, version).Bytes()}});
     ASSERT_OK(opened.status);
+    EXPECT_EQ(opened.noun, "a Perfetto trace of PyTorch");
     EXPECT_THAT(opened.notes, IsEmpty());
     EXPECT_THAT(Texts(opened.collectives[0]),
                 ElementsAre("allreduce Float 1024->1024: 4096 of 0 1 @137001-200001 step 7 run 1",
@@ -404,7 +378,7 @@ TEST(PerfettoTracesTest, TwoRanksAreReadWithTheirCollectives) {
 
 TEST(PerfettoTracesTest, EventsAreThoseThatPytorchWritesToJson) {
   for (const Version version : {Version::kOlder, Version::kNewer}) {
-    const Opened opened = Open({{"rank0.pftrace", MakeRank(0, version).Bytes()}});
+    const OpenedTraces opened = OpenTraces({{"rank0.pftrace", MakeRank(0, version).Bytes()}});
     ASSERT_OK(opened.status);
     EXPECT_THAT(
         Rows(opened.traces[0]),
@@ -494,7 +468,8 @@ TEST(PerfettoTracesTest, KinetoTracesComeBackAsTheyWere) {
         expected.push_back(row);
       }
       std::sort(expected.begin(), expected.end());
-      const Opened opened = Open({{"a.pftrace", EncodeKineto(original.bytes(), version)}});
+      const OpenedTraces opened =
+          OpenTraces({{"a.pftrace", EncodeKineto(original.bytes(), version)}});
       ASSERT_OK(opened.status);
       EXPECT_THAT(opened.notes, IsEmpty());
       EXPECT_THAT(Rows(opened.traces[0]), ElementsAreArray(expected));
@@ -536,7 +511,7 @@ TEST(PerfettoTracesTest, TracesOfOthersAreToldApart) {
   // One that holds only stats looks like a clock snapshot.
   EXPECT_EQ(NounOf(std::string("\x0a\x04\x32\x02\x08\x01", 6) + plane), "an XSpace");
 
-  EXPECT_THAT(Open({{"a.pftrace", combined.SerializeAsString()}}).status,
+  EXPECT_THAT(OpenTraces({{"a.pftrace", combined.SerializeAsString()}}).status,
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("a.pftrace is a Perfetto trace that PyTorch did not write"),
                              HasSubstr("or a Perfetto trace of PyTorch or"))));
@@ -551,7 +526,7 @@ template <typename Change>
 absl::Status ErrorOf(Change change) {
   pp::Trace trace = MakeRank(0, Version::kNewer).Packets();
   change(trace);
-  return Open({{"a.pftrace", trace.SerializeAsString()}}).status;
+  return OpenTraces({{"a.pftrace", trace.SerializeAsString()}}).status;
 }
 
 TEST(PerfettoTracesTest, WhatPytorchWouldNotWriteIsRefused) {
@@ -622,7 +597,7 @@ TEST(PerfettoTracesTest, ImpossibleTimesBecomeZero) {
   // An end before its begin, and a begin before all clocks.
   trace.mutable_packet(13)->set_timestamp(1);
   trace.mutable_packet(9)->set_timestamp(0);
-  const Opened opened = Open({{"a.pftrace", trace.SerializeAsString()}});
+  const OpenedTraces opened = OpenTraces({{"a.pftrace", trace.SerializeAsString()}});
   ASSERT_OK(opened.status);
   EXPECT_THAT(opened.traces[0],
               HasSubstr(R"("name":"ProfilerStep#7","cat":"user_annotation",)"
@@ -639,8 +614,8 @@ TEST(PerfettoTracesTest, RanksAreThoseOfTheCallsElseOfTheNames) {
   };
   const std::string members = R"(,"Rank":1,"Process Group Ranks":"[4, 6]")";
   const auto rank_of = [&](const char* file, const char* call) {
-    const Opened opened =
-        Open({{file, trace_of(absl::StrCat("\"Collective name\":\"", call, "\"", members))}});
+    const OpenedTraces opened =
+        OpenTraces({{file, trace_of(absl::StrCat("\"Collective name\":\"", call, "\"", members))}});
     EXPECT_OK(opened.status);
     const bool is_told = opened.notes.empty();
     return absl::StrCat(opened.collectives[0].devices[0].global_id, is_told ? "" : " by name");
@@ -652,7 +627,7 @@ TEST(PerfettoTracesTest, RanksAreThoseOfTheCallsElseOfTheNames) {
   EXPECT_EQ(rank_of("rank3.pftrace", "broadcast"), "3 by name");
   EXPECT_EQ(rank_of("t_5.pftrace", "recv"), "5 by name");
   EXPECT_EQ(rank_of("t.pftrace", "reduce"), "0 by name");
-  EXPECT_THAT(Open({{"t2.pftrace", trace_of(R"("a":"b")")}}).notes,
+  EXPECT_THAT(OpenTraces({{"t2.pftrace", trace_of(R"("a":"b")")}}).notes,
               ElementsAre(HasSubstr("t2.pftrace: no call tells its rank; by its name it is 2")));
 }
 

@@ -173,10 +173,14 @@ class KinetoText {
       const bool sends = collective.kind == CollectiveKind::kSend;
       json_.Member(sends ? "Dst Rank" : "Src Rank", *collective.peer);
     }
-    if (collective.execution != 0) json_.Member("Comms Id", collective.execution);
+    const bool is_message = HasPairs(collective.kind);
     if (collective.ran_ns.has_value()) json_.Member(kRanKey, *collective.ran_ns);
-    // Messages with a number are counted from step to step, not over all of the trace.
-    if (HasPairs(collective.kind)) json_.Member("Seq", 0);
+    if (collective.execution != 0) {
+      json_.Member(is_message ? kMessageIdKey : "Comms Id", collective.execution);
+    } else if (is_message) {
+      // Messages with a Seq are counted from step to step, not over all of the trace.
+      json_.Member("Seq", 0);
+    }
   }
 
   void WriteWork(const LoggedWork& work) {

@@ -15,6 +15,13 @@
 
 namespace meridian {
 
+// From when on times that are no Unix times are shown, up to a year: 2001, when no GPU was profiled.
+inline constexpr int64_t kMadeUpTimesNs = 1'000'000'000'000'000'000;
+inline bool IsMadeUp(int64_t unix_ns) {
+  constexpr int64_t kYearNs = int64_t{365} * 86400 * 1'000'000'000;
+  return unix_ns > kMadeUpTimesNs - kYearNs && unix_ns < kMadeUpTimesNs + kYearNs;
+}
+
 // Something that a rank did.
 struct LoggedWork {
   // As in Kineto traces: "kernel" for work of the device, "cpu_op", "cuda_runtime" (calls) and

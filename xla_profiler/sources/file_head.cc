@@ -57,7 +57,10 @@ FileHead::FileHead(std::string bytes) : bytes_(std::move(bytes)), keys_(KeysOfJs
 absl::StatusOr<FileHead> FileHead::Read(FileSystem& file_system, const std::string& path) {
   ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> region, file_system.Map(path));
   const absl::string_view bytes = region->bytes();
-  if (absl::StartsWith(bytes, kGzipMagic)) return FileHead(InflateBeginning(bytes));
+  if (absl::StartsWith(bytes, kGzipMagic)) {
+    std::string inflated = InflateBeginning(bytes);
+    if (!inflated.empty()) return FileHead(std::move(inflated));
+  }
   return FileHead(std::string(bytes.substr(0, kHeadBytes)));
 }
 

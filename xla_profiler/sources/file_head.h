@@ -14,7 +14,7 @@ namespace meridian {
 
 class FileHead {
  public:
-  // Reads the first 256 KiB, inflated where the file is gzip. Errors name the path.
+  // Reads the first 256 KiB, inflated where the file is gzip that can be. Errors name the path.
   static absl::StatusOr<FileHead> Read(FileSystem& file_system, const std::string& path);
 
   explicit FileHead(std::string bytes);

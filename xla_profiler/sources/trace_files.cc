@@ -18,8 +18,6 @@ absl::Status NoProfile(const std::string& path, const DetectedFile& file) {
                          absl::StrJoin(nouns, " or "), file.remedy());
 }
 
-const TraceSource* XSpaces() { return TraceSources().back(); }
-
 }  // namespace
 
 absl::StatusOr<const TraceSource*> DetectOneSource(FileSystem& file_system,
@@ -27,10 +25,14 @@ absl::StatusOr<const TraceSource*> DetectOneSource(FileSystem& file_system,
   // What all are so far, and the first file that is.
   const TraceSource* common = nullptr;
   std::string first;
+  DetectedFile unknown;
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const DetectedFile file, DetectFile(file_system, path));
     // It may be a broken one of the same source, of which its reader says more.
-    if (!file.is_known()) continue;
+    if (!file.is_known() && !file.is_empty()) {
+      unknown = file;
+      continue;
+    }
     if (file.source == nullptr) return NoProfile(path, file);
     if (common == nullptr) {
       common = file.source;
@@ -41,7 +43,8 @@ absl::StatusOr<const TraceSource*> DetectOneSource(FileSystem& file_system,
                              "; runs of different profilers are not mixed, give those of one");
     }
   }
-  return common == nullptr ? XSpaces() : common;
+  if (common == nullptr) return NoProfile(paths.back(), unknown);
+  return common;
 }
 
 absl::StatusOr<TraceFiles> TraceFiles::Create(FileSystem& file_system,

@@ -31,8 +31,8 @@ class TraceFiles {
   // into unnamed temporary files. The file system must outlive this object. InvalidArgument that
   // names two files when they are of different sources, and for a file that is no profile:
   // "et_0.json is a PyTorch execution trace; expected an XSpace, ...". What is not known is taken
-  // for one of the same source as the others; if none is known, for an XSpace. Other errors are
-  // those of the source's conversion.
+  // for one of the same source as the others, if one of them is known and it is not empty. Other
+  // errors are those of the source's conversion.
   static absl::StatusOr<TraceFiles> Create(FileSystem& file_system, std::vector<std::string> paths,
                                            TraceFilesOptions options = {});
 

@@ -85,6 +85,39 @@ OtherFile DetectOther(const FileHead& head, bool is_kineto) {
   return IsChakraEt(head) ? OtherFile::kChakraEt : OtherFile::kNone;
 }
 
+// In the order of OtherFile.
+constexpr struct {
+  absl::string_view noun, remedy;
+} kOthers[] = {
+    {"", ""},
+    {"several ranks' Kineto traces in one", ""},
+    {"Chrome trace JSON that PyTorch's profiler did not write",
+     "; or write its events as a table of rank, kind, start_ns and end_ns"},
+    {"a Chakra execution trace", ""},
+    {"a PyTorch execution trace", "; it has no times, give the profile of the same run"},
+    {"rocprofv3's JSON", "; record with rocprofv3 --output-format rocpd, its default"},
+    {"a Perfetto trace that PyTorch did not write", ""},
+};
+
+// Returns what a file that is no trace that is known looks like, to follow "is".
+absl::string_view LooksLike(const FileHead& head) {
+  const absl::string_view line = head.text().substr(0, head.text().find_first_of("\r\n"));
+  const bool is_text = std::all_of(line.begin(), line.end(), [](char c) {
+    return c == '\t' || !absl::ascii_iscntrl(static_cast<unsigned char>(c));
+  });
+  if (head.bytes().empty()) return "empty";
+  if (absl::StartsWith(head.bytes(), "SQLite format 3")) {
+    return "an SQLite database without tables of nsys or rocprofv3";
+  }
+  if (absl::StartsWith(line, "{")) {
+    return "JSON whose beginning names neither traceEvents nor rank, kind, start_ns and end_ns";
+  }
+  if (is_text && line.find_first_of(",;\t") != line.npos) {
+    return "a table without columns rank, kind, start_ns and end_ns";
+  }
+  return "no trace that is known";
+}
+
 template <typename Source>
 const TraceSource* One() {
   static const auto& source = *new Source;
@@ -119,43 +152,17 @@ std::vector<std::string> ProfileSuffixes() {
 }
 
 absl::string_view DetectedFile::noun() const {
-  if (source != nullptr) return source->noun();
-  switch (other) {
-    case OtherFile::kCombinedKineto:
-      return "several ranks' Kineto traces in one";
-    case OtherFile::kTraceJson:
-      return "Chrome trace JSON that PyTorch's profiler did not write";
-    case OtherFile::kChakraEt:
-      return "a Chakra execution trace";
-    case OtherFile::kPytorchEt:
-      return "a PyTorch execution trace";
-    case OtherFile::kRocprofJson:
-      return "rocprofv3's JSON";
-    case OtherFile::kPerfetto:
-      return "a Perfetto trace that PyTorch did not write";
-    case OtherFile::kNone:
-      break;
-  }
-  return "no trace that is known";
+  if (!is_known()) return looks_like;
+  return source != nullptr ? source->noun() : kOthers[static_cast<int>(other)].noun;
 }
 
-absl::string_view DetectedFile::remedy() const {
-  switch (other) {
-    case OtherFile::kTraceJson:
-      return "; or write its events as a table of rank, kind, start_ns and end_ns";
-    case OtherFile::kPytorchEt:
-      return "; it has no times, give the profile of the same run";
-    case OtherFile::kRocprofJson:
-      return "; record with rocprofv3 --output-format rocpd, its default";
-    default:
-      return "";
-  }
-}
+absl::string_view DetectedFile::remedy() const { return kOthers[static_cast<int>(other)].remedy; }
 
 DetectedFile DetectFile(const FileHead& head) {
   DetectedFile file;
   file.other = DetectOther(head, One<KinetoSource>()->Detect(head));
   if (file.other != OtherFile::kNone) return file;
+  file.looks_like = LooksLike(head);
   for (const TraceSource* source : TraceSources()) {
     if (!source->Detect(head)) continue;
     file.source = source;

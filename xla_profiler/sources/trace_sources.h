@@ -41,8 +41,11 @@ struct DetectedFile {
   // Null when it is no profile, or not known.
   const TraceSource* source = nullptr;
   OtherFile other = OtherFile::kNone;
+  // What one that is not known looks like.
+  absl::string_view looks_like = "no trace that is known";
 
   bool is_known() const { return source != nullptr || other != OtherFile::kNone; }
+  bool is_empty() const { return looks_like == "empty"; }
   // What it is, with an article: "a PyTorch execution trace", "no trace that is known".
   absl::string_view noun() const;
   // What would help where no profile can be made of it, to follow a sentence; may be empty.

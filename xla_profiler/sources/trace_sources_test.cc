@@ -25,7 +25,11 @@ TEST(TraceSourcesTest, ContentTells) {
                                   "Chrome trace JSON that PyTorch's profiler did not write",
                               kEt = "a Chakra execution trace", kLog = "a log of NCCL Inspector",
                               kUnknown = "no trace that is known";
-  EXPECT_EQ(NounOf(""), kUnknown);
+  EXPECT_EQ(NounOf(""), "empty");
+  EXPECT_EQ(NounOf("a;b\n1;2"), "a table without columns rank, kind, start_ns and end_ns");
+  EXPECT_EQ(NounOf("a,\x01"), kUnknown);
+  constexpr absl::string_view kOtherJson =
+      "JSON whose beginning names neither traceEvents nor rank, kind, start_ns and end_ns";
   EXPECT_EQ(NounOf("\x0a\xc7\xf2\x07\x12\x0e/host:metadata"), kXSpace);
   EXPECT_EQ(NounOf(" \n{\"schemaVersion\": 1, \"deviceProperties\": [{}], \"traceEvents\": ["),
             kKineto);
@@ -52,7 +56,7 @@ TEST(TraceSourcesTest, ContentTells) {
   EXPECT_EQ(NounOf(R"({"comm_lib_version":"2.28","entries":[{"collective_seq_id":1,"du)"), kDump);
   // Any pickle: its reader says what is wrong with others.
   EXPECT_EQ(NounOf("\x80\x04\x95"), kDump);
-  EXPECT_EQ(NounOf(R"({"entries":[{"a":1}]})"), kUnknown);
+  EXPECT_EQ(NounOf(R"({"entries":[{"a":1}]})"), kOtherJson);
   EXPECT_EQ(NounOf(R"({"schemaVersion": 1, "combinedRanks": 4, "traceEvents": [)"),
             "several ranks' Kineto traces in one");
   EXPECT_EQ(NounOf(R"({"metadata":{},"baseTimeNanoseconds":5,"traceEvents":[{)"), kTraceJson);
@@ -60,8 +64,9 @@ TEST(TraceSourcesTest, ContentTells) {
   const std::string database = "a database of nsys or rocprofv3";
   EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE StringIds (id"), database);
   EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE \"rocpd_metadata_0f\""), database);
-  EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE runs (id"), kUnknown);
-  EXPECT_EQ(NounOf("{\"a\": 1}"), kUnknown);
+  EXPECT_EQ(NounOf(sqlite + "\x10 CREATE TABLE runs (id"),
+            "an SQLite database without tables of nsys or rocprofv3");
+  EXPECT_EQ(NounOf("{\"a\": 1}"), kOtherJson);
   EXPECT_EQ(NounOf("hello"), kUnknown);
   // Cut off before what tells.
   EXPECT_EQ(NounOf("{\"schemaVersion\": 1, \"devicePro"), kKineto);
@@ -73,8 +78,9 @@ TEST(TraceSourcesTest, FilesMayBeCompressed) {
   const std::string path = directory.Write("k.pb", GzipText(kineto));
   ASSERT_OK_AND_ASSIGN(const DetectedFile file, DetectFile(FileSystem::Posix(), path));
   EXPECT_EQ(file.noun(), "a Kineto trace");
-  const std::string cut = directory.Write("cut.gz", GzipText(kineto).substr(0, 12));
-  EXPECT_OK(DetectFile(FileSystem::Posix(), cut).status());
+  const std::string cut = directory.Write("cut.gz", GzipText(kineto).substr(0, 10));
+  ASSERT_OK_AND_ASSIGN(const DetectedFile damaged, DetectFile(FileSystem::Posix(), cut));
+  EXPECT_EQ(damaged.noun(), "no trace that is known");
   EXPECT_THAT(DetectFile(FileSystem::Posix(), directory.PathOf("missing")).status(),
               StatusIs(absl::StatusCode::kNotFound));
 }
@@ -105,8 +111,13 @@ TEST(TraceFilesTest, WhatIsBrokenIsOfTheSourceOfTheOthers) {
   ASSERT_OK_AND_ASSIGN(const TraceFiles with_other,
                        TraceFiles::Create(FileSystem::Posix(), {broken, kineto}));
   EXPECT_EQ(with_other.form(), TraceForm::kKineto);
-  ASSERT_OK_AND_ASSIGN(const TraceFiles alone, TraceFiles::Create(FileSystem::Posix(), {broken}));
-  EXPECT_EQ(alone.form(), TraceForm::kXSpace);
+  EXPECT_THAT(TraceFiles::Create(FileSystem::Posix(), {broken}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("kineto_1.json is JSON whose beginning names neither")));
+  const std::string empty = directory.Write("kineto_2.json", "");
+  EXPECT_THAT(TraceFiles::Create(FileSystem::Posix(), {kineto, empty}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("kineto_2.json is empty; expected a Kineto trace or")));
 }
 
 TEST(TraceFilesTest, LogsAreOpenedAsKinetoTraces) {

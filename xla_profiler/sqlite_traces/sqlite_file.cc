@@ -96,13 +96,15 @@ absl::StatusOr<std::unique_ptr<SqliteFile>> SqliteFile::Open(absl::string_view b
 SqliteFile::~SqliteFile() { sqlite3_close(database_); }
 
 absl::Status SqliteFile::Error(absl::string_view where) const {
-  const std::string reason = steps_left_ <= 0 ? "takes more work than a file of its size can need"
-                             : text_left_ < 0 ? "has more text than a file of its size can need"
-                             : rows_left_ < 0 ? "has more rows than are read; record less at once"
-                                              : Printable(sqlite3_errmsg(database_));
-  return InvalidArgument(Printable(path_), ": ", where, ": ", reason, "; is it damaged, or is a ",
-                         "part of it in a -wal file? Export it again, or first run sqlite3 FILE ",
-                         "'PRAGMA journal_mode=DELETE'");
+  const std::string reason =
+      steps_left_ <= 0 ? "takes more work than a file of its size can need; export it again"
+      : text_left_ < 0 ? "has more text than a file of its size can need; export it again"
+      : rows_left_ < 0 ? "has more rows than are read; record less at once"
+                       : absl::StrCat(Printable(sqlite3_errmsg(database_)),
+                                      "; is it damaged, or is a part of it in a -wal file? Export "
+                                      "it again, or first run sqlite3 FILE ",
+                                      "'PRAGMA journal_mode=DELETE'");
+  return InvalidArgument(Printable(path_), ": ", where, ": ", reason);
 }
 
 std::string SqliteFile::Expand(absl::string_view select, absl::string_view suffix) const {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -37,8 +37,6 @@
 namespace meridian {
 namespace {
 
-// When hosts begin whose clocks are tied to no other: in the year 2001.
-constexpr int64_t kMadeUpStartNs = 1'000'000'001'000'000'000;
 constexpr int64_t kMaxSpanNs = int64_t{1} << 60;
 constexpr int64_t kMaxGpuRanks = int64_t{1} << 20;
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 42;
@@ -164,12 +162,16 @@ struct NcclCall {
 struct Place {
   int64_t rank = 0;
   int64_t size = 0;
+
+  bool operator==(const Place& other) const { return rank == other.rank && size == other.size; }
 };
 
 // What a process did, all of it as events; its rank is kUnknownId until it is known.
 struct GpuProcess : CollectiveLog {
   std::string path;
   bool has_device_work = false;
+  // Whether a call of the runtime waits for work, or lets a stream wait.
+  bool has_waits = false;
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   // Spans whose times cannot be.
   int64_t left_out = 0;
@@ -190,6 +192,8 @@ struct GpuProcess : CollectiveLog {
     Write(span);
     first_ns = std::min(first_ns, span.start_ns);
     has_device_work |= span.is_device;
+    has_waits |=
+        absl::StrContains(span.name, "Synchronize") || absl::StrContains(span.name, "WaitEvent");
     if (span.category != "user_annotation") return;
     WriteStep(span);
     AddCall(span, payload);
@@ -244,6 +248,7 @@ struct GpuProcess : CollectiveLog {
     if (!steps.has_value()) steps = family;
     if (steps != family) return;
     const std::string name = absl::StrCat("ProfilerStep#", number);
+    if (span.name == name) return;
     span.name = name;
     Write(span);
   }
@@ -278,9 +283,8 @@ absl::Status ReadTables(SqliteFile& file, const Schema& schema, absl::string_vie
   const auto add = [&](const SqliteRow& row) {
     GpuSpan span{row.Text(0),    row.Text(1),    row.Int(2) != 0, row.Int(3), row.Int(4),
                  row.Int(5, -1), row.Int(6, -1), row.Int(7),      row.Int(8), row.Int(9)};
-    // Beyond the limit all are one.
-    const bool has_place = by_number.count(row.Int(10)) > 0 || by_number.size() < kMaxProcesses;
-    GpuProcess& process = by_number[has_place ? row.Int(10) : 0];
+    if (by_number.size() > kMaxProcesses) return;
+    GpuProcess& process = by_number[row.Int(10)];
     // cudaLaunchKernel_v7000
     if (span.category == "cuda_runtime") span.name = span.name.substr(0, span.name.rfind("_v"));
     if (span.category == "user_annotation") span.correlation = 0;
@@ -294,7 +298,10 @@ absl::Status ReadTables(SqliteFile& file, const Schema& schema, absl::string_vie
     process.Add(span, absl::StrCat(row.Text(11), PayloadText(payloads, row.Int(13), row.Text(12))));
   };
   RETURN_IF_ERROR(file.Query(absl::Substitute(schema.spans, schema.columns), suffix, add));
-
+  if (processes->size() + by_number.size() > kMaxProcesses) {
+    return InvalidArgument(Printable(file.path()), ": has events of more than ", kMaxProcesses,
+                           " processes; record fewer in one file");
+  }
   Facts facts;
   RETURN_IF_ERROR(file.Query(schema.facts, suffix, [&](const SqliteRow& row) {
     facts[std::string(row.Text(0))] = std::string(row.Text(1));
@@ -322,7 +329,6 @@ absl::StatusOr<std::vector<GpuProcess>> ReadProcesses(SqliteFile& file) {
     for (const auto& [table, columns] : file.tables()) {
       absl::string_view suffix = table;
       if (!absl::ConsumePrefix(&suffix, schema.kernels)) continue;
-      if (processes.size() >= kMaxProcesses) break;
       RETURN_IF_ERROR(ReadTables(file, schema, suffix, &processes));
     }
   }
@@ -346,75 +352,126 @@ class GpuJob {
 
   // To be called once all are there.
   void AssignRanks(std::vector<std::string>* notes) {
-    std::vector<GpuProcess*> order;
-    for (GpuProcess& member : members_) order.push_back(&member);
-    absl::c_stable_sort(order, [](const GpuProcess* a, const GpuProcess* b) {
-      return LastIntegerInFileName(a->path) < LastIntegerInFileName(b->path);
-    });
-    int64_t timeless = 0;
-    for (size_t i = 0; i < order.size(); ++i) {
-      GpuProcess& member = *order[i];
-      const std::string path = Printable(member.path);
+    size_t timeless = 0, without_waits = 0;
+    std::vector<GpuProcess*> open;
+    for (GpuProcess& member : members_) {
       timeless += !member.base_ns.has_value();
-      if (member.left_out > 0) {
-        notes->push_back(absl::StrCat(path, ": ", member.left_out,
-                                      " events with impossible times were left out"));
-      }
-      Place world;
-      for (const auto& [id, place] : member.communicators) {
-        if (place.size > world.size) world = place;
-      }
-      if (world.size > 0 && member.rank == kUnknownId) member.rank = world.rank;
-      if (member.world_size == 0) member.world_size = world.size;
-      if (member.rank == kUnknownId) {
-        member.rank = i;
-        notes->push_back(absl::StrCat(path, ": does not tell its rank; by the number in its name ",
-                                      "and its place in the list it is ", i));
-      }
+      without_waits += !member.has_waits;
+      if (member.rank == kUnknownId) open.push_back(&member);
+      if (member.rank != kUnknownId) taken_.insert(member.rank);
+      if (member.left_out == 0) continue;
+      notes->push_back(absl::StrCat(Printable(member.path), ": ", member.left_out,
+                                    " events with impossible times were left out"));
     }
+    if (!open.empty()) {
+      notes->push_back(absl::StrCat(Printable(open[0]->path), ": the rank of ", open.size(), " of ",
+                                    members_.size(), " processes is not told, e.g. here; taken is ",
+                                    AssignOpen(open)));
+    }
+    const std::string of_all = absl::StrCat(" of ", members_.size(), " processes have no ");
     if (timeless > 0) {
-      notes->push_back(absl::StrCat(timeless, " of ", order.size(), " processes have no time of ",
-                                    "day; collectives alone set their clocks"));
+      notes->push_back(
+          absl::StrCat(timeless, of_all, "time of day; collectives alone set their clocks"));
+    }
+    if (without_waits > 0) {
+      notes->push_back(absl::StrCat(
+          "warning: ", without_waits, of_all, "call that waits (cudaStreamSynchronize, ",
+          "cudaStreamWaitEvent, ...): what hosts and streams waited for is not known, and so how "
+          "much communication is exposed; record all calls of the runtime"));
     }
     AddGroups(notes);
   }
 
   // Returns the trace of the process that was added at that position.
-  std::string ToKineto(size_t position, GpuProcess process) const {
+  absl::StatusOr<std::string> ToKineto(size_t position, GpuProcess process) const {
+    const auto identity = [](const GpuProcess& of) {
+      return std::tie(of.path, of.pid, of.hostname, of.communicators);
+    };
+    if (position >= size() || identity(members_[position]) != identity(process)) return Changed();
     WriteCalls(&process);
     const GpuProcess& member = members_[position];
     process.rank = member.rank;
     process.world_size = member.world_size;
-    process.base_ns = process.base_ns.value_or(kMadeUpStartNs - first_ns_.at(process.hostname));
+    process.base_ns = process.base_ns.value_or(kMadeUpTimesNs - first_ns_.at(process.hostname));
     for (const auto& [id, group] : groups_) {
       if (member.communicators.count(id) == 0 || !group.is_complete()) continue;
-      process.groups.push_back({absl::StrCat(absl::Hex(id)), {}});
-      for (const auto& [inside, rank] : group.ranks) process.groups.back().second.push_back(rank);
+      process.groups.push_back(
+          {absl::StrCat(absl::Hex(id)), {group.ranks.begin(), group.ranks.end()}});
     }
     return CollectiveLogToKineto(process);
+  }
+
+  size_t size() const { return members_.size(); }
+
+  absl::Status Changed() const {
+    return InvalidArgument(
+        Printable(members_[0].path),
+        ", or a file after it, changed while it was read; wait until it is complete");
   }
 
  private:
   struct Group {
     int64_t size = 0;
-    // The job's ranks by those in the communicator.
-    std::map<int64_t, int64_t> ranks;
+    // The job's ranks: all, and by those in the communicator as far as these are known.
+    std::set<int64_t> ranks;
+    std::map<int64_t, int64_t> by_place;
 
     bool is_complete() const { return static_cast<int64_t>(ranks.size()) == size; }
   };
+
+  // Gives the processes these ranks, if there is one for each and no two would have the same.
+  bool Take(const std::vector<GpuProcess*>& open, const std::vector<int64_t>& ranks) const {
+    std::set<int64_t> taken = taken_;
+    taken.insert(ranks.begin(), ranks.end());
+    if (ranks.size() != open.size() || taken.size() != taken_.size() + open.size()) return false;
+    for (size_t i = 0; i < open.size(); ++i) open[i]->rank = ranks[i];
+    return true;
+  }
+
+  // Gives ranks to the processes that do not tell theirs, and returns how.
+  std::string AssignOpen(std::vector<GpuProcess*> open) const {
+    absl::c_stable_sort(open, [](const GpuProcess* a, const GpuProcess* b) {
+      return LastIntegerInFileName(a->path) < LastIntegerInFileName(b->path);
+    });
+    // The size of the largest communicator, and which it is.
+    std::pair<int64_t, int64_t> world;
+    std::vector<std::string> names;
+    for (const GpuProcess* process : open) {
+      names.push_back(process->path);
+      for (const auto& [id, place] : process->communicators) {
+        world = std::max(world, std::make_pair(place.size, id));
+      }
+    }
+    std::vector<int64_t> places, free;
+    for (const GpuProcess* process : open) {
+      const auto place = process->communicators.find(world.second);
+      const bool is_in_world = place != process->communicators.end() && place->second.size > 0;
+      if (is_in_world) places.push_back(place->second.rank);
+      free.push_back(free.empty() ? 0 : free.back() + 1);
+      while (taken_.count(free.back()) > 0) ++free.back();
+    }
+    if (Take(open, places)) {
+      for (GpuProcess* process : open) process->world_size = world.first;
+      return absl::StrCat("that in the largest communicator, of ", world.first, " ranks");
+    }
+    if (Take(open, RanksInFileNames(names).value_or(places))) return "that in the file's name";
+    Take(open, free);
+    return "the place in the list, in the order of the numbers in names";
+  }
 
   void AddGroups(std::vector<std::string>* notes) {
     for (const GpuProcess& member : members_) {
       for (const auto& [id, place] : member.communicators) {
         Group& group = groups_[id];
         group.size = std::max(group.size, place.size);
-        // Where no annotation tells they are in the order of the job's.
-        group.ranks[place.size > 0 ? place.rank : member.rank] = member.rank;
+        group.ranks.insert(member.rank);
+        if (place.size > 0) group.by_place[place.rank] = member.rank;
       }
     }
     for (auto& [id, group] : groups_) {
       if (group.size > 0) continue;
       group.size = static_cast<int64_t>(group.ranks.size());
+      for (const int64_t rank : group.ranks) group.by_place[group.by_place.size()] = rank;
       notes->push_back(absl::StrCat("communicator ", absl::Hex(id),
                                     " is older than the profiles; its ranks are taken to be the ",
                                     group.size, " that use it in them"));
@@ -438,9 +495,9 @@ class GpuJob {
     args.AddInt64("Out msg nelems", *call.bytes * (out_is_all ? group.size : 1));
     args.AddInt64("Group size", group.size);
     args.AddString("Process Group Name", absl::StrCat(absl::Hex(id)));
-    if (group.is_complete() && call.peer.value_or(group.size) < group.size) {
-      args.AddInt64(kind == Kind::kSend ? "Dst Rank" : "Src Rank",
-                    std::next(group.ranks.begin(), *call.peer)->second);
+    const auto peer = group.by_place.find(call.peer.value_or(-1));
+    if (peer != group.by_place.end()) {
+      args.AddInt64(kind == Kind::kSend ? "Dst Rank" : "Src Rank", peer->second);
     }
     return args;
   }
@@ -469,6 +526,8 @@ class GpuJob {
 
   // Without their events.
   std::vector<GpuProcess> members_;
+  // What processes tell of their ranks.
+  std::set<int64_t> taken_;
   // When the first process of a host began, by the host's clock.
   std::map<std::string, int64_t> first_ns_;
   std::map<int64_t, Group> groups_;
@@ -501,11 +560,13 @@ absl::StatusOr<std::vector<std::string>> SqliteTraceSource::Convert(size_t files
         if (is_first) {
           job.Add(std::move(process));
         } else {
-          RETURN_IF_ERROR(write(i, job.ToKineto(position++, std::move(process)), part));
+          ASSIGN_OR_RETURN(const std::string trace, job.ToKineto(position++, std::move(process)));
+          RETURN_IF_ERROR(write(i, trace, part));
         }
       }
     }
     if (is_first) job.AssignRanks(&notes);
+    if (!is_first && position < job.size()) return job.Changed();
   }
   return notes;
 }

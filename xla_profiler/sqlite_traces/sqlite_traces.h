@@ -17,16 +17,17 @@
 // Each process becomes a Kineto trace:
 //
 //   ranges   of the program (NVTX, roctx) are annotations. Those called "step", "iteration" or
-//            "iter", whatever stands before, and a number are steps: "train_step_12". Of several
-//            names, and threads, those of the first
+//            "iter", whatever stands before, and a number are steps: "train_step_12". Where several
+//            names or threads have such ranges, those of the first one are the steps
 //   NCCL     annotates what its calls communicate, and its kernels are launched by a call or by the
 //            end of its group. That is written as PyTorch writes batches (kineto_collectives.h):
 //
 //     thread  [GroupStart] [AllReduce: communicator, bytes] [GroupEnd  [launch] ]
 //     stream                                                             [ncclDevKernel_AllReduce]
 //
-//   rank     what the process's environment says, else its rank in the largest communicator, else
-//            its place in the list, in the order of the numbers in names, with a note
+//   rank     what the process's environment says. Where that says nothing, with a note: the rank in
+//            the largest communicator, if all such processes are in it; else what the files' names
+//            tell (node_ids.h); else a free rank, in the order of the numbers in names
 //   groups   communicators, whose ids are equal on all ranks
 //   clock    where no file tells the time of day, all hosts are taken to begin together
 #ifndef XLA_PROFILER_SQLITE_TRACES_SQLITE_TRACES_H_

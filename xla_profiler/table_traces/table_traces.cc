@@ -37,8 +37,6 @@ constexpr char kAllRanks[] = "all";
 constexpr absl::string_view kExampleRow =
     R"({"rank": 0, "kind": "compute", "start_ns": 1000, "end_ns": 2000})";
 constexpr int64_t kMaxTableNumber = std::numeric_limits<int64_t>::max() / 4;
-// Times before are no Unix times: they are shown as so much later.
-constexpr int64_t kFirstTableUnixNs = 1'000'000'000'000'000'000;
 // How long, at most, clocks let work begin before the end of what it waited for; and of either it is
 // no more than the tenth part.
 constexpr int64_t kMaxEarlyNs = 25'000;
@@ -67,13 +65,13 @@ struct TableRank {
 
 // Returns the fields of a line of CSV without white space around them. Quotes are left out, also
 // those that are doubled to stand for themselves.
-std::vector<std::string> CutCsv(absl::string_view line) {
+std::vector<std::string> CutCsv(absl::string_view line, char delimiter) {
   std::vector<std::string> fields(1);
   bool is_quoted = false;
   for (const char c : line) {
     if (c == '"') {
       is_quoted = !is_quoted;
-    } else if (c == ',' && !is_quoted) {
+    } else if (c == delimiter && !is_quoted) {
       fields.emplace_back();
     } else {
       fields.back() += c;
@@ -83,10 +81,16 @@ std::vector<std::string> CutCsv(absl::string_view line) {
   return fields;
 }
 
+// Returns what parts the fields of a table: the first in its first line that may do so.
+char DelimiterOf(absl::string_view text) {
+  const size_t at = text.find_first_of(",;\t\n");
+  return at == absl::string_view::npos ? ',' : text[at];
+}
+
 // Returns the columns that the first line of a table names.
 std::vector<std::string> ColumnsOf(absl::string_view text) {
   const std::vector<std::string> keys = KeysOfJson(text);
-  return keys.empty() ? CutCsv(text.substr(0, text.find('\n'))) : keys;
+  return keys.empty() ? CutCsv(text.substr(0, text.find('\n')), DelimiterOf(text)) : keys;
 }
 
 // Reads the rows of all files.
@@ -94,10 +98,12 @@ class TableReader {
  public:
   // By file and rank.
   std::map<std::pair<size_t, int64_t>, TableRank> ranks;
-  // One more than the highest rank that rows name.
-  int64_t world_size = 0;
+  // All that rows name, as their own, in groups and as peers.
+  std::set<int64_t> named_ranks;
   int64_t first_ns = kMaxTableNumber;
   int64_t last_ns = 0;
+  // How many rows communicate, but have no seq.
+  size_t counted = 0;
   std::vector<std::string> notes;
 
   absl::Status Read(const InputFile& file, size_t number) {
@@ -110,12 +116,16 @@ class TableReader {
     absl::ConsumePrefix(&text, "\xef\xbb\xbf");
     for (absl::string_view line : absl::StrSplit(text, '\n')) {
       ++line_;
-      line = absl::StripAsciiWhitespace(line);
-      if (line.empty()) continue;
+      const absl::string_view stripped = absl::StripAsciiWhitespace(line);
+      if (stripped.empty()) continue;
+      const bool is_json = absl::StartsWith(stripped, "{");
+      // The last fields of a line with tabs may be empty.
+      if (is_json) line = stripped;
       if (columns.empty()) {
         columns = ColumnsOf(line);
-        NoteUnknown(columns);
-        if (!absl::StartsWith(line, "{")) continue;
+        delimiter_ = DelimiterOf(line);
+        RETURN_IF_ERROR(CheckColumns(columns));
+        if (!is_json) continue;
       }
       RETURN_IF_ERROR(SetCells(columns, line));
       RETURN_IF_ERROR(AddRow());
@@ -125,14 +135,19 @@ class TableReader {
   }
 
  private:
-  void NoteUnknown(const std::vector<std::string>& columns) {
+  absl::Status CheckColumns(const std::vector<std::string>& columns) {
     std::vector<std::string> unknown;
     for (const std::string& column : columns) {
-      if (!absl::c_linear_search(kColumns, column)) unknown.push_back(column);
+      if (!absl::c_linear_search(kColumns, column)) {
+        unknown.push_back(column);
+      } else if (absl::c_count(columns, column) > 1) {
+        return InvalidArgument(path_, ":", line_, ": has several columns ", column, "; keep one");
+      }
     }
-    if (unknown.empty()) return;
+    if (unknown.empty()) return absl::OkStatus();
     notes.push_back(absl::StrCat(path_, ": columns that are not known are left out: ",
                                  Printable(FirstCharacters(absl::StrJoin(unknown, ", "), 200))));
+    return absl::OkStatus();
   }
 
   absl::Status SetCells(const std::vector<std::string>& columns, absl::string_view line) {
@@ -148,7 +163,7 @@ class TableReader {
       if (object.status().ok() && object.AtEnd()) return absl::OkStatus();
       return Error("the row", absl::StrCat("a JSON object, e.g. ", kExampleRow));
     }
-    std::vector<std::string> fields = CutCsv(line);
+    std::vector<std::string> fields = CutCsv(line, delimiter_);
     if (fields.size() != columns.size()) {
       return Error("the row", absl::StrCat(columns.size(), " fields, as in the first"));
     }
@@ -187,6 +202,7 @@ class TableReader {
     TableRank& of_rank = ranks[{file_, rank}];
     RETURN_IF_ERROR(SetKind(&row));
     RETURN_IF_ERROR(SetGroup(rank, &row, &of_rank.groups));
+    counted += row.communicates && !row.seq.has_value();
     of_rank.rows.push_back(std::move(row));
     return absl::OkStatus();
   }
@@ -251,8 +267,8 @@ class TableReader {
     if (row->communicates && !row->is_message()) {
       groups->try_emplace(op.group, members.begin(), members.end());
     }
-    members.insert(rank);
-    world_size = std::max(world_size, *members.rbegin() + 1);
+    named_ranks.insert(rank);
+    named_ranks.insert(members.begin(), members.end());
     return absl::OkStatus();
   }
 
@@ -265,6 +281,7 @@ class TableReader {
   // What is read.
   std::string path_;
   size_t file_ = 0;
+  char delimiter_ = ',';
   int64_t line_ = 0;
   size_t row_count_ = 0;
   // The row by column; "the row" is all of it.
@@ -340,45 +357,45 @@ void FindWaits(absl::Span<TableRow* const> members) {
   }
 }
 
-// Finds which rows of different ranks are one, and who waited for whom in them.
+// Finds which rows of different ranks are one, and who waited for whom in them: the n-th on each rank
+// of one kind, name, step, group and seq, of messages of one sender, receiver, step and seq.
 void FindInstances(std::map<std::pair<size_t, int64_t>, TableRank>* ranks) {
-  std::map<uint64_t, std::vector<TableRow*>> instances;
-  // By what is counted, without a number: how often each rank has it.
-  std::map<uint64_t, std::map<int64_t, int64_t>> counted;
-  std::map<const TableRow*, uint64_t> counted_as;
+  struct Counted {
+    // How many each rank has, and the rows that are the first, the second and so on of their ranks.
+    std::map<int64_t, size_t> counts;
+    std::vector<std::vector<TableRow*>> rows;
+  };
+  std::map<uint64_t, Counted> counted;
   for (auto& [key, table] : *ranks) {
-    std::map<uint64_t, int64_t> counts;
     for (TableRow& row : table.rows) {
-      LoggedCollective& op = row.op;
+      const LoggedCollective& op = row.op;
       if (!row.communicates) continue;
       const int64_t sender = op.kind == CollectiveKind::kSend ? key.second : op.peer.value_or(-1);
-      const std::string what =
-          absl::StrCat(row.is_message() ? absl::StrCat("from ", sender)
-                                        : absl::StrCat(CollectiveKindName(op.kind), " ", op.name),
-                       " ", row.step.value_or(-1));
-      const uint64_t same = ExecutionNumber(op.group, what, 0);
-      const int64_t count = counts[same]++;
-      if (!row.is_message() && !row.seq.has_value()) {
-        ++counted[same][key.second];
-        counted_as[&row] = same;
-      }
-      const int64_t number = row.is_message() ? count : row.seq.value_or(count);
-      const uint64_t execution = ExecutionNumber(op.group, what, number);
-      if (!row.is_message()) op.execution = execution;
-      instances[execution].push_back(&row);
+      const std::string what = row.is_message()
+                                   ? absl::StrCat("from ", sender)
+                                   : absl::StrCat(CollectiveKindName(op.kind), " ", op.name);
+      Counted& same = counted[ExecutionNumber(
+          op.group, absl::StrCat(what, " ", row.step.value_or(-1)), row.seq.value_or(-1))];
+      const size_t count = same.counts[key.second]++;
+      if (same.rows.size() <= count) same.rows.resize(count + 1);
+      same.rows[count].push_back(&row);
     }
   }
-  for (const auto& [execution, members] : instances) {
-    const auto same = counted_as.find(members[0]);
-    const auto differs = [&](const auto& rank) {
-      return rank.second != counted[same->second].begin()->second;
-    };
-    if (same == counted_as.end() || absl::c_none_of(counted[same->second], differs)) {
-      FindWaits(members);
-      continue;
+  for (const auto& [number, same] : counted) {
+    const size_t of_first = same.counts.begin()->second;
+    const bool is_known =
+        absl::c_all_of(same.counts, [&](const auto& rank) { return rank.second == of_first; });
+    for (size_t i = 0; i < same.rows.size(); ++i) {
+      if (is_known) FindWaits(same.rows[i]);
+      for (TableRow* row : same.rows[i]) {
+        // One of them lacks a row: which, and so which is which, is not known. Messages without a
+        // number would be counted again, and get one that nobody else has.
+        if (!is_known && !row->is_message()) continue;
+        row->op.execution = ExecutionNumber(
+            absl::StrCat(number), is_known ? "" : std::string(CollectiveKindName(row->op.kind)),
+            static_cast<int64_t>(i));
+      }
     }
-    // One of them lacks a row: which, and so which is which, is not known.
-    for (TableRow* row : members) row->op.execution = 0;
   }
 }
 
@@ -411,10 +428,8 @@ CollectiveLog LogOfRank(int64_t rank, int64_t world_size, const TableRank& table
     log.work.push_back({category, std::move(name), "", start_ns, end_ns, std::nullopt});
   };
   const std::vector<TableRow>& rows = table.rows;
-  size_t row = 0;
-  for (; row < rows.size() && rows[row].op.category != "kernel"; ++row) {
-    log.work.push_back(rows[row].op);
-  }
+  const auto is_host = [](const TableRow& other) { return other.op.category != "kernel"; };
+  size_t host = 0, row = absl::c_count_if(rows, is_host);
   // By step: from its first launch to its last end.
   std::map<int64_t, std::pair<int64_t, int64_t>> steps;
   for (int64_t idle_since_ns = 0; row < rows.size();) {
@@ -431,6 +446,13 @@ CollectiveLog LogOfRank(int64_t rank, int64_t world_size, const TableRank& table
     int64_t launch_ns = rows[row].op.start_ns - static_cast<int64_t>(end - row);
     // Steps that overlap are launched while the host still waits for another.
     launch_ns = std::min(std::max(launch_ns, idle_since_ns), rows[row].op.start_ns);
+    // What the host does in a pause is shown within it, so that it is seen to fill the pause.
+    for (; is_host(rows[host]) && rows[host].op.start_ns < rows[row].op.start_ns; ++host) {
+      LoggedWork& work = log.work.emplace_back(rows[host].op);
+      if (work.end_ns <= rows[row].op.start_ns) work.end_ns = std::min(work.end_ns, launch_ns - 1);
+      if (work.start_ns == idle_since_ns - 1) ++work.start_ns;
+      work.start_ns = std::min(work.start_ns, work.end_ns);
+    }
     if (step.has_value()) {
       auto& span = steps.insert({*step, {launch_ns, end_ns}}).first->second;
       span.second = std::max(span.second, end_ns);
@@ -444,10 +466,31 @@ CollectiveLog LogOfRank(int64_t rank, int64_t world_size, const TableRank& table
     if (launch_ns < end_ns) add_call("cuda_runtime", "cudaDeviceSynchronize", launch_ns, end_ns);
     idle_since_ns = std::max(launch_ns, end_ns);
   }
+  for (; host < rows.size() && is_host(rows[host]); ++host) log.work.push_back(rows[host].op);
   for (const auto& [step, span] : steps) {
     add_call("user_annotation", absl::StrCat("ProfilerStep#", step), span.first, span.second);
   }
   return log;
+}
+
+// Says what of a table is inferred.
+void AddNotes(TableReader* table) {
+  const auto add = [&](const auto&... text) { table->notes.push_back(absl::StrCat(text...)); };
+  add("a table does not tell what work waited for: that is inferred from its times, so that "
+      "collectives may be shown from earlier on");
+  if (table->counted > 0) {
+    add(table->counted, " collectives and messages have no seq, so that their run_id is counted: ",
+        "the n-th of a name, step and group on each rank, of a sender's messages to one rank");
+  }
+  if (table->first_ns < kMadeUpTimesNs) {
+    add("times of the table do not count from 1970: its first, ", table->first_ns,
+        ", is shown as 2001-09-09 01:46:40");
+  }
+  const int64_t highest = *table->named_ranks.rbegin(), size = table->named_ranks.size();
+  if (highest < size) return;
+  add("the table names ", size, " ranks, the highest of them ", highest,
+      ": these are taken for all of the job, and counted without gaps, ", highest, " as rank ",
+      size - 1);
 }
 
 }  // namespace
@@ -466,21 +509,19 @@ absl::StatusOr<std::vector<std::string>> TableSource::Convert(size_t files, Open
     ASSIGN_OR_RETURN(const InputFile file, open(i));
     RETURN_IF_ERROR(table.Read(file, i));
   }
-  table.notes.push_back(
-      "a table does not tell what work waited for: that is inferred from its times, so that "
-      "collectives may be shown from earlier on");
-  const int64_t shift_ns = table.first_ns < kFirstTableUnixNs ? kFirstTableUnixNs : 0;
-  if (shift_ns > 0) {
-    table.notes.push_back(
-        "times of the table do not count from 1970; 0 is shown as 2001-09-09 01:46:40");
-  }
+  const std::set<int64_t>& named = table.named_ranks;
+  const auto world_size = static_cast<int64_t>(named.size());
+  const bool has_gaps = *named.rbegin() >= world_size;
+  AddNotes(&table);
+  // Times that are no Unix times are shown as of those that are made up.
+  const int64_t shift_ns = table.first_ns < kMadeUpTimesNs ? kMadeUpTimesNs - table.first_ns : 0;
   std::vector<size_t> ranks_in(files);
   for (auto& [key, of_rank] : table.ranks) {
     ++ranks_in[key.first];
     for (TableRow& row : of_rank.rows) {
       row.op.start_ns += shift_ns;
       row.op.end_ns += shift_ns;
-      if (row.op.group == kAllRanks) row.op.group_size = table.world_size;
+      if (row.op.group == kAllRanks) row.op.group_size = world_size;
     }
     SortRows(&of_rank.rows);
     FindReady(absl::MakeSpan(of_rank.rows));
@@ -490,9 +531,9 @@ absl::StatusOr<std::vector<std::string>> TableSource::Convert(size_t files, Open
     const auto [file, rank] = key;
     SortShownRows(&of_rank.rows);
     if (const auto all = of_rank.groups.find(kAllRanks); all != of_rank.groups.end()) {
-      for (int64_t i = 0; i < table.world_size; ++i) all->second.push_back(i);
+      all->second.assign(named.begin(), named.end());
     }
-    const CollectiveLog log = LogOfRank(rank, table.world_size, of_rank);
+    const CollectiveLog log = LogOfRank(rank, has_gaps ? 0 : world_size, of_rank);
     RETURN_IF_ERROR(write(file, CollectiveLogToKineto(log),
                           ranks_in[file] == 1 ? "" : absl::StrCat("rank ", rank)));
     // Lists of all ranks would be too much memory for all ranks at once.

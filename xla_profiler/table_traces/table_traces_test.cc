@@ -1,6 +1,7 @@
 #include "xla_profiler/table_traces/table_traces.h"
 
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 struct ConvertedTable {
   absl::Status status;
@@ -157,8 +159,10 @@ TEST(TableTracesTest, FourColumnsSuffice) {
       Convert({"kind,rank,start_ns,end_ns\nall_reduce,0,100,200\nAll-Reduce,1,100,200\nsend,1,300,"
                "400\nhost,0,1,90\n"});
   ASSERT_OK(converted.status);
-  EXPECT_THAT(converted.notes, ElementsAre(HasSubstr("does not tell what work waited for"),
-                                           HasSubstr("do not count from 1970")));
+  EXPECT_THAT(converted.notes,
+              ElementsAre(HasSubstr("does not tell what work waited for"),
+                          HasSubstr("3 collectives and messages have no seq"),
+                          HasSubstr("do not count from 1970: its first, 1, is shown as 2001")));
   const ProfileCollectives profile = CollectivesOf(converted.traces.at("rank 1"));
   ASSERT_THAT(profile.events, SizeIs(2));
   EXPECT_EQ(profile.ops[profile.events[0].op].groups.ids().size(), 2);
@@ -196,6 +200,66 @@ TEST(TableTracesTest, RanksThatHaveNotAsManyAreNotMatchedByOrder) {
       table, {{",seq\n", "\n"}, {",0\n", "\n"}, {",1\n", "\n"}, {",2\n", "\n"}})});
   ASSERT_OK(converted.status);
   EXPECT_FALSE(numbers(converted));
+}
+
+// Rank 1 gets them in the other order; of two with one number, order tells.
+TEST(TableTracesTest, MessagesAreMatchedByTheirNumbers) {
+  const auto run_ids = [](const std::string& rows) {
+    std::vector<std::optional<int64_t>> ids;
+    const ConvertedTable converted =
+        Convert({absl::StrCat("rank,kind,start_ns,end_ns,peer,seq,bytes\n", rows)});
+    EXPECT_OK(converted.status);
+    for (const auto& [part, trace] : converted.traces) {
+      for (const CollectiveEvent& event : CollectivesOf(trace).events) ids.push_back(event.run_id);
+    }
+    return ids;
+  };
+  const auto ids = run_ids(
+      "0,send,1000,2000,1,7,64\n0,send,5000,6000,1,8,\n1,recv,1000,2000,0,8,\n1,recv,5000,6000,0,7,"
+      "\n");
+  ASSERT_THAT(ids, SizeIs(4));
+  EXPECT_EQ(ids[0], ids[3]);
+  EXPECT_EQ(ids[1], ids[2]);
+  EXPECT_NE(ids[0], ids[1]);
+  const auto twice =
+      run_ids("0,send,1,2,1,7,\n0,send,5,6,1,7,\n1,recv,1,2,0,7,\n1,recv,5,6,0,7,\n");
+  EXPECT_EQ(twice[0], twice[2]);
+  EXPECT_NE(twice[0], twice[1]);
+  // One of them is lacking: none is taken for another.
+  const auto lacking = run_ids("0,send,1,2,1,,\n0,send,5,6,1,,\n1,recv,5,6,0,,\n");
+  EXPECT_NE(lacking[0], lacking[2]);
+  EXPECT_NE(lacking[1], lacking[2]);
+}
+
+TEST(TableTracesTest, AllRanksAreThoseOfTheTable) {
+  const ConvertedTable converted =
+      Convert({"rank,kind,start_ns,end_ns\n0,all-reduce,100,200\n5,all-reduce,100,200\n"});
+  ASSERT_OK(converted.status);
+  EXPECT_THAT(converted.notes, Contains(HasSubstr("names 2 ranks, the highest of them 5: these are "
+                                                  "taken for all of the job, and counted without "
+                                                  "gaps, 5 as rank 1")));
+  const ProfileCollectives profile = CollectivesOf(converted.traces.at("rank 5"));
+  EXPECT_EQ(profile.stated_ranks, std::nullopt);
+  EXPECT_THAT(profile.ops[0].groups.ids(), ElementsAre(0, 5));
+}
+
+// Between the end of the work before, 500, and the launch of the work after.
+TEST(TableTracesTest, TheHostsWorkFillsThePauses) {
+  const ConvertedTable converted = Convert(
+      {"rank,kind,start_ns,end_ns,name\n0,compute,0,500,a\n0,host,500,90000,load\n0,compute,"
+       "90000,95000,b\n"});
+  ASSERT_OK(converted.status);
+  const absl::StatusOr<TraceJsonTable> loaded = LoadTraceJson(converted.traces.at("file 0"), "t");
+  ASSERT_OK(loaded.status());
+  const EventTable& table = loaded->table;
+  std::map<std::string, std::pair<int64_t, int64_t>> last;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    auto& span = last[std::string(table.name(row))];
+    if (table.name(row) == "cudaDeviceSynchronize" && span.second > 0) continue;
+    span = {table.start_ps(row), table.end_ps(row)};
+  }
+  EXPECT_GE(last["load"].first, last["cudaDeviceSynchronize"].second);
+  EXPECT_LT(last["load"].second, last["cudaLaunchKernel"].first);
 }
 
 // Steps without a pause between them; the ranks put in different amounts.
@@ -288,6 +352,11 @@ TEST(TableTracesTest, WhatIsWrongIsNamedByLineAndColumn) {
   EXPECT_THAT(Convert({"{\"rank\": 0, \"kind\": \"host\", \"start_ns\": 1, \"end_ns\": 0}\n"})
                   .status.message(),
               HasSubstr("t0.csv:1: end_ns"));
+  EXPECT_THAT(Convert({"rank,kind,kind,start_ns,end_ns\n0,compute,host,1,2\n"}).status.message(),
+              HasSubstr("t0.csv:1: has several columns kind; keep one"));
+  EXPECT_THAT(
+      Convert({R"({"rank":0,"rank":1,"kind":"host","start_ns":1,"end_ns":2})"}).status.message(),
+      HasSubstr("t0.csv:1: has several columns rank; keep one"));
   const std::string object = R"({"rank": 0, "kind": "host", "start_ns": 1, "end_ns": 2})";
   EXPECT_OK(Convert({object}).status);
   for (const absl::string_view damage : {"x", ",", "{}"}) {
@@ -303,6 +372,14 @@ TEST(TableTracesTest, SpreadsheetsMayWriteIt) {
   ASSERT_OK(converted.status);
   EXPECT_THAT(converted.notes, Contains("t0.csv: columns that are not known are left out: note"));
   EXPECT_EQ(CollectivesOf(converted.traces.at("file 0")).ops[0].pairs[0].target, 1);
+}
+
+TEST(TableTracesTest, FieldsMayBePartedBySemicolonsAndTabs) {
+  for (const char* delimiter : {";", "\t"}) {
+    const std::string table = absl::StrReplaceAll(kTwoRanks, {{",", delimiter}});
+    EXPECT_TRUE(TableSource().Detect(FileHead(table)));
+    EXPECT_EQ(Convert({table}).traces, Convert({kTwoRanks}).traces);
+  }
 }
 
 TEST(TableTracesTest, IsKnownByItsColumns) {
@@ -341,7 +418,14 @@ TEST(TableTracesTest, RanksMayBeInFilesOfTheirOwn) {
 TEST(TableTracesTest, DamagedTablesAreRefusedOrRead) {
   std::mt19937_64 random(7);
   const std::string table = kTwoRanks;
-  for (size_t cut = 0; cut < table.size(); ++cut) Convert({table.substr(0, cut)});
+  for (size_t cut = 0; cut < table.size(); ++cut) {
+    const ConvertedTable converted = Convert({table.substr(0, cut)});
+    EXPECT_EQ(converted.status.ok(), !converted.traces.empty()) << cut;
+    const bool is_whole = cut > table.find('\n') + 1 && table[cut - 1] == '\n';
+    EXPECT_TRUE(converted.status.ok() || !is_whole) << cut;
+    if (converted.status.ok()) continue;
+    EXPECT_THAT(std::string(converted.status.message()), StartsWith("t0.csv:")) << cut;
+  }
   int refused = 0;
   for (int i = 0; i < 2000; ++i) {
     const ConvertedTable converted = Convert({Damage(table, random)});
