@@ -64,6 +64,9 @@ TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
   EXPECT_THAT(Link({"--output=w"}).standard_error, HasSubstr("--device_traces names no file"));
   EXPECT_THAT(Link(Arguments({"--flavor=other"})).standard_error,
               HasSubstr("--flavor=other is none of simulation, full"));
+  const std::string kernels = directory_.Write("kernels.csv", "mine");
+  EXPECT_THAT(Link(Arguments({"--collective_kernels=" + kernels})).standard_error,
+              HasSubstr("kernels.csv:1"));
   directory_.Write("host/et_0.json", "{\"schema\": \"9\", \"nodes\": []}");
   const CommandResult result = Link(Arguments());
   EXPECT_EQ(result.exit_code, 2);

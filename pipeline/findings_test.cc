@@ -129,6 +129,25 @@ TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
   EXPECT_THAT(TextOf(report), HasSubstr("No rank keeps the others waiting for long."));
 }
 
+// 40 ms in all. Why a profile begins late is not known.
+TEST(FindingsTest, AProfileThatBeginsLateIsToldApart) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 4, &report);
+  report.mutable_blame(0)->set_before_profile(true);
+  report.mutable_blame(0)->set_reason("its profile begins later");
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  EXPECT_THAT(TextOf(report), HasSubstr("comes late at first is not known. At first the others "
+                                        "wait 4.00 ms for it: its profile begins later. "));
+  // It was late in that step, too.
+  AddBlame(1, 2, 2, &report);
+  EXPECT_THAT(TextOf(report), HasSubstr("is late in 2 of 2 steps; the others wait for it for 15 % "
+                                        "of the time. At first the others wait 4.00 ms for it"));
+  // Another rank's lateness is its own.
+  AddBlame(1, 1, 3, &report);
+  EXPECT_THAT(TextOf(report), AllOf(HasSubstr("Rank 1 (host a) is late in 1 of 2 steps"),
+                                    Not(HasSubstr("At first"))));
+}
+
 TEST(FindingsTest, WaitingThatCostsNothingIsNoProblem) {
   RunReport report = TwoHosts();
   AddBlame(0, 2, 4, &report);

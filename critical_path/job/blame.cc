@@ -40,6 +40,7 @@ std::vector<Arrival>::const_iterator FirstArrival(const std::vector<Arrival>& ar
 constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 using Op = std::pair<NameId, BoundBy>;
 using TimeByOp = std::map<Op, absl::int128>;
+using StepOp = std::pair<std::optional<int64_t>, Op>;
 
 // Returns how long those who were not last to come to a meeting had waited at some time, on average.
 absl::int128 WaitedPs(const std::vector<Arrival>& arrivals, const Arrival& last, int64_t time_ps) {
@@ -61,6 +62,11 @@ class BlameFinder {
       meeting_of_node_[graph_.meetings[i].instant] = i;
     }
     ReadArrivals();
+    for (const GraphEvent& event : graph_.events) {
+      int64_t& begin_ps =
+          begins_ps_.emplace(graph_.lanes[event.lane].rank, event.start_ps).first->second;
+      begin_ps = std::min(begin_ps, event.start_ps);
+    }
     FindCauses();
     FindExcess();
     for (size_t i = 0; i < graph_.meetings.size(); ++i) BlameFor(i);
@@ -94,6 +100,7 @@ class BlameFinder {
                                graph_.meetings[meeting->second].step};
       arrivals_[meeting->second].push_back(arrival);
       arrivals_of_rank_[arrival.rank].push_back(arrival);
+      met_in_.emplace(arrival.step, arrival.rank);
       has_steps_ = has_steps_ || arrival.step.has_value();
     }
     for (auto& [rank, arrivals] : arrivals_of_rank_) {
@@ -186,7 +193,8 @@ class BlameFinder {
   struct Way {
     // When the way began, in ps from the graph's base_ns.
     int64_t start_ps = 0;
-    TimeByOp spent;
+    // By the step that the op counts in, which need not be that of the meeting.
+    std::map<StepOp, absl::int128> spent;
     // By op: the longest stretch of it, and the edge that this is.
     std::map<Op, std::pair<int64_t, EdgeId>> longest;
   };
@@ -198,7 +206,10 @@ class BlameFinder {
     way.start_ps = arrival.time_ps;
     WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
       way.start_ps = from_ps;
-      way.spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
+      const bool is_gap = OpOf(edge).first == kNoName;
+      std::optional<int64_t> step = is_gap ? arrival.step : StepOf(edge, edge.event, arrival.rank);
+      if (!met_in_.contains({step, arrival.rank})) step = arrival.step;
+      way.spent[{step, OpOf(edge)}] += absl::int128(to_ps) - from_ps;
       auto& longest = way.longest[OpOf(edge)];
       longest = std::max(longest, std::make_pair(to_ps - from_ps, causes_[edge.to]));
     });
@@ -210,28 +221,51 @@ class BlameFinder {
     if (arrivals.size() < 2) return;
     const Arrival& last = *absl::c_max_element(arrivals, IsEarlier);
     const Way& way = WayTo(last);
-    TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
-    TimeByOp parts;
+    std::map<StepOp, absl::int128> parts;
     absl::int128 whole_ps = 0;
-    for (const auto& [op, time_ps] : way.spent) {
-      parts[op] = std::max<absl::int128>(0, std::min(time_ps, excess[op]));
-      whole_ps += parts[op];
+    for (const auto& [step_op, time_ps] : way.spent) {
+      absl::int128& part = parts[step_op] = ExcessOf(step_op, last.rank);
+      part = std::max<absl::int128>(0, std::min(time_ps, part));
+      whole_ps += part;
     }
-    if (whole_ps == 0) return;
-    const absl::int128 waited_ps =
-        WaitedPs(arrivals, last, last.time_ps) - WaitedPs(arrivals, last, way.start_ps);
-    const absl::int128 blame_ps = std::min(waited_ps, whole_ps);
+    const absl::int128 waited_ps = WaitedPs(arrivals, last, last.time_ps);
+    const absl::int128 blame_ps =
+        std::min(waited_ps - WaitedPs(arrivals, last, way.start_ps), whole_ps);
+    BlameBeginning(meeting, last, waited_ps - blame_ps);
     // The blame is divided in proportion to the parts, so that the sum is exact, and taken from
     // what is in excess.
     absl::int128 before = 0;
-    for (const auto& [op, part] : parts) {
+    for (const auto& [step_op, part] : parts) {
+      if (part == 0) continue;
       int64_t time_ps = 0;
       AddClamped(Share(blame_ps, before + part, whole_ps) - Share(blame_ps, before, whole_ps),
                  &time_ps);
       before += part;
-      excess[op] -= time_ps;
-      if (time_ps > 0) Book(graph_.meetings[meeting], last.rank, op, time_ps, way);
+      ExcessOf(step_op, last.rank) -= time_ps;
+      if (time_ps > 0) Book(graph_.meetings[meeting], last.rank, step_op.second, time_ps, way);
     }
+  }
+
+  absl::int128& ExcessOf(const StepOp& step_op, int64_t rank) {
+    return excess_[step_op.first][rank][step_op.second];
+  }
+
+  // Books what others waited at the first meeting of all who come to it, beyond what the last rank
+  // is blamed for, as far as that rank's first event is later than those of the others on average.
+  void BlameBeginning(size_t meeting, const Arrival& last, absl::int128 waited_ps) {
+    if (graph_.first_step_waits_for_all) return;
+    absl::int128 late_ps = 0;
+    for (const Arrival& arrival : arrivals_[meeting]) {
+      if (arrivals_of_rank_.at(arrival.rank).front().instant != arrival.instant) return;
+      late_ps += absl::int128(begins_ps_.at(last.rank)) - begins_ps_.at(arrival.rank);
+    }
+    int64_t time_ps = 0;
+    AddClamped(std::min(late_ps / (arrivals_[meeting].size() - 1), waited_ps), &time_ps);
+    if (time_ps <= 0) return;
+    blame_.beginnings.push_back({graph_.meetings[meeting].step, last.rank,
+                                 std::string(BoundByName(BoundBy::kBeforeStep)), time_ps,
+                                 BoundBy::kBeforeStep, "",
+                                 std::string(graph_.names.Get(graph_.meetings[meeting].name))});
   }
 
   // Calls fn with each edge, and the part of its time, that a rank came by to a meeting: from the
@@ -337,6 +371,10 @@ class BlameFinder {
   std::vector<std::vector<Arrival>> arrivals_;
   // By rank: when it came to meetings, in order of the times.
   std::map<int64_t, std::vector<Arrival>> arrivals_of_rank_;
+  // The steps in which a rank meets others: only there its time is compared with theirs.
+  absl::flat_hash_set<std::pair<std::optional<int64_t>, int64_t>> met_in_;
+  // By rank: when its first event starts.
+  std::map<int64_t, int64_t> begins_ps_;
   bool has_steps_ = false;
   // By instant: the edge that stands for all the time before it; kNoEdge when none does.
   std::vector<EdgeId> causes_;
