@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
+#include "critical_path/graph/step_times.h"
 #include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
@@ -54,7 +55,7 @@ absl::int128 WaitedPs(const std::vector<Arrival>& arrivals, const Arrival& last,
 
 class BlameFinder {
  public:
-  explicit BlameFinder(const PathGraph& graph) : graph_(graph) {}
+  explicit BlameFinder(const PathGraph& graph) : graph_(graph), begins_ps_(FindBegins(graph)) {}
 
   Blame Find() {
     if (graph_.meetings.empty()) return {};
@@ -62,11 +63,6 @@ class BlameFinder {
       meeting_of_node_[graph_.meetings[i].instant] = i;
     }
     ReadArrivals();
-    for (const GraphEvent& event : graph_.events) {
-      int64_t& begin_ps =
-          begins_ps_.emplace(graph_.lanes[event.lane].rank, event.start_ps).first->second;
-      begin_ps = std::min(begin_ps, event.start_ps);
-    }
     FindCauses();
     FindExcess();
     for (size_t i = 0; i < graph_.meetings.size(); ++i) BlameFor(i);
@@ -257,7 +253,7 @@ class BlameFinder {
     absl::int128 late_ps = 0;
     for (const Arrival& arrival : arrivals_[meeting]) {
       if (arrivals_of_rank_.at(arrival.rank).front().instant != arrival.instant) return;
-      late_ps += absl::int128(begins_ps_.at(last.rank)) - begins_ps_.at(arrival.rank);
+      late_ps += absl::int128(begins_ps_[last.rank]) - begins_ps_[arrival.rank];
     }
     int64_t time_ps = 0;
     AddClamped(std::min(late_ps / (arrivals_[meeting].size() - 1), waited_ps), &time_ps);
@@ -365,6 +361,8 @@ class BlameFinder {
   }
 
   const PathGraph& graph_;
+  // By rank; hostile graphs may lack some.
+  std::map<int64_t, int64_t> begins_ps_;
   Blame blame_;
   absl::flat_hash_map<InstantId, size_t> meeting_of_node_;
   // The arrivals at each meeting, by position in PathGraph::meetings.
@@ -373,8 +371,6 @@ class BlameFinder {
   std::map<int64_t, std::vector<Arrival>> arrivals_of_rank_;
   // The steps in which a rank meets others: only there its time is compared with theirs.
   absl::flat_hash_set<std::pair<std::optional<int64_t>, int64_t>> met_in_;
-  // By rank: when its first event starts.
-  std::map<int64_t, int64_t> begins_ps_;
   bool has_steps_ = false;
   // By instant: the edge that stands for all the time before it; kNoEdge when none does.
   std::vector<EdgeId> causes_;

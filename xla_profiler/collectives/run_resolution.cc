@@ -278,11 +278,9 @@ void NoteOrder(absl::Span<const ProfileCollectives> profiles, RunResolution* res
   resolution->notes.push_back(absl::StrCat(
       by_order, " of ", all, " collectives carry no arguments (e.g. ", example->instruction,
       "): kind by the host's call or the kernel's name, group taken to be ",
-      groups.size() == 1
-          ? example->module
-          : absl::StrCat("that of others of their kind (", groups.size(), " groups)"),
-      ", executions by their order; right only if all ", groups.size() == 1 ? "" : "of a kind ",
-      "are of that group"));
+      groups.size() > 1 ? absl::StrCat("that of their kind (", groups.size(), " groups)")
+                        : example->module,
+      ", executions by their order; right only if all are of it"));
 }
 
 }  // namespace
