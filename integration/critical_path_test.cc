@@ -323,6 +323,9 @@ TEST(CriticalPathCommandTest, ExecutionTracesThatDoNotFitAreRefused) {
        "--host_traces: the tensors of no device work are known"},
       {{"--trace=" + folder + "kineto_1.json.gz", "--host_traces=" + folder + "kineto_1.json.gz"},
        "kineto_1.json.gz"},
+      // Ranks number their calls alike.
+      {{"--trace=" + folder + "kineto_2.json.gz", one},
+       "et_1.json.gz: it is of process 1248, of which the profile shows nothing"},
   };
   for (const auto& [arguments, reason] : cases) {
     const CommandResult result = FindPath(arguments);

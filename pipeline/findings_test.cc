@@ -12,6 +12,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -162,6 +163,23 @@ TEST(FindingsTest, WaitsOutsideOfStepsAreToldApart) {
   EXPECT_EQ(VerdictOf(report, "straggler"), "good");
   EXPECT_THAT(TextOf(report), HasSubstr("Outside of the periods ranks waited, too: rank 3 for up "
                                         "to 900 ms in one collective."));
+// 40 ms in all. Why a profile begins late is not known.
+TEST(FindingsTest, AProfileThatBeginsLateIsToldApart) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 4, &report);
+  report.mutable_blame(0)->set_before_profile(true);
+  report.mutable_blame(0)->set_reason("its profile begins later");
+  EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
+  EXPECT_THAT(TextOf(report), HasSubstr("comes late at first is not known. At first the others "
+                                        "wait 4.00 ms for it: its profile begins later. "));
+  // It was late in that step, too.
+  AddBlame(1, 2, 2, &report);
+  EXPECT_THAT(TextOf(report), HasSubstr("is late in 2 of 2 steps; the others wait for it for 15 % "
+                                        "of the time. At first the others wait 4.00 ms for it"));
+  // Another rank's lateness is its own.
+  AddBlame(1, 1, 3, &report);
+  EXPECT_THAT(TextOf(report), AllOf(HasSubstr("Rank 1 (host a) is late in 1 of 2 steps"),
+                                    Not(HasSubstr("At first"))));
 }
 
 TEST(FindingsTest, WaitingThatCostsNothingIsNoProblem) {

@@ -188,7 +188,8 @@ class GraphDescription {
     }
   }
 
-  // One row for each step and rank: what most of the time was spent on says why.
+  // One row for each step and rank: what most of the time was spent on says why. What was before its
+  // profile has a row of its own.
   void DescribeBlame() {
     struct Cause {
       int64_t time_ps = 0;
@@ -197,19 +198,22 @@ class GraphDescription {
     const Blame blame = FindBlame(graph_);
     std::map<int64_t, int64_t> lengths_ps;
     for (const StepTime& step : steps_.steps) lengths_ps[step.step] = step.length_ps();
-    std::map<std::pair<std::optional<int64_t>, int64_t>, std::map<BoundBy, Cause>> causes;
-    for (const BlameRow& row : blame.rows) {
-      Cause& cause = causes[{row.step, row.rank}][row.bound_by];
-      cause.time_ps += row.time_ps;
-      if (cause.largest == nullptr || row.time_ps > cause.largest->time_ps) cause.largest = &row;
+    std::map<std::tuple<std::optional<int64_t>, int64_t, bool>, std::map<BoundBy, Cause>> causes;
+    for (const std::vector<BlameRow>* rows : {&blame.rows, &blame.beginnings}) {
+      for (const BlameRow& row : *rows) {
+        Cause& cause = causes[{row.step, row.rank, rows == &blame.beginnings}][row.bound_by];
+        cause.time_ps += row.time_ps;
+        if (cause.largest == nullptr || row.time_ps > cause.largest->time_ps) cause.largest = &row;
+      }
     }
     std::vector<BlamePart> parts;
     for (const auto& [key, of_rank] : causes) {
+      const auto& [step, rank, is_before] = key;
       BlamePart part;
       double whole_ms = report_->run().wall_ms();
-      if (key.first.has_value()) {
-        part.set_step(*key.first);
-        const int64_t length_ps = lengths_ps[*key.first];
+      if (step.has_value()) {
+        part.set_step(*step);
+        const int64_t length_ps = lengths_ps[*step];
         if (length_ps > 0) whole_ms = static_cast<double>(length_ps) * kMsPerPs;
       }
       int64_t sum_ps = 0;
@@ -218,11 +222,15 @@ class GraphDescription {
         sum_ps += cause.time_ps;
         if (most == nullptr || cause.time_ps > most->time_ps) most = &cause;
       }
-      part.set_rank(key.second);
+      part.set_rank(rank);
+      part.set_before_profile(is_before);
       part.set_caused_ms(static_cast<double>(sum_ps) * kMsPerPs);
       part.set_share(whole_ms > 0 ? part.caused_ms() / whole_ms : 0);
       part.set_op(most->largest->op);
-      part.set_reason(ReasonOf(most->time_ps, *most->largest));
+      part.set_reason(is_before
+                          ? "its profile begins later than theirs; what it did before, nobody "
+                            "recorded"
+                          : ReasonOf(most->time_ps, *most->largest));
       parts.push_back(std::move(part));
     }
     absl::c_stable_sort(parts, [](const BlamePart& a, const BlamePart& b) {
@@ -230,7 +238,8 @@ class GraphDescription {
     });
     std::map<int64_t, double> by_rank;
     for (const BlamePart& part : parts) {
-      if (part.has_step() || steps_.steps.empty()) by_rank[part.rank()] += part.caused_ms();
+      const bool in_steps = part.has_step() || steps_.steps.empty();
+      if (in_steps && !part.before_profile()) by_rank[part.rank()] += part.caused_ms();
       *report_->add_blame() = part;
     }
     const auto most = absl::c_max_element(

@@ -30,6 +30,9 @@ struct Lateness {
   std::map<int64_t, LateRank> ranks;
   // The longest delay of all; null when nobody is late.
   const BlamePart* longest = nullptr;
+  // The longest wait for a rank whose profile begins late; null when there is none. It may be the
+  // profiler that was late: it counts only where that rank is late later on, too, or none is.
+  const BlamePart* beginning = nullptr;
 };
 
 // What clocks may be off by is no lateness.
@@ -41,11 +44,19 @@ Lateness FindLateness(const RunReport& report) {
     // What was outside of the steps is no step's time.
     if (report.run().has_step_ms() && !part.has_step()) continue;
     if (part.caused_ms() <= report.evidence().clock_uncertainty_ms()) continue;
+    if (part.before_profile()) {
+      if (found.beginning == nullptr) found.beginning = &part;
+      continue;
+    }
     if (found.longest == nullptr) found.longest = &part;
     LateRank& rank = found.ranks[part.rank()];
     rank.caused_ms += part.caused_ms();
     if (rank.worst == nullptr) rank.worst = &part;
     if (part.has_step()) leaders.insert({part.step(), &part});
+  }
+  const BlamePart* first = found.beginning;
+  if (first != nullptr && first->has_step() && found.ranks.count(first->rank()) > 0) {
+    leaders.insert({first->step(), first});
   }
   // A step in which it hardly matters is none that anybody is late in.
   for (const auto& [step, part] : leaders) {
@@ -114,13 +125,22 @@ std::string InWhichSteps(const RunReport& report, const std::set<int64_t>& led) 
                           : "");
 }
 
+std::string AtFirst(const BlamePart& part) {
+  return absl::StrCat("At first the others wait ", TimeText(part.caused_ms()),
+                      " for it: ", part.reason(), ". ");
+}
+
 Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number) {
   const LateRank& rank = lateness.ranks.at(number);
-  const double share = rank.caused_ms / WholeMs(report);
+  const BlamePart* first = lateness.beginning;
+  const double first_ms = first != nullptr && first->rank() == number ? first->caused_ms() : 0;
+  const bool is_first_notable = first_ms >= kNotableShare * WholeMs(report);
+  const double share = (rank.caused_ms + first_ms) / WholeMs(report);
   const auto in_step = [&](const BlamePart& part) {
     return part.has_step() ? absl::StrCat(" (", StepWord(report.run()), " ", part.step(), ")") : "";
   };
-  std::string detail = absl::StrCat(Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
+  std::string detail = absl::StrCat(is_first_notable ? AtFirst(*first) : "",
+                                    Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
   bool is_bad = static_cast<double>(rank.led.size()) >=
                     kMostSteps * static_cast<double>(std::max<int64_t>(1, report.run().steps())) ||
                 share >= kLargeShare;
@@ -129,7 +149,8 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
   if (level != nullptr && level->rank() == number) {
     const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
     is_bad = is_bad && helps;
-    absl::StrAppend(&detail, " If it were as fast as the others, ", UnitText(report),
+    absl::StrAppend(&detail, " If it were as fast as the others",
+                    is_first_notable ? " from then on, " : ", ", UnitText(report),
                     helps ? absl::StrCat(" would take ", TimeText(level->saved_ms()), " less",
                                          InTheMean(report), ".")
                           : " would hardly be shorter: the critical path leads past it.");
@@ -200,12 +221,23 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
     std::optional<Finding> late = LateToCollectives(report);
     if (late.has_value()) return late;
   }
-  if (lateness.ranks.empty()) return NobodyIsLate(report, "");
-  const auto& [number, rank] = *std::max_element(
+  const double whole_ms = WholeMs(report);
+  const auto most = std::max_element(
       lateness.ranks.begin(), lateness.ranks.end(),
       [](const auto& a, const auto& b) { return a.second.caused_ms < b.second.caused_ms; });
-  const double whole_ms = WholeMs(report);
-  if (rank.caused_ms >= kNotableShare * whole_ms) return IsLate(report, lateness, number);
+  const bool is_any_late = most != lateness.ranks.end();
+  if (is_any_late && most->second.caused_ms >= kNotableShare * whole_ms) {
+    return IsLate(report, lateness, most->first);
+  }
+  const BlamePart* first = lateness.beginning;
+  if (first != nullptr && first->caused_ms() >= kLargeShare * whole_ms) {
+    return MakeFinding(
+        "straggler", "unknown", "blame",
+        absl::StrCat("Why ", RankName(report, first->rank()), " comes late at first is not known."),
+        AtFirst(*first), RestsOn(report));
+  }
+  if (!is_any_late) return NobodyIsLate(report, "");
+  const auto& [number, rank] = *most;
   return NobodyIsLate(
       report, absl::StrCat("For the one that does most, ", RankName(report, number), ", they wait ",
                            PercentText(rank.caused_ms / whole_ms), " of the time."));

@@ -120,6 +120,7 @@ absl::StatusOr<CalibrationFiles> OutputPaths() {
 }
 
 absl::StatusOr<int> CalibrateTraces() {
+  RETURN_IF_ERROR(UseCollectiveKernels());
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "sweep/"));
   std::vector<std::string> inputs = traces;
   inputs.push_back(UserPath(FLAGS_topology));
@@ -151,7 +152,7 @@ Command AstraCalibrateCommand() {
        "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
       {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_topology, &FLAGS_holdout, &FLAGS_sizes,
        &FLAGS_calibration, &FLAGS_output_network, &FLAGS_output_system, &FLAGS_output_corrections,
-       &FLAGS_report, &FLAGS_allow_violations},
+       &FLAGS_report, &FLAGS_allow_violations, &FLAGS_collective_kernels},
       CalibrateTraces};
 }
 

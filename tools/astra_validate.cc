@@ -37,6 +37,7 @@ Flag<bool> FLAGS_allow_violations(
     "Use profiles whose clocks show a collective that ends before it began.");
 
 absl::StatusOr<int> ValidateTraces() {
+  RETURN_IF_ERROR(UseCollectiveKernels());
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
   FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const CalibrationFiles named,
@@ -83,7 +84,7 @@ Command AstraValidateCommand() {
            "astra_validate --traces=run/ --network=network.yml --system=system.json "
            "--corrections=corrections.json --calibration=calibration.json --json"},
           {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_network, &FLAGS_system, &FLAGS_corrections,
-           &FLAGS_calibration, &FLAGS_steps, &FLAGS_allow_violations},
+           &FLAGS_calibration, &FLAGS_steps, &FLAGS_allow_violations, &FLAGS_collective_kernels},
           ValidateTraces};
 }
 

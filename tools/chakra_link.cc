@@ -34,6 +34,7 @@ Flag<bool> FLAGS_allow_violations("allow_violations", false,
                                   "Convert traces whose clocks contradict each other, too.");
 
 absl::StatusOr<int> Link() {
+  RETURN_IF_ERROR(UseCollectiveKernels());
   PytorchWorkloadOptions options;
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.flavor,
@@ -97,7 +98,7 @@ Command ChakraLinkCommand() {
            "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
            "--flavor=full --linked_json=w"},
           {&FLAGS_host_traces, &FLAGS_device_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor,
-           &FLAGS_linked_json, &FLAGS_allow_violations},
+           &FLAGS_linked_json, &FLAGS_allow_violations, &FLAGS_collective_kernels},
           Link};
 }
 

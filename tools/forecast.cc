@@ -237,6 +237,7 @@ absl::StatusOr<std::vector<JobInput>> Recordings() {
     recordings.back().files = UserInputOptions();
     recordings.back().traces = std::move(traces);
   };
+  RETURN_IF_ERROR(UseCollectiveKernels());
   if (!FLAGS_et.value().empty()) {
     add({});
     recordings.back().et_prefix = UserPath(FLAGS_et);
@@ -328,17 +329,18 @@ absl::StatusOr<int> RunForecast() {
 }  // namespace
 
 Command ForecastCommand() {
-  return {"forecast",
-          "Says what a step of a recorded job would take on another network, on more ranks or with "
-          "other compute, with a 90 % interval.",
-          {"forecast --run_dir=logs/ --calibration=machine/ --bandwidth=2x",
-           "forecast --run_dir=logs/ --sweep=sweep/ --ranks=8,16,32",
-           "forecast --run_dir=run4/,run8/ --calibration=machine/ --ranks=16",
-           "forecast --run_dir=logs/ --calibration=machine/ --network=tree.yml --json"},
-          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_calibration, &FLAGS_sweep,
-           &FLAGS_bandwidth, &FLAGS_latency, &FLAGS_network, &FLAGS_ranks, &FLAGS_layout,
-           &FLAGS_fix_rank, &FLAGS_compute, &FLAGS_allow_violations, &FLAGS_csv},
-          RunForecast};
+  return {
+      "forecast",
+      "Says what a step of a recorded job would take on another network, on more ranks or with "
+      "other compute, with a 90 % interval.",
+      {"forecast --run_dir=logs/ --calibration=machine/ --bandwidth=2x",
+       "forecast --run_dir=logs/ --sweep=sweep/ --ranks=8,16,32",
+       "forecast --run_dir=run4/,run8/ --calibration=machine/ --ranks=16",
+       "forecast --run_dir=logs/ --calibration=machine/ --network=tree.yml --json"},
+      {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_et, &FLAGS_calibration, &FLAGS_sweep, &FLAGS_bandwidth,
+       &FLAGS_latency, &FLAGS_network, &FLAGS_ranks, &FLAGS_layout, &FLAGS_fix_rank, &FLAGS_compute,
+       &FLAGS_allow_violations, &FLAGS_csv, &FLAGS_collective_kernels},
+      RunForecast};
 }
 
 }  // namespace meridian

@@ -2,7 +2,10 @@
 
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
@@ -42,6 +45,26 @@ HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,
     ++link.linked;
   }
   return link;
+}
+
+absl::Status CheckLink(const HostTrace& host, const EventTable& table, const HostDeviceLink& link) {
+  if (link.linked == 0) {
+    return InvalidArgument(
+        "no operator of it is in the profile; are they of one run? PyTorch 2.1 and later record "
+        "the ids that both have in common");
+  }
+  for (const auto& [key, pid] : host.header()) {
+    const absl::string_view process = pid.text();
+    if (key != "pid" || absl::c_any_of(table.tracks(), [&](const Track& track) {
+          return track.kind == TrackKind::kHost && track.process == process;
+        })) {
+      continue;
+    }
+    return InvalidArgument("it is of process ", Printable(process),
+                           ", of which the profile shows nothing: they are of different ranks or "
+                           "runs; give execution traces in the order of the profiles");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace meridian

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/pytorch/host_trace.h"
 #include "xla_profiler/events/event_table.h"
@@ -31,6 +32,10 @@ struct HostDeviceLink {
 // The table must have been loaded from the text.
 HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,
                              absl::string_view text);
+
+// Returns an error when nothing was linked, or the host trace names a process of which the profile
+// shows nothing: ranks number their calls alike, so that ids and names do not tell them apart.
+absl::Status CheckLink(const HostTrace& host, const EventTable& table, const HostDeviceLink& link);
 
 }  // namespace meridian
 

@@ -104,10 +104,8 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
     return InvalidArgument(device_path, ": its times lie beyond the year 2255");
   }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
-  if (rank.host_file.has_value() && rank.link.linked == 0 && rank.link.host_events > 0) {
-    return InvalidArgument(
-        host_path, ": no operator of it is in ", device_path,
-        "; are they of one run? PyTorch 2.1 and later record the ids that both have in common");
+  if (rank.host_file.has_value() && rank.link.host_events > 0) {
+    RETURN_IF_ERROR(Annotate(CheckLink(rank.host, rank.device.table, rank.link), host_path));
   }
   rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
   AddTensorDependencies(rank.host, &rank.timeline);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "absl/numeric/int128.h"
 #include "xla_profiler/base/statistics.h"
@@ -86,19 +85,8 @@ std::map<int64_t, int64_t> FindEarlierEnds(const PathGraph& graph, int64_t first
 }
 
 int64_t AllBegunPs(const PathGraph& graph) {
-  std::vector<int64_t> lanes_ps(graph.lanes.size(), std::numeric_limits<int64_t>::max());
-  for (const GraphEvent& event : graph.events) {
-    lanes_ps[event.lane] = std::min(lanes_ps[event.lane], event.start_ps);
-  }
-  std::map<int64_t, int64_t> begins_ps;
-  for (LaneId lane = 0; lane < lanes_ps.size(); ++lane) {
-    // An edit may have removed all that a lane did.
-    if (lanes_ps[lane] == std::numeric_limits<int64_t>::max()) continue;
-    int64_t& begin_ps = begins_ps.try_emplace(graph.lanes[lane].rank, lanes_ps[lane]).first->second;
-    begin_ps = std::min(begin_ps, lanes_ps[lane]);
-  }
   int64_t last_ps = std::numeric_limits<int64_t>::min();
-  for (const auto& [rank, begin_ps] : begins_ps) last_ps = std::max(last_ps, begin_ps);
+  for (const auto& [rank, begin_ps] : FindBegins(graph)) last_ps = std::max(last_ps, begin_ps);
   return last_ps;
 }
 
@@ -111,6 +99,21 @@ bool IsOutlier(const StepTimes& times) {
 }
 
 }  // namespace
+
+std::map<int64_t, int64_t> FindBegins(const PathGraph& graph) {
+  std::vector<int64_t> lanes_ps(graph.lanes.size(), std::numeric_limits<int64_t>::max());
+  for (const GraphEvent& event : graph.events) {
+    lanes_ps[event.lane] = std::min(lanes_ps[event.lane], event.start_ps);
+  }
+  std::map<int64_t, int64_t> begins_ps;
+  for (LaneId lane = 0; lane < lanes_ps.size(); ++lane) {
+    // An edit may have removed all that a lane did.
+    if (lanes_ps[lane] == std::numeric_limits<int64_t>::max()) continue;
+    int64_t& begin_ps = begins_ps.try_emplace(graph.lanes[lane].rank, lanes_ps[lane]).first->second;
+    begin_ps = std::min(begin_ps, lanes_ps[lane]);
+  }
+  return begins_ps;
+}
 
 std::optional<size_t> StepTimes::Find(int64_t time_ps) const {
   if (steps.empty() || time_ps < steps.front().start_ps || time_ps >= steps.back().end_ps) {

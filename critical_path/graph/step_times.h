@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct StepTimes {
 
 // Takes the ends of device work; where no device work has a step, those of the host's.
 StepTimes FindStepTimes(const PathGraph& graph);
+
+// Returns by rank when its first event starts, in ps from the graph's base_ns.
+std::map<int64_t, int64_t> FindBegins(const PathGraph& graph);
 
 // Sets graph->first_step_waits_for_all if the first step takes over twice what the others take, of
 // which there are at least two, and a rank began during it.

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
+#include "critical_path/graph/step_times.h"
 #include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
@@ -40,6 +41,7 @@ std::vector<Arrival>::const_iterator FirstArrival(const std::vector<Arrival>& ar
 constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 using Op = std::pair<NameId, BoundBy>;
 using TimeByOp = std::map<Op, absl::int128>;
+using StepOp = std::pair<std::optional<int64_t>, Op>;
 
 // Returns how long those who were not last to come to a meeting had waited at some time, on average.
 absl::int128 WaitedPs(const std::vector<Arrival>& arrivals, const Arrival& last, int64_t time_ps) {
@@ -53,7 +55,7 @@ absl::int128 WaitedPs(const std::vector<Arrival>& arrivals, const Arrival& last,
 
 class BlameFinder {
  public:
-  explicit BlameFinder(const PathGraph& graph) : graph_(graph) {}
+  explicit BlameFinder(const PathGraph& graph) : graph_(graph), begins_ps_(FindBegins(graph)) {}
 
   Blame Find() {
     if (graph_.meetings.empty()) return {};
@@ -94,6 +96,7 @@ class BlameFinder {
                                graph_.meetings[meeting->second].step};
       arrivals_[meeting->second].push_back(arrival);
       arrivals_of_rank_[arrival.rank].push_back(arrival);
+      met_in_.emplace(arrival.step, arrival.rank);
       has_steps_ = has_steps_ || arrival.step.has_value();
     }
     for (auto& [rank, arrivals] : arrivals_of_rank_) {
@@ -186,7 +189,8 @@ class BlameFinder {
   struct Way {
     // When the way began, in ps from the graph's base_ns.
     int64_t start_ps = 0;
-    TimeByOp spent;
+    // By the step that the op counts in, which need not be that of the meeting.
+    std::map<StepOp, absl::int128> spent;
     // By op: the longest stretch of it, and the edge that this is.
     std::map<Op, std::pair<int64_t, EdgeId>> longest;
   };
@@ -198,7 +202,10 @@ class BlameFinder {
     way.start_ps = arrival.time_ps;
     WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
       way.start_ps = from_ps;
-      way.spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
+      const bool is_gap = OpOf(edge).first == kNoName;
+      std::optional<int64_t> step = is_gap ? arrival.step : StepOf(edge, edge.event, arrival.rank);
+      if (!met_in_.contains({step, arrival.rank})) step = arrival.step;
+      way.spent[{step, OpOf(edge)}] += absl::int128(to_ps) - from_ps;
       auto& longest = way.longest[OpOf(edge)];
       longest = std::max(longest, std::make_pair(to_ps - from_ps, causes_[edge.to]));
     });
@@ -210,28 +217,51 @@ class BlameFinder {
     if (arrivals.size() < 2) return;
     const Arrival& last = *absl::c_max_element(arrivals, IsEarlier);
     const Way& way = WayTo(last);
-    TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
-    TimeByOp parts;
+    std::map<StepOp, absl::int128> parts;
     absl::int128 whole_ps = 0;
-    for (const auto& [op, time_ps] : way.spent) {
-      parts[op] = std::max<absl::int128>(0, std::min(time_ps, excess[op]));
-      whole_ps += parts[op];
+    for (const auto& [step_op, time_ps] : way.spent) {
+      absl::int128& part = parts[step_op] = ExcessOf(step_op, last.rank);
+      part = std::max<absl::int128>(0, std::min(time_ps, part));
+      whole_ps += part;
     }
-    if (whole_ps == 0) return;
-    const absl::int128 waited_ps =
-        WaitedPs(arrivals, last, last.time_ps) - WaitedPs(arrivals, last, way.start_ps);
-    const absl::int128 blame_ps = std::min(waited_ps, whole_ps);
+    const absl::int128 waited_ps = WaitedPs(arrivals, last, last.time_ps);
+    const absl::int128 blame_ps =
+        std::min(waited_ps - WaitedPs(arrivals, last, way.start_ps), whole_ps);
+    BlameBeginning(meeting, last, waited_ps - blame_ps);
     // The blame is divided in proportion to the parts, so that the sum is exact, and taken from
     // what is in excess.
     absl::int128 before = 0;
-    for (const auto& [op, part] : parts) {
+    for (const auto& [step_op, part] : parts) {
+      if (part == 0) continue;
       int64_t time_ps = 0;
       AddClamped(Share(blame_ps, before + part, whole_ps) - Share(blame_ps, before, whole_ps),
                  &time_ps);
       before += part;
-      excess[op] -= time_ps;
-      if (time_ps > 0) Book(graph_.meetings[meeting], last.rank, op, time_ps, way);
+      ExcessOf(step_op, last.rank) -= time_ps;
+      if (time_ps > 0) Book(graph_.meetings[meeting], last.rank, step_op.second, time_ps, way);
     }
+  }
+
+  absl::int128& ExcessOf(const StepOp& step_op, int64_t rank) {
+    return excess_[step_op.first][rank][step_op.second];
+  }
+
+  // Books what others waited at the first meeting of all who come to it, beyond what the last rank
+  // is blamed for, as far as that rank's first event is later than those of the others on average.
+  void BlameBeginning(size_t meeting, const Arrival& last, absl::int128 waited_ps) {
+    if (graph_.first_step_waits_for_all) return;
+    absl::int128 late_ps = 0;
+    for (const Arrival& arrival : arrivals_[meeting]) {
+      if (arrivals_of_rank_.at(arrival.rank).front().instant != arrival.instant) return;
+      late_ps += absl::int128(begins_ps_[last.rank]) - begins_ps_[arrival.rank];
+    }
+    int64_t time_ps = 0;
+    AddClamped(std::min(late_ps / (arrivals_[meeting].size() - 1), waited_ps), &time_ps);
+    if (time_ps <= 0) return;
+    blame_.beginnings.push_back({graph_.meetings[meeting].step, last.rank,
+                                 std::string(BoundByName(BoundBy::kBeforeStep)), time_ps,
+                                 BoundBy::kBeforeStep, "",
+                                 std::string(graph_.names.Get(graph_.meetings[meeting].name))});
   }
 
   // Calls fn with each edge, and the part of its time, that a rank came by to a meeting: from the
@@ -331,12 +361,16 @@ class BlameFinder {
   }
 
   const PathGraph& graph_;
+  // By rank; hostile graphs may lack some.
+  std::map<int64_t, int64_t> begins_ps_;
   Blame blame_;
   absl::flat_hash_map<InstantId, size_t> meeting_of_node_;
   // The arrivals at each meeting, by position in PathGraph::meetings.
   std::vector<std::vector<Arrival>> arrivals_;
   // By rank: when it came to meetings, in order of the times.
   std::map<int64_t, std::vector<Arrival>> arrivals_of_rank_;
+  // The steps in which a rank meets others: only there its time is compared with theirs.
+  absl::flat_hash_set<std::pair<std::optional<int64_t>, int64_t>> met_in_;
   bool has_steps_ = false;
   // By instant: the edge that stands for all the time before it; kNoEdge when none does.
   std::vector<EdgeId> causes_;

@@ -10,7 +10,7 @@
 // waited for, each moment counts by the share of the others that had come already. An earlier
 // meeting ends that: a rank that is late only because it waited itself is not to blame. Nor is it
 // to blame for a transfer that ends later on it than on others, which all members do together. What
-// a rank did before its own window is not known, and not blamed, unless the windows are chosen
+// a rank did before its own window is not known, and listed apart, unless the windows are chosen
 // steps: then it was late before its step.
 //
 // Blame is for waiting, whether or not the waiting made the run longer: what did is on the critical
@@ -59,6 +59,9 @@ struct RankBlame {
 struct Blame {
   // The largest first.
   std::vector<BlameRow> rows;
+  // What others waited at their first meeting because a rank's trace begins later than theirs,
+  // unless no step counts that time (PathGraph::first_step_waits_for_all). In no row above.
+  std::vector<BlameRow> beginnings;
   // All ranks that take part in a meeting, in ascending order.
   std::vector<RankBlame> ranks;
 };

@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/rank_join.h"
@@ -205,6 +206,27 @@ TEST(BlameTest, TheTimeBeforeARanksWindowIsNobodysFault) {
   ASSERT_EQ(blame.rows.size(), 1);
   EXPECT_EQ(blame.rows[0].op, "mm");
   EXPECT_EQ(blame.rows[0].time_ps, 10);
+  // The rest of the 60 that rank 0 waited.
+  EXPECT_THAT(blame.beginnings,
+              ElementsAre(IsRow(0, 1, "before_step", 50, BoundBy::kBeforeStep, "x", "")));
+}
+
+// Periods may begin with the meeting, so that the work for the next one is in the one before.
+TEST(BlameTest, WhatLeadsToAMeetingMayBeOfAnotherStep) {
+  JobMaker maker(2);
+  std::vector<GraphEventId> slow;
+  for (int64_t i = 0; i < 2; ++i) {
+    slow.push_back(maker.Add(1, "slow", 100 * i, 100 * i + 30));
+    const auto a = maker.Add(0, "x", 100 * i, 100 * i + 40, kTransfer);
+    const auto b = maker.Add(1, "x", 100 * i + 30, 100 * i + 40, kTransfer);
+    maker.Meet("x", i, {{0, a}, {1, b}});
+  }
+  JobGraph job = std::move(maker).Make();
+  job.ranks[1].graph.events[slow[1]].step = 0;
+  const Blame blame = Find(std::move(job));
+  ASSERT_EQ(blame.rows.size(), 2);
+  EXPECT_EQ(blame.rows[1].step, 1);
+  EXPECT_EQ(blame.rows[1].time_ps, 30);
 }
 
 TEST(BlameTest, RowsOfAStepAreSummedAndStepsAreLedByTheWorst) {

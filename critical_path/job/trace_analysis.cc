@@ -52,11 +52,7 @@ absl::Status AddNeeds(const InputFile& file, const TraceJsonTable& trace, absl::
                       PathGraph* graph) {
   ASSIGN_OR_RETURN(const HostTrace host, ReadHostTrace(file.bytes(), file.path()));
   const HostDeviceLink link = LinkHostTrace(host, trace.table, text);
-  if (link.linked == 0) {
-    return InvalidArgument(file.path(),
-                           ": no operator of it is in the profile; are they of one "
-                           "run? PyTorch 2.1 and later record the ids that both have in common");
-  }
+  RETURN_IF_ERROR(Annotate(CheckLink(host, trace.table, link), file.path()));
   RankTimeline timeline = BuildRankTimeline(trace.table, text, link);
   timeline.edges.clear();
   // What overlaps is left out below: the graph knows which work only began early.

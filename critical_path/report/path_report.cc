@@ -261,6 +261,13 @@ std::string ComparisonTable(const WhatIfReport& what_if) {
   return table.ToString();
 }
 
+// Says which time is compared, `whole` for all of it: the path's length is another.
+absl::string_view ComparedText(const PathReport& report, absl::string_view whole) {
+  if (report.begin_us() <= report.window_start_us()) return whole;
+  return report.steps_size() > 1 ? ", from the end of the first step on"
+                                 : ", without what was before the step";
+}
+
 // Returns the report's what-if; nothing when it has none.
 std::string FormatWhatIf(const PathReport& report) {
   if (!report.has_what_if()) return "";
@@ -268,10 +275,7 @@ std::string FormatWhatIf(const PathReport& report) {
   const double before = what_if.length_us_before(), after = what_if.length_us_after();
   return absl::StrCat(
       absl::StrFormat("\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s\n\n", after, before,
-                      before == 0 ? 0 : 100 * (after - before) / before,
-                      report.begin_us() > report.window_start_us()
-                          ? ", without what was before the steps"
-                          : ""),
+                      before == 0 ? 0 : 100 * (after - before) / before, ComparedText(report, "")),
       EditTable(what_if), "\n", ComparisonTable(what_if));
 }
 
@@ -287,9 +291,10 @@ std::string FormatReordering(const PathReport& report) {
   }
   return absl::StrFormat(
       "\nif device work waited for its data alone, not for its turn: at most %.3f us less than "
-      "%.3f us\n(a device cannot run everything at once; %.2f %% of device time has unknown "
+      "%.3f us%s\n(a device cannot run everything at once; %.2f %% of device time has unknown "
       "data)\n\n%s",
-      reorder.length_us() - reorder.at_least_us(), reorder.length_us(), reorder.unknown_percent(),
+      reorder.length_us() - reorder.at_least_us(), reorder.length_us(),
+      ComparedText(report, ", the whole window"), reorder.unknown_percent(),
       reorder.queued().empty() ? "" : table.ToString());
 }
 

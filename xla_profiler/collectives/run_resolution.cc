@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -262,11 +263,13 @@ void ResolveByOrder(absl::Span<const ProfileCollectives> profiles, RunResolution
 void NoteOrder(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
   size_t by_order = 0, all = 0;
   const CollectiveOp* example = nullptr;
+  std::set<absl::string_view> groups;
   for (const ProfileCollectives& profile : profiles) {
     all += profile.events.size();
     for (const CollectiveEvent& event : profile.events) {
       if (!profile.ops[event.op].by_order) continue;
       ++by_order;
+      groups.insert(profile.ops[event.op].module);
       if (example == nullptr) example = &profile.ops[event.op];
     }
   }
@@ -274,8 +277,10 @@ void NoteOrder(absl::Span<const ProfileCollectives> profiles, RunResolution* res
   if (2 * by_order > all) resolution->method = RunMethod::kOrder;
   resolution->notes.push_back(absl::StrCat(
       by_order, " of ", all, " collectives carry no arguments (e.g. ", example->instruction,
-      "): kind by the host's call or the kernel's name, group taken to be ", example->module,
-      ", executions by their order; right only if all are of that group"));
+      "): kind by the host's call or the kernel's name, group taken to be ",
+      groups.size() > 1 ? absl::StrCat("that of their kind (", groups.size(), " groups)")
+                        : example->module,
+      ", executions by their order; right only if all are of it"));
 }
 
 }  // namespace

@@ -283,16 +283,18 @@ class KinetoReader {
   // Returns the group that an undescribed collective must be of: the only one, or the only one that
   // described ones of its kind are of. Null when there is none.
   const AssumedGroup* GroupFor(CollectiveKind kind) {
+    const auto [known, is_new] = group_of_kind_.try_emplace(kind, nullptr);
+    const AssumedGroup*& only = known->second;
+    if (!is_new) return only;
     if (assumed_groups_.empty()) {
       assumed_groups_ = groups_.GroupsOf(collector_.device(device_).global_id);
     }
-    if (assumed_groups_.size() == 1) return &assumed_groups_[0];
-    const AssumedGroup* only = nullptr;
+    if (assumed_groups_.size() == 1) return only = &assumed_groups_[0];
     for (const AssumedGroup& group : assumed_groups_) {
       const bool is_used = std::any_of(out_.ops.begin(), out_.ops.end(), [&](const auto& op) {
         return op.kind == kind && !op.by_order && op.groups == group.ranks;
       });
-      if (is_used && only != nullptr) return nullptr;
+      if (is_used && only != nullptr) return only = nullptr;
       if (is_used) only = &group;
     }
     return only;
@@ -489,6 +491,8 @@ class KinetoReader {
   absl::flat_hash_set<uint64_t> has_kernel_;
   absl::flat_hash_map<EventRow, std::vector<CollectiveCall>> calls_of_batch_;
   std::vector<AssumedGroup> assumed_groups_;
+  // What GroupFor found, by kind.
+  std::map<CollectiveKind, const AssumedGroup*> group_of_kind_;
   const HloModuleIndex no_programs_;
   ProfileCollectives& out_;
   CollectiveCollector collector_;

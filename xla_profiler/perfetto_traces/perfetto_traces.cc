@@ -236,8 +236,13 @@ absl::StatusOr<std::vector<std::string>> PerfettoSource::Convert(size_t files, O
     const std::string path = Printable(file.path());
     ASSIGN_OR_RETURN(CollectiveLog log, Annotate(PerfettoReader(file.bytes()).Read(), path));
     if (log.rank < 0) {
-      log.rank = RankInFileName(path).value_or(LastIntegerInFileName(path).value_or(0));
-      notes.push_back(absl::StrCat(path, ": no call tells its rank; by its name it is ", log.rank));
+      std::optional<int64_t> named = RankInFileName(path);
+      if (!named.has_value()) named = LastIntegerInFileName(path);
+      log.rank = named.value_or(0);
+      notes.push_back(absl::StrCat(
+          path, ": no call tells its rank",
+          named.has_value() ? "; by its name it is " : ", nor does its name; it is taken to be ",
+          log.rank));
     }
     RETURN_IF_ERROR(write(i, CollectiveLogToKineto(log), ""));
   }
