@@ -163,6 +163,8 @@ TEST(FindingsTest, WaitsOutsideOfStepsAreToldApart) {
   EXPECT_EQ(VerdictOf(report, "straggler"), "good");
   EXPECT_THAT(TextOf(report), HasSubstr("Outside of the periods ranks waited, too: rank 3 for up "
                                         "to 900 ms in one collective."));
+}
+
 // 40 ms in all. Why a profile begins late is not known.
 TEST(FindingsTest, AProfileThatBeginsLateIsToldApart) {
   RunReport report = TwoHosts();

@@ -97,7 +97,11 @@ TEST(RunResolutionTest, OpsByOrderAreMatchedWhereAllRanksHaveAsMany) {
   EXPECT_EQ(runs.runs[0][1].occurrence, runs.runs[1][1].occurrence);
   EXPECT_THAT(runs.notes, Contains(HasSubstr("9 of 9 collectives carry no arguments")));
   EXPECT_THAT(runs.notes, Contains(HasSubstr("different numbers are not matched")));
-  EXPECT_THAT(runs.notes, Contains(HasSubstr("that of their kind (2 groups), executions")));
+  EXPECT_THAT(runs.notes, Contains(HasSubstr("group taken to be jit_step, executions")));
+  std::vector<ProfileCollectives> two = profiles;
+  for (ProfileCollectives& profile : two) profile.ops[1].module = "other";
+  EXPECT_THAT(ResolveRuns(two).notes,
+              Contains(HasSubstr("that of their kind (2 groups), executions")));
 }
 
 // The longest common subsequence would take the second rank's two for the first's first two.

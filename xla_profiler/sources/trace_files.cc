@@ -24,13 +24,16 @@ absl::StatusOr<const TraceSource*> DetectOneSource(FileSystem& file_system,
                                                    const std::vector<std::string>& paths) {
   // What all are so far, and the first file that is.
   const TraceSource* common = nullptr;
-  std::string first;
+  std::string first, strange;
   DetectedFile unknown;
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const DetectedFile file, DetectFile(file_system, path));
     // It may be a broken one of the same source, of which its reader says more.
-    if (!file.is_known() && !file.is_empty()) {
-      unknown = file;
+    if (!file.is_known()) {
+      if (strange.empty() || (file.is_empty() && !unknown.is_empty())) {
+        strange = path;
+        unknown = file;
+      }
       continue;
     }
     if (file.source == nullptr) return NoProfile(path, file);
@@ -43,7 +46,11 @@ absl::StatusOr<const TraceSource*> DetectOneSource(FileSystem& file_system,
                              "; runs of different profilers are not mixed, give those of one");
     }
   }
-  if (common == nullptr) return NoProfile(paths.back(), unknown);
+  // A process that hangs may leave an empty dump.
+  const bool may_be_empty = common != nullptr && common->TellsWhyJobsHang();
+  if (common == nullptr || (unknown.is_empty() && !may_be_empty)) {
+    return NoProfile(strange, unknown);
+  }
   return common;
 }
 
