@@ -251,20 +251,22 @@ std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
 
 bool CanCompareRanks(const Evidence& evidence) { return WhyNotComparable(evidence).empty(); }
 
-// The order in which findings are read: what makes all others doubtful, what costs time, other problems,
-// what is known, the run itself, what is not known.
+// The order in which findings are read: what makes all others doubtful, a defect that can be mended,
+// what costs time, other problems, what is known, the run itself, what is not known.
 int PlaceOf(const RunReport& report, const Finding& finding) {
+  const std::string& topic = finding.topic();
   const bool is_bad = finding.verdict() == "bad";
   const bool contradicts = report.combine().happens_before().violations_after() > 0;
-  if (finding.topic() == "comparison" || finding.topic() == "evidence") return 0;
-  if (finding.topic() == "clocks" && is_bad && contradicts) return 0;
+  if (topic == "comparison" || topic == "evidence") return 0;
+  if (topic == "clocks" && is_bad && contradicts) return 0;
+  if (is_bad && (topic == "straggler" || topic == "links")) return 1;
   const double unit_ms =
       report.run().has_step_mean_ms() ? report.run().step_mean_ms() : report.run().wall_ms();
-  if (finding.at_stake_ms() > kNotableSaving * unit_ms) return 1;
-  if (is_bad) return 2;
-  if (finding.verdict() == "unknown") return 5;
-  const bool is_side = finding.topic() == "clocks" || finding.topic() == "simulation";
-  return finding.topic() == "run" ? 4 : is_side ? 6 : 3;
+  if (finding.at_stake_ms() > kNotableSaving * unit_ms) return 2;
+  if (is_bad) return 3;
+  if (finding.verdict() == "unknown") return 6;
+  const bool is_side = topic == "clocks" || topic == "simulation";
+  return topic == "run" ? 5 : is_side ? 7 : 4;
 }
 
 void AddFindings(RunReport* report) {

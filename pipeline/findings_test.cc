@@ -130,20 +130,21 @@ TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
   EXPECT_THAT(TextOf(report), HasSubstr("No rank keeps the others waiting for long."));
 }
 
-TEST(FindingsTest, WhatCostsMostComesFirst) {
+TEST(FindingsTest, WhatCostsMostComesFirstButForDefects) {
   RunReport report = TwoHosts();
   AddBlame(0, 2, 4, &report);
   AddWhatIf(WhatIfPart::RANK_AS_FAST_AS_OTHERS, "rank 2 is as fast as the others", 2, &report);
   AddWhatIf(WhatIfPart::HALF_THE_COMMUNICATION, "communication takes half the time", 3, &report);
   AddFindings(&report);
-  EXPECT_EQ(report.findings(0).topic(), "network");
-  EXPECT_EQ(report.findings(0).at_stake_ms(), 3);
-  EXPECT_EQ(report.findings(1).topic(), "straggler");
-  EXPECT_EQ(report.findings(1).at_stake_ms(), 2);
-  EXPECT_THAT(report.findings(1).ranks(), ElementsAre(2));
+  // A late rank can be mended, a network only be bought.
+  EXPECT_EQ(report.findings(0).topic(), "straggler");
+  EXPECT_EQ(report.findings(0).at_stake_ms(), 2);
+  EXPECT_THAT(report.findings(0).ranks(), ElementsAre(2));
   // It shows most in the first step.
-  EXPECT_EQ(report.findings(1).step(), 0);
-  EXPECT_EQ(report.findings(1).end_ms(), 20);
+  EXPECT_EQ(report.findings(0).step(), 0);
+  EXPECT_EQ(report.findings(0).end_ms(), 20);
+  EXPECT_EQ(report.findings(1).topic(), "network");
+  EXPECT_EQ(report.findings(1).at_stake_ms(), 3);
 }
 
 TEST(FindingsTest, WaitsOutsideOfStepsAreToldApart) {
@@ -174,10 +175,11 @@ TEST(FindingsTest, AProfileThatBeginsLateIsToldApart) {
   EXPECT_EQ(VerdictOf(report, "straggler"), "unknown");
   EXPECT_THAT(TextOf(report), HasSubstr("comes late at first is not known. At first the others "
                                         "wait 4.00 ms for it: its profile begins later. "));
-  // It was late in that step, too.
+  // The rank is late in another step, too.
   AddBlame(1, 2, 2, &report);
-  EXPECT_THAT(TextOf(report), HasSubstr("is late in 2 of 2 steps; the others wait for it for 15 % "
-                                        "of the time. At first the others wait 4.00 ms for it"));
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("is late in 1 of 2 steps (1); the others wait for it for 15 % "
+                        "of the time. At first the others wait 4.00 ms for it"));
   // Another rank's lateness is its own.
   AddBlame(1, 1, 3, &report);
   EXPECT_THAT(TextOf(report),

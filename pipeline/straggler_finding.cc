@@ -54,10 +54,6 @@ Lateness FindLateness(const RunReport& report) {
     if (rank.worst == nullptr) rank.worst = &part;
     if (part.has_step()) leaders.insert({part.step(), &part});
   }
-  const BlamePart* first = found.beginning;
-  if (first != nullptr && first->has_step() && found.ranks.count(first->rank()) > 0) {
-    leaders.insert({first->step(), first});
-  }
   // A step in which it hardly matters is none that anybody is late in.
   for (const auto& [step, part] : leaders) {
     if (part->share() >= kNotableShare) found.ranks[part->rank()].led.insert(step);
