@@ -69,7 +69,7 @@ TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
   EXPECT_THAT(Link({"--output=w", "--device_traces=" + table}).standard_error,
               HasSubstr("run.csv is a table of operations; expected a Kineto trace, combine makes "
                         "Chakra traces of others"));
-  const std::string kernels = directory_.Write("kernels.csv", "mine");
+  const std::string kernels = directory_.Write("device/kernels.csv", "mine");
   EXPECT_THAT(Link(Arguments({"--collective_kernels=" + kernels})).standard_error,
               HasSubstr("kernels.csv:1"));
   directory_.Write("host/et_0.json", "{\"schema\": \"9\", \"nodes\": []}");
