@@ -159,6 +159,7 @@
   // Bars in ms. series: {label, role, use, data} and what Chart.js knows of a dataset.
   function bars(palette, {labels, series, stacked = false, horizontal = false, from = 0}) {
     const names = axis(palette, {title: '', stacked, labels: true});
+    names.ticks.autoSkip = !horizontal;
     const times = axis(palette, holding(series, {title: 'time (ms)', stacked, min: from || undefined,
       beginAtZero: !from}));
     return {type: 'bar', data: {labels: labels.map(short),

@@ -8,6 +8,7 @@
   const {format, clamp, charts, columns: {number, text, whole}} = report;
   const kLeft = 40;    // Pixels for the names of rows,
   const kBottom = 18;  // and for those of columns.
+  const kLeast = 3;    // A cell has at least so many pixels each way.
   const kMostPairs = 3e7;  // So many pairs of ranks in groups are looked at.
   const kMostRanks = 2048;
   const kMostSteps = 4096;
@@ -15,18 +16,18 @@
   const partsOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 
   // Cells by rows and columns, values[row * columns + column], of 0 (nothing to see) to 1; NaN is not
-  // known. Where there are more cells than pixels, a pixel shows the highest of its cells.
+  // known. Where cells would be too small to see, one that is not shows the highest of several.
   class Cells {
     constructor({values, rows, columns, width, height}) {
-      this.across = Math.min(columns, width);
-      this.down = Math.min(rows, height);
+      this.across = Math.min(columns, Math.floor(width / kLeast));
+      this.down = Math.min(rows, Math.floor(height / kLeast));
       this.cell = new Int32Array(this.across * this.down).fill(-1);
       for (let at = 0; at < values.length; ++at) {
         const row = Math.floor(at / columns);
         const bin = Math.floor(row * this.down / rows) * this.across +
             Math.floor((at - row * columns) * this.across / columns);
         const best = this.cell[bin];
-        if (best < 0 || !(values[at] <= values[best])) this.cell[bin] = at;
+        if (best < 0 || Number.isNaN(values[best]) || values[at] > values[best]) this.cell[bin] = at;
       }
     }
 
@@ -54,9 +55,10 @@
     context.font = '11px system-ui, sans-serif';
     context.textAlign = isRow ? 'right' : 'center';
     context.textBaseline = isRow ? 'middle' : 'top';
-    const stride = Math.max(1, Math.ceil(count * (isRow ? 14 : 34) / length));
+    const stride = 2 ** Math.ceil(Math.log2(Math.max(1, count * (isRow ? 14 : 34) / length)));
     for (let at = 0; at < count; at += stride) {
-      const middle = from + (at + 0.5) * length / count;
+      const middle = Math.max(6, from + (at + 0.5) * length / count);
+      if (middle > from + length - (isRow ? 0 : 8)) break;
       context.fillText(names(at), ...(isRow ? [edge, middle] : [middle, edge]));
     }
   }
@@ -94,7 +96,7 @@
       this.tall = this.height - kBottom;
       if (this.width <= 0) return;
       this.palette = report.colours();
-      this.cells = new Cells({...this, width: Math.floor(this.width), height: this.tall});
+      this.cells = new Cells({...this, width: this.width, height: this.tall});
       this.image = this.cells.image(this.values, this.palette);
       this.draw();
     }
@@ -164,7 +166,7 @@
 
   const inOrder = (values) => [...new Set(values)].sort((a, b) => a - b);
   const positions = (values) => new Map(values.map((value, at) => [value, at]));
-  const heightFor = (rows) => clamp(20 * rows, 80, 260) + kBottom;
+  const heightFor = (rows) => clamp(20 * rows, 80, 220) + kBottom;
 
   // How much later than the first a rank came, by step: what the rank that waited longest waited
   // more than it.
@@ -257,7 +259,7 @@
     const {values, group, isCut} = pairsOf(held, rowOf);
     const worst = groups.reduce((a, b) => b.ratio < a.ratio ? b : a);
     const made = new CellFigure({title: 'Relative speed between ranks', values, rows: ranks.length,
-      columns: ranks.length, height: clamp(24 * ranks.length, 140, 260) + kBottom,
+      columns: ranks.length, height: clamp(20 * ranks.length, 120, 260) + kBottom,
       scale: ['as fast as the fastest', 'slower'],
       rowName: (row) => ranks[row], columnName: (column) => ranks[column],
       rowOf: (rank) => rowOf.get(rank) ?? -1,
@@ -287,9 +289,11 @@
     const empty = (title, why) => element('figure', {}, element('h3', {title: explain(title)}, title), missing(why));
     grid.append(combine.step_waits.length ? lateness(data) : empty(`Lateness of ranks by ${stepWord()}`,
         'Not known: no collective is there with all its ranks. Give the profiles of all ranks in one folder.'));
+    const alone = combine.groups.length ? 'no two groups of ranks transfer the same bytes in the same way' :
+        'the data holds no transfers of groups of ranks whose bytes are known';
     grid.append(comparedGroups(combine.groups).length ? speeds(data) : empty('Relative speed between ranks',
-        'Not known: no two groups of ranks transfer the same bytes in the same way, so there is nothing to ' +
-        'compare a link with. Record a sweep of transfers between pairs of ranks.'));
+        `Not known: ${alone}, so there is nothing to compare a link with. Record transfers of the same bytes ` +
+        'between pairs of ranks.'));
     grid.append(...report.timePictures(data, empty));
     section.append(grid);
   }

@@ -88,8 +88,8 @@
     const longest = Math.max(sum, whole ?? 0);
     const noun = data.run.step_mean_ms === undefined ? 'run' : stepWord();
     const row = (name, text, segments) => [element('dt', {}, name),
-      element('dd', {}, element('span', {class: 'stack', 'aria-hidden': 'true'}, ...segments),
-          element('b', {}, text))];
+      element('dd', {class: 'stack', 'aria-hidden': 'true'}, ...segments),
+      element('dd', {}, element('b', {}, text))];
     const bars = element('dl', {class: 'bars'}, ...row(`${noun} now`, format.milliseconds(whole),
         parts.map(({role, ms}) => segment(role, ms / longest))));
     if (stake > 0 && whole > 0) {
@@ -250,20 +250,21 @@
   function notes({notes: lines, stages}, section) {
     section.append(lines.length ? report.dom.list(lines) : missing('There are no notes.'));
     section.append(stages.length ? table({caption: 'Stages of the analysis', name: 'stages',
-      rows: stages, columns: [text('stage', 'name'), text('state', 'state'),
-        number('time', 's', 'seconds'), text('note', 'note', {wrap: true, absent: ''})]}) :
+      rows: stages, columns: [text('stage', 'name'), text('state', 'state', {about: 'stage'}),
+        number('time', 's', 'seconds', {about: 'stage'}), text('note', 'note', {wrap: true, absent: ''})]}) :
       missing('The data names no stages of the analysis.'));
   }
 
   report.made = ({version, command}) => paragraph(
       `Made by Meridian${version ? ` ${version}` : ''}${command ? ` with: ${command}` : ''}`);
-  // Why something is not known, by the stage that would have found it, and where to look.
+  // Why something is not known, by the stage that would have found it, and what to do.
   report.lacks = ({stages, evidence}, name, what) => {
     const stage = stages.find((one) => one.name === name && one.state !== 'done');
     const why = stage ? `the stage "${name}" ${stage.state === 'failed' ? 'failed' : 'did not run'}${
       stage.note ? `: ${stage.note}` : ''}` : evidence.communication_only ?
-      'the profiles hold communication alone' : 'the data does not hold it';
-    return `${what} is not known: ${why}. The notes at the end of this page say what to do.`;
+      'the profiles hold communication alone. Record the kernels of the devices, too' :
+      'the data of this report does not hold it. Make the report anew with combine, from the profiles';
+    return `${what} is not known: ${why.replace(/\.$/, '')}.`;
   };
   report.clocksAgree = clocksAgree;
   report.heading = heading;

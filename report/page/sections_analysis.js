@@ -57,7 +57,7 @@
     let shown = byRank(waiting);
     const isFew = () => shown.length <= 12;
     const chart = charts.figure({title: 'Wall time of each rank, by waiting',
-      height: () => isFew() ? Math.max(160, 80 + 24 * shown.length) : 278, label: () => waitingLabel(shown, where),
+      height: () => isFew() ? Math.max(140, 76 + 20 * shown.length) : 240, label: () => waitingLabel(shown, where),
       numbers: () => ({caption: `Wall time of each rank in ${where}`, name: 'wall_by_rank',
         rows: shown, columns: [whole('rank', '', 'rank'), number('waiting', 'ms', 'wait'),
           number('transfer', 'ms', 'transfer'), number('rest of wall time', 'ms', 'other'),
@@ -68,7 +68,8 @@
         return charts.bars(palette, {horizontal: isFew(), stacked: true,
           labels: bars.map((row) => row.name), series: [['waiting', 'wait', 'wait'],
             ['transfer', 'transfer', 'transfer'], ['rest', 'gap', 'other']].map(([label, role, name]) =>
-            ({label, role, data: bars.map((row) => row[name]), ...look}))});
+            ({label, role, data: bars.map((row) => row[name]), ...look,
+              ...(role === 'gap' ? {borderWidth: 1} : {})}))});
       }});
     const chooser = stepChooser(steps, undefined, (at) => {
       where = at === undefined ? `all ${stepWord()}s` : stepName(steps[at].step);
@@ -105,7 +106,7 @@
       const size = /^\{([^}]*)\}/.exec(cell.group)?.[1].split(',').length;
       const like = transfers.find((row) => hasBandwidth(row) && row.kind === cell.kind &&
           row.bytes === cell.bytes && row.ranks === size);
-      return like ? [{label: `${cell.kind}, ${like.ranks} ranks, by the network`, x: cell.bytes,
+      return like ? [{label: `network: ${cell.kind}, ${like.ranks} ranks`, x: cell.bytes,
         y: like.bus_gb_per_s * like.transfer_ms * 1e6 / cell.simulated_ns}] : [];
     });
     return [...grouped(rows, 'label')].map(([label, own]) => ({label,
@@ -116,7 +117,7 @@
     const lines = networkLines(transfers, cells);
     const drawable = transfers.filter(hasBandwidth);
     const best = drawable.reduce((most, row) => Math.max(most, row.bus_gb_per_s), 0);
-    return charts.figure({title: 'Size against bus bandwidth',
+    return charts.figure({title: 'Size against bus bandwidth', height: () => 240,
       label: () => `Scatter of ${format.count(drawable.length, 'size')} of collectives; the ` +
           `highest bus bandwidth is ${format.rate(best)}.`,
       numbers: () => ({caption: 'Transfers by kind and size', name: 'transfers', rows: transfers,
@@ -182,13 +183,13 @@
       rows: rows.map((row) => ({...row, rank: row.most_rank})), first: 8, columns: [
         text('operation', operationName, {wrap: true, shorten: true}),
         text('role', ({role}) => role.toLowerCase().replace('transfer', 'communication')),
-        whole('count', '', 'count'), number('total', 'ms', 'total_ms', {bar: true}),
+        whole('count', '', 'count'), number('total', 'ms', 'total_ms'),
         number('mean', 'ms', ({total_ms: ms, count}) => count > 0 ? ms / count : undefined),
         number('per step', 'ms', 'step_ms'), number('spread', '± ms', 'step_spread_ms'),
-        number('on the critical path', '%', ({path_ms: ms}) => all > 0 ? 100 * ms / all : undefined),
+        number('on path', '%', ({path_ms: ms}) => all > 0 ? 100 * ms / all : undefined, {about: 'critical path'}),
         number('imbalance', '%', ({most_ms: most, mean_of_ranks_ms: mean}) =>
           mean > 0 ? 100 * (most / mean - 1) : undefined, {digits: 0}),
-        whole('most on rank', '', 'most_rank'),
+        whole('on rank', '', 'most_rank'),
         text('source', (row) => row.source || row.framework_op, {wrap: true, absent: ''})]}));
   }
 

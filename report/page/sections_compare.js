@@ -12,7 +12,7 @@
   const wordOf = ({verdict}) => kWords[verdict] ?? kWords.UNKNOWN;
   const signed = (ms) => `${ms > 0 ? '+' : ''}${format.milliseconds(ms)}`;
 
-  const columns = (what) => [text(what, 'name', {wrap: true, shorten: true}),
+  const columns = (what, about = what) => [text(what, 'name', {wrap: true, shorten: true, about}),
     text('verdict', wordOf), number('before', 'ms', 'before_ms', {absent: 'none'}),
     number('after', 'ms', 'after_ms', {absent: 'none'}), number('change', 'ms', 'change_ms'),
     number('noise', '± ms', 'noise_ms')];
@@ -51,7 +51,7 @@
       format.milliseconds(from)})` : ''}`, height: () => 60 + 26 * rows.length,
     label: () => `Bars that add up: ${rows.map(({label}) => label).join(', ')}.`,
     numbers: () => ({caption: 'Parts of the change', name: 'comparison_parts',
-      rows: [data.step, ...data.parts], columns: columns('part')}),
+      rows: [data.step, ...data.parts], columns: columns('part', 'critical path')}),
     config: (palette) => {
       const made = charts.bars(palette, {labels: rows.map(({label}) => label), horizontal: true, from,
         series: [{label: 'time', role: 'host', data: rows.map(({ends: [a, b]}) =>

@@ -59,7 +59,7 @@
     const shown = missing ? (column.absent ?? report.format.kUnknown) :
         column.number ? numberText(value, column.shownDigits) : String(value);
     const names = [column.number ? 'n' : '', missing ? 'unknown' : '',
-      column.wrap ? 'wrap' : shown.length <= 20 ? 'short' : ''];
+      column.shorten ? 'wide' : column.wrap ? 'wrap' : shown.length <= 20 ? 'short' : ''];
     const cell = element('td', {class: names.join(' ').trim() || undefined},
         column.shorten && !missing ? shortCell(shown) : shown);
     if (column.bar && !missing) cell.append(barCell(value, column.largest));
