@@ -161,8 +161,10 @@ def report(ranks, steps, collectives, kernels):
                        "low_ns": step_ms * 0.9e6 * (0.6 / bandwidth + 0.4 * compute),
                        "high_ns": step_ms * 1.1e6 * (0.6 / bandwidth + 0.4 * compute),
                        "rests_on": ["6 recorded steps"], "assumptions": ["ranks stay where they are"]}
-                      for compute in (1, 0.5) for bandwidth in (0.5, 1, 2, 4)],
-        "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9},
+                      for compute in (1, 0.5) for bandwidth in (0.5, 1, 2, 4)] + [
+                      {"question": question, "ranks": count, "measured_step_ns": step_ms * 1e6, "step_ns": 30.4e6, "low_ns": 28e6, "high_ns": 33e6}
+                      for question, count in (("8 ranks", 8), ("latency 0.5x", ranks))],
+        "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9, "change": 5, "rank": 2},
                     {"what": "communication twice as fast", "step_ms": step_ms * .8, "saved_ms": step_ms * .2},
                     {"what": "no gaps between kernels", "step_ms": step_ms * .95, "saved_ms": step_ms * .05}],
         "simulation": {"network": "ring of 4", "calibrated_from": "sweep_cuda4", "mean_error": .06, "step_error": .05, "cells": cells,
