@@ -112,7 +112,7 @@
         ctx.rect(chartArea.left, chartArea.top - 1, chartArea.width, chartArea.height + 2);
         ctx.clip();
         ctx.strokeStyle = intervalColour;
-        ctx.lineWidth = 1.5;
+        ctx.lineWidth = 2;
         ctx.beginPath();
         chart.getDatasetMeta(at).data.forEach(({x}, index) => {
           const [low, high] = intervals[index] || [];
@@ -121,8 +121,8 @@
           ctx.moveTo(x, ends[0]);
           ctx.lineTo(x, ends[1]);
           for (const end of ends) {
-            ctx.moveTo(x - 4, end);
-            ctx.lineTo(x + 4, end);
+            ctx.moveTo(x - 9, end);
+            ctx.lineTo(x + 9, end);
           }
         });
         ctx.stroke();

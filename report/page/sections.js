@@ -196,10 +196,10 @@
           min: -0.5, max: known.length - 0.5},
         y: {title: 'offset', text: format.nanoseconds},
         series: [{label: 'offset', data: known.map((node, x) => ({x, y: node.offset_ns})),
-          pointRadius: known.length > 64 ? 2 : 5, intervalColour: palette.soft,
+          pointRadius: known.length > 64 ? 2 : 5, intervalColour: palette.host,
           intervals: known.map((node) => bandOf(node) === undefined ? undefined :
             [node.offset_ns - bandOf(node), node.offset_ns + bandOf(node)])},
-        {label: 'known within', data: [], backgroundColor: palette.soft, borderColor: palette.soft,
+        {label: 'known within', data: [], backgroundColor: palette.host, borderColor: palette.host,
           pointStyle: 'line'}]})}).element;
   }
 

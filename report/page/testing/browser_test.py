@@ -292,7 +292,7 @@ def check_tables(browser):
     CHECK("Enter sorts the other way", browser.js(sort) == "ascending" and browser.js(column)[:-1] == down[:-1][::-1], str(browser.js(column)))
     browser.keys("Space")
     CHECK("Space sorts back", browser.js(sort) == "descending")
-    long = "document.querySelector('#simulation details')"
+    long = "document.querySelector('#simulation figure details')"
     CHECK("long tables show 20 rows", browser.js("return %s.querySelectorAll('tbody tr').length" % long) == 20)
     browser.js("%s.querySelector('.tools button').click()" % long)
     CHECK("show all", browser.js("return %s.querySelectorAll('tbody tr').length" % long) == 48)

@@ -60,7 +60,7 @@ def check_pictures(browser, CHECK):
     browser.mouse(tuple(browser.js(spot % (0, 0.25, 0.625))))
     CHECK("hover tells lateness", re.match(r"rank 2, step 1: 3\.\d+ ms late", browser.js(told % 0)), browser.js(told % 0))
     browser.mouse(tuple(browser.js(spot % (1, 0.875, 0.625))))
-    CHECK("hover tells relative speed", browser.js(told % 1).startswith("ranks 2 and 3: 25 % of the fastest (all-reduce of"), browser.js(told % 1))
+    CHECK("hover tells relative speed", re.match(r"ranks 2 and 3: 2\d % of the fastest \(all-reduce of", browser.js(told % 1)), browser.js(told % 1))
     browser.mouse(tuple(browser.js(spot % (1, 0.375, 0.125))))
     CHECK("other links are as fast as the fastest", "100 %" in browser.js(told % 1), browser.js(told % 1))
     red = """const c = document.querySelectorAll('canvas.cells')[arguments[0]], r = devicePixelRatio, w = c.width - 40 * r, h = c.height - 18 * r;
@@ -119,8 +119,8 @@ def check_words(browser, CHECK):
     zeros = browser.js("""return [...document.querySelectorAll('main table')].flatMap((t) => [...t.tHead.rows[0].cells].filter((c, at) => c.className === 'n' && t.tBodies[0].rows.length &&
       [...t.tBodies[0].rows].every((r) => /^0(\\.0*)?$|^not known$/.test(r.cells[at].textContent))).map((c) => c.textContent)).join()""")
     CHECK("no column of zeros", zeros == "", zeros)
-    CHECK("columns that are left out are named", "All 0: waiting." in browser.js("return [...document.querySelectorAll('.tools .soft')].map((s) => s.textContent).join(' ')") or
-          browser.js("return document.querySelectorAll('.tools .soft').length") > 0)
+    left = browser.js("return [...document.querySelectorAll('.tools .soft')].map((s) => s.textContent).join(' ')")
+    CHECK("columns that are left out are named", "All 0: " in left or "All not known: " in left, left)
     texts = browser.js("return [...document.querySelectorAll('td.n')].map((c) => c.textContent).filter((t) => /^-?0\\.0+$/.test(t)).length")
     CHECK("nothing reads 0.0", texts == 0, str(texts))
 
@@ -179,7 +179,7 @@ def check_comparison(browser, CHECK):
 
 def check_many(browser, CHECK, folder):
     """Pages of many ranks open fast and stay small."""
-    for name, rows in (("ranks256", 256), ("ranks2048", 2048)):
+    for name in ("ranks256", "ranks2048"):
         times = []
         for _ in range(3):
             begin = time.time()
@@ -192,13 +192,14 @@ def check_many(browser, CHECK, folder):
         CHECK(name + ": no console errors", not (log := browser.log()), str(log))
         told = browser.js("""const f = [...document.querySelectorAll('canvas.cells')][1], b = f.getBoundingClientRect();
           const at = (x, y) => { f.dispatchEvent(new PointerEvent('pointermove', {clientX: b.left + 40 + x, clientY: b.top + y, bubbles: true})); return document.querySelectorAll('.told')[1].textContent; };
-          return at(1, 1)""")
-        CHECK(name + ": the slow link stands out", "25 % of the fastest" in told and "ranks 2 and" in told or "and 2:" in told, told)
+          return [...Array(8).keys()].map((x) => at(1 + 2 * x, 1)).join()""")
+        CHECK(name + ": the slow link stands out", re.search(r"ranks 2 and \d+: 2\d % of the fastest", told), told)
         CHECK(name + ": bars are few", browser.js("return Chart.getChart(document.querySelector('#pictures canvas.chart')).data.labels.length") <= 256)
 
 
 def check_all(browser, CHECK, folder):
     """On the sample, as it is opened."""
+    browser.js("document.documentElement.style.scrollBehavior = 'auto'")
     check_answer(browser, CHECK)
     check_evidence(browser, CHECK)
     check_links(browser, CHECK)
