@@ -202,7 +202,7 @@
       go: (row, column) => {
         const step = steps.find((one) => one.step === numbers[column]);
         report.showInTimeline?.({ranks: [ranks[row]], step: step?.step, startMs: step?.start_ms,
-          endMs: step?.end_ms, name: `rank ${ranks[row]}`});
+          endMs: step?.end_ms});
       },
       numbers: () => ({caption: 'Lateness by rank and step', name: 'lateness', rows: late, columns: [
         whole('step', '', 'step'), whole('rank', '', 'rank'), number('lateness', 'ms', 'late_ms'),
@@ -271,8 +271,7 @@
         return !found ? `${pair}nothing to compare` : `${pair}${format.percent(found.ratio)} of the fastest (${
           found.kind} of ${format.bytes(found.bytes)}, ${format.rate(found.bus_gb_per_s)})`;
       },
-      go: (row, column) => report.showInTimeline?.({ranks: [ranks[row], ranks[column]],
-        name: groups[group[row * ranks.length + column]]?.kind}),
+      go: (row, column) => report.showInTimeline?.({ranks: [ranks[row], ranks[column]]}),
       numbers: () => ({caption: 'Groups of ranks that transfer alike', name: 'groups',
         rows: [...groups].sort((a, b) => a.ratio - b.ratio), columns: [
           text('ranks', ({ranks: own}) => format.ranges(own), {wrap: true}), text('kind', 'kind'),

@@ -104,13 +104,13 @@
   // Shows what a finding rests on: its section with the rows of its ranks, and its part of the
   // timeline, which is where the page goes when it is known.
   function showEvidence(finding) {
-    const {ranks, step, start_ms: startMs, end_ms: endMs, section: id, headline} = finding;
+    const {ranks, step, start_ms: startMs, end_ms: endMs, section: id} = finding;
     report.chosenRanks = ranks;
     const section = report.openSection(id);
     if (section) report.selectRows(section, {ranks, step});
     report.charts.repaintAll();
     if (report.showInTimeline && startMs !== undefined && endMs !== undefined) {
-      report.showInTimeline({step, startMs, endMs, ranks, name: headline});
+      report.showInTimeline({step, startMs, endMs, ranks});
     } else {
       section?.scrollIntoView();
     }

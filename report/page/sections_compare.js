@@ -10,7 +10,7 @@
   const kLooks = {SAME: 'info', LONGER: 'bad', SHORTER: 'good'};
 
   const wordOf = ({verdict}) => kWords[verdict] ?? kWords.UNKNOWN;
-  const signed = (ms) => `${ms > 0 ? '+' : ''}${format.milliseconds(ms)}`;
+  const signed = (ms) => ms === 0 ? 'unchanged' : `${ms > 0 ? '+' : ''}${format.milliseconds(ms)}`;
 
   const columns = (what, about = what) => [text(what, 'name', {wrap: true, shorten: true, about}),
     text('verdict', wordOf), number('before', 'ms', 'before_ms', {absent: 'none'}),
