@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline's events in columns, with what a view needs to find those of a time range fast.
 //
-// A lane holds the positions of its events by start. reach[k] is the latest end of its first k + 1
-// events: it never falls, so binary search finds the first event that reaches into a range even
-// where events overlap or nest.
+// Spans are parts of time by start, each with the event it belongs to. reach[k] is the latest end of
+// the first k + 1 spans: it never falls, so binary search finds the first that reaches into a range.
+// A lane has spans by level: an event that begins within another lies one level below it. A rank has
+// spans without overlaps, which say what it does at a time:
+//
+//   stream 7    [ computation ]     [ computation ]
+//   stream 24          [ transfer         ]
+//   the rank    [ computation ][tran][ computation ]
 'use strict';
 
 (() => {
-  function sortedSpans(positions, start, end) {
-    const items = Int32Array.from(positions).sort((a, b) => start(a) - start(b) || a - b);
-    const reach = new Float64Array(items.length);
-    let latest = -Infinity;
-    items.forEach((position, k) => reach[k] = latest = Math.max(latest, end(position)));
-    return {items, reach};
+  const kMostLevels = 40;  // What is nested deeper shares the last level.
+  const kTouch_us = 5e-4;  // Times are whole nanoseconds: what overlaps by less only touches.
+  // What a rank does where several things go on at once: the first of these.
+  const kFront = ['computation', 'copy', 'transfer', 'wait', 'host', 'gap'];
+
+  function spansOf({start, end, event}) {
+    const reach = Float64Array.from(end);
+    for (let k = 1; k < reach.length; ++k) reach[k] = Math.max(reach[k], reach[k - 1]);
+    return {start: Float64Array.from(start), end: Float64Array.from(end),
+      event: Int32Array.from(event), reach};
   }
 
-  // The first k whose events may end after the time.
+  // The first k whose spans may end after the time.
   function firstReaching(spans, time) {
     let low = 0;
-    let high = spans.items.length;
+    let high = spans.reach.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (spans.reach[middle] > time) high = middle; else low = middle + 1;
@@ -26,32 +35,90 @@
     return low;
   }
 
-  report.timelineModel = ({lanes, names, kinds, events, path, collectives}) => {
-    const count = Math.min(...Object.values(events).map((column) => column.length));
-    const model = {count, names, kinds, looks: report.charts.looksOf(kinds),
-      lane: Int32Array.from(events.lane), name: Int32Array.from(events.name),
-      kind: Int32Array.from(events.kind), start: Float64Array.from(events.start_us),
-      duration: Float64Array.from(events.duration_us, (value) => Math.max(0, value))};
-    const end = (position) => model.start[position] + model.duration[position];
-    const positions = lanes.map(() => []);
-    for (let position = 0; position < count; ++position) {
-      positions[model.lane[position]]?.push(position);
+  // The spans of events that are sorted by start, by level.
+  function levelsOf(model, events) {
+    const open = [];
+    const levels = [];
+    for (const event of events) {
+      while (open.length && open.at(-1) <= model.start[event] + kTouch_us) open.pop();
+      const level = Math.min(open.length, kMostLevels - 1);
+      open.push(model.end(event));
+      (levels[level] ??= []).push(event);
+      model.level[event] = level;
     }
-    model.end = end;
-    model.lanes = lanes.map((lane, at) => ({...lane,
-      ...sortedSpans(positions[at], (position) => model.start[position], end)}));
-    model.path = {...path, ...sortedSpans(path.lane.keys(), (at) => path.start_us[at],
-        (at) => path.end_us[at])};
-    model.firstReaching = firstReaching;
-    model.nameOf = (position) => names[model.name[position]] ?? '';
-    model.kindOf = (position) => kinds[model.kind[position]] ?? '';
+    return levels.map((members) => spansOf({start: members.map((event) => model.start[event]),
+      end: members.map(model.end), event: members}));
+  }
 
-    // By event: the collective that it, or the waiting that it shows, belongs to, and the event
-    // that shows how long the rank waited in it; -1 for none. What is no position is not written.
-    model.collectiveOf = new Int32Array(count).fill(-1);
-    model.waitOf = new Int32Array(count).fill(-1);
+  // Parts of time that do not overlap; what begins first stays until it ends.
+  function partsOf(model, events) {
+    const parts = {start: [], end: [], event: []};
+    let reached = -Infinity;
+    for (const event of events) {
+      if (model.end(event) <= reached) continue;
+      pushPart(parts, Math.max(reached, model.start[event]), model.end(event), event);
+      reached = model.end(event);
+    }
+    return parts;
+  }
+
+  function pushPart(parts, start, end, event) {
+    parts.start.push(start);
+    parts.end.push(end);
+    parts.event.push(event);
+  }
+
+  // The parts in front, and of those behind what is left free.
+  function overlay(front, behind) {
+    const parts = {start: [], end: [], event: []};
+    const pushFront = (at) => pushPart(parts, front.start[at], front.end[at], front.event[at]);
+    let at = 0;
+    behind.event.forEach((event, k) => {
+      let from = behind.start[k];
+      const to = behind.end[k];
+      for (; at < front.event.length && front.end[at] <= from; ++at) pushFront(at);
+      for (; at < front.event.length && front.start[at] < to; ++at) {
+        if (front.start[at] > from) pushPart(parts, from, front.start[at], event);
+        from = front.end[at];
+        if (from > to) break;
+        pushFront(at);
+      }
+      if (from < to) pushPart(parts, from, to, event);
+    });
+    for (; at < front.event.length; ++at) pushFront(at);
+    return parts;
+  }
+
+  // The ranks by number with their lanes. A rank's spans are those of its devices, or of all its
+  // lanes where it has none.
+  function ranksOf(model, sorted, lateness) {
+    const ranks = new Map();
+    model.lanes.forEach(({rank}, lane) => {
+      if (!ranks.has(rank)) ranks.set(rank, {rank, lanes: [], late_ms: lateness.get(rank)});
+      ranks.get(rank).lanes.push(lane);
+    });
+    const roleOf = (event) => model.looks[model.kind[event]]?.role;
+    const isHost = (lane) => sorted[lane].some((event) => roleOf(event) === 'host');
+    for (const rank of ranks.values()) {
+      const devices = rank.lanes.filter((lane) => !isHost(lane));
+      rank.shown = devices.length ? devices : rank.lanes;
+      const events = rank.shown.flatMap((lane) => sorted[lane])
+          .sort((a, b) => model.start[a] - model.start[b] || model.end(b) - model.end(a));
+      rank.spans = spansOf(kFront.map((role) => partsOf(model, events.filter(
+          (event) => roleOf(event) === role))).reduce(overlay));
+      for (const event of rank.spans.event) model.inFront[event] = 1;
+    }
+    return [...ranks.values()].sort((a, b) => a.rank - b.rank);
+  }
+
+  // By event: the collective that it, or the waiting that it shows, belongs to, and the event that
+  // shows how long the rank waited in it; -1 for none. What is no position is not written.
+  function addCollectives(model, collectives) {
+    model.collectives = collectives;
+    model.collectiveOf = new Int32Array(model.count).fill(-1);
+    model.waitOf = new Int32Array(model.count).fill(-1);
     collectives.forEach(({events: members, waits}, at) => members.forEach((member, k) => {
-      const wait = waits[k] < count ? waits[k] : -1;
+      const wait = waits[k] < model.count ? waits[k] : -1;
       for (const position of [member, wait]) {
         model.collectiveOf[position] = at;
         model.waitOf[position] = wait;
@@ -59,22 +126,80 @@
     }));
     // The members of the event's collective that are drawn; none if it belongs to no collective.
     model.membersOf = (position) => (collectives[model.collectiveOf[position]]?.events ?? [])
-        .filter((member) => model.lane[member] in lanes);
+        .filter((member) => model.lane[member] in model.lanes);
     // The event whose start is when a member's rank arrived.
     model.arrivalOf = (member) => model.waitOf[member] < 0 ? member : model.waitOf[member];
+  }
 
-    // The positions of events that overlap a time range, of all lanes.
-    model.within = (from, to) => {
-      const found = [];
-      for (const lane of model.lanes) {
-        for (let k = firstReaching(lane, from); k < lane.items.length; ++k) {
-          const position = lane.items[k];
-          if (model.start[position] >= to) break;
-          if (end(position) > from) found.push(position);
+  function addSums(model) {
+    const size = model.kinds.length;
+    // Calls visit(kind, from, to) with what the ranks do in a time range.
+    const visit = (ranks, from, to, onSpan) => {
+      for (const {spans} of ranks) {
+        for (let k = firstReaching(spans, from); k < spans.event.length; ++k) {
+          if (spans.start[k] >= to) break;
+          onSpan(model.kind[spans.event[k]], Math.max(from, spans.start[k]),
+              Math.min(to, spans.end[k]));
         }
       }
-      return found;
     };
+    // The time of each kind in a time range, in the mean of the ranks.
+    model.timeByKind = (ranks, from, to) => {
+      const sums = new Float64Array(size);
+      visit(ranks, from, to, (kind, start, end) => sums[kind] += (end - start) / ranks.length);
+      return sums;
+    };
+    // The share of each kind in each of so many equal columns of a time range: [column * kinds + kind].
+    model.columns = (ranks, from, to, count) => {
+      const sums = new Float64Array(count * size);
+      const wide = (to - from) / count;
+      const all = wide * ranks.length;
+      visit(ranks, from, to, (kind, start, end) => {
+        const last = Math.min(count - 1, Math.floor((end - from) / wide));
+        for (let at = Math.floor((start - from) / wide); at <= last; ++at) {
+          const left = from + at * wide;
+          sums[at * size + kind] += (Math.min(end, left + wide) - Math.max(start, left)) / all;
+        }
+      });
+      return sums;
+    };
+  }
+
+  // lateness: by rank, for how many ms others waited for it; absent where that is not known.
+  report.timelineModel = ({lanes, names, kinds, events, path, collectives}, lateness) => {
+    const count = Math.min(...Object.values(events).map((column) => column.length));
+    const model = {count, names, kinds, looks: report.charts.looksOf(kinds), firstReaching,
+      lane: Int32Array.from(events.lane), name: Int32Array.from(events.name),
+      kind: Int32Array.from(events.kind), start: Float64Array.from(events.start_us),
+      duration: Float64Array.from(events.duration_us, (value) => Math.max(0, value)),
+      level: new Uint8Array(count), inFront: new Uint8Array(count)};
+    model.end = (position) => model.start[position] + model.duration[position];
+    const sorted = lanes.map(() => []);
+    for (let event = 0; event < count; ++event) sorted[model.lane[event]]?.push(event);
+    for (const lane of sorted) {
+      lane.sort((a, b) => model.start[a] - model.start[b] || model.end(b) - model.end(a) || a - b);
+    }
+    model.lanes = lanes.map((lane, at) => ({...lane, levels: levelsOf(model, sorted[at])}));
+    model.ranks = ranksOf(model, sorted, lateness);
+    // The kinds from the foot of a column of shares to its top.
+    model.stack = kFront.flatMap((role) => [...kinds.keys()].filter(
+        (kind) => model.looks[kind].role === role));
+    const inTime = [...path.lane.keys()].sort((a, b) => path.start_us[a] - path.start_us[b]);
+    model.path = {lane: inTime.map((at) => path.lane[at]), ...spansOf({
+      start: inTime.map((at) => path.start_us[at]), end: inTime.map((at) => path.end_us[at]),
+      event: inTime})};
+    model.nameOf = (position) => names[model.name[position]] ?? '';
+    const short = [];
+    model.shortNameOf = (position) => short[model.name[position]] ??=
+        report.format.shortName?.(model.nameOf(position)) || model.nameOf(position);
+    model.kindOf = (position) => kinds[model.kind[position]] ?? '';
+    model.laneOf = (position) => model.lanes[model.lane[position]];
+    addCollectives(model, collectives);
+    addSums(model);
+
+    // The positions of events that overlap a time range, of all lanes, those of a lane by start.
+    model.within = (from, to) => sorted.flatMap((lane) => lane.filter(
+        (event) => model.start[event] < to && model.end(event) > from));
     return model;
   };
 })();

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The panel below the timeline: what is known about the event that is selected, of a collective who
+// came last and why, and what the time of a measured range went to.
+'use strict';
+
+(() => {
+  const {element, button, stepName} = report.dom;
+  const {format} = report;
+  const kMostLinks = 16;  // So many members of a collective get a link.
+
+  const fact = (name, ...value) => element('div', {}, element('dt', {}, name),
+      element('dd', {}, ...value));
+
+  // A time, from the start of its step where it lies in one.
+  function timeText(view, time) {
+    const step = view.stepAt(time);
+    return step ? `${format.microseconds(time - step.start_ms * 1e3)} in ${stepName(step.step)}` :
+        `${format.microseconds(time)} in the run`;
+  }
+
+  const rankOf = (view, position) => view.model.laneOf(position)?.rank;
+
+  function link(view, position) {
+    return button(`rank ${rankOf(view, position)}`, () => {
+      view.reveal(position);
+      view.select(position);
+    }, {class: 'link'});
+  }
+
+  // The members as they came, and what is not known about it: {arrivals, doubt, caveat}.
+  function arrivalsOf(view, members, {evidence}) {
+    const {model} = view;
+    const arrivals = members.map((member) => ({member, rank: rankOf(view, member),
+      time: model.start[model.arrivalOf(member)]})).sort((a, b) => a.time - b.time);
+    const unknown = arrivals.filter(({rank}) => evidence.unknown_clocks.includes(rank));
+    const [before, last] = arrivals.slice(-2);
+    const within = evidence.clock_uncertainty_ms;
+    let doubt = '';
+    if (arrivals.length < 2) {
+      doubt = 'not known: its other members are not drawn';
+    } else if (unknown.length) {
+      doubt = `not known: nothing ties the clock of rank ${
+        format.ranges(unknown.map(({rank}) => rank))} to the others`;
+    } else if (last.time - before.time <= (within ?? 0) * 1e3) {
+      doubt = `not known: rank ${before.rank} and rank ${last.rank} came ${
+        format.microseconds(last.time - before.time)} apart, and the clocks agree within ${
+        format.milliseconds(within)}`;
+    }
+    const caveat = within === undefined ? '; how well the clocks agree is not known' : '';
+    return {arrivals, doubt, caveat};
+  }
+
+  // Why a rank was late in the step of a time, as the findings say.
+  function reasonOf(view, rank, time, {blame}) {
+    const step = view.stepAt(time)?.step;
+    const found = blame.filter((part) => part.rank === rank && part.step === step && part.reason)
+        .sort((a, b) => b.caused_ms - a.caused_ms)[0];
+    return found?.reason ??
+        `not known: the analysis names no cause for rank ${rank} in ${step === undefined ?
+          'this part of the run' : stepName(step)}`;
+  }
+
+  function waitingFacts(view, position, facts) {
+    const {model} = view;
+    const {arrivals, doubt, caveat} = arrivalsOf(view, model.membersOf(position), facts);
+    const wait = model.waitOf[position];
+    const waited = wait >= 0 ? format.microseconds(model.duration[wait]) : 'not at all';
+    if (doubt) return [fact('came last', doubt), fact('this rank waited', waited)];
+    const last = arrivals.at(-1);
+    const since = (arrival) => format.microseconds(last.time - arrival.time);
+    const isLast = rankOf(view, position) === last.rank;
+    return [
+      fact('came last', link(view, last.member), ` ${since(arrivals.at(-2))} after the one before it, ${
+        since(arrivals[0])} after the first (rank ${arrivals[0].rank})${caveat}`),
+      fact('why', reasonOf(view, last.rank, last.time, facts)),
+      isLast ? fact('this rank waited', 'not at all: it came last') :
+        fact('this rank waited', `${waited} for `, link(view, last.member))];
+  }
+
+  function collectiveFacts(view, position, facts) {
+    const collective = view.model.collectives[view.model.collectiveOf[position]];
+    if (!collective) return [];
+    const members = view.model.membersOf(position);
+    const more = members.length - kMostLinks;
+    const {bytes, bus_gb_per_s: rate} = collective;
+    const unknown = (what) => `not known: the profiles do not say ${what}`;
+    return [...waitingFacts(view, position, facts),
+      fact('bytes of one rank', bytes === undefined ? unknown('how much it moves') :
+          format.bytes(bytes)),
+      fact('achieved bus bandwidth', rate === undefined ?
+          unknown(bytes === undefined ? 'how much it moves' : 'enough') : format.rate(rate)),
+      fact(`members${facts.truncated ? ' that are drawn' : ''}`,
+          ...members.slice(0, kMostLinks).map((member) => link(view, member)),
+          more > 0 ? ` and ${format.fixed(more, 0)} more` : '')];
+  }
+
+  // How much of the event lies on the critical path.
+  function pathText({path, start, end, lane, firstReaching}, position) {
+    let sum = 0;
+    for (let k = firstReaching(path, start[position]); k < path.lane.length; ++k) {
+      if (path.start[k] >= end(position)) break;
+      if (path.lane[k] !== lane[position]) continue;
+      sum += Math.max(0, Math.min(path.end[k], end(position)) -
+          Math.max(path.start[k], start[position]));
+    }
+    return sum > 0 ? `${format.microseconds(sum)} of it` : 'none of it';
+  }
+
+  function eventPart(view, position, facts) {
+    const {model} = view;
+    const name = model.nameOf(position);
+    const lane = model.laneOf(position);
+    const host = report.hosts.get(lane.rank);
+    return element('div', {}, element('h3', {}, model.shortNameOf(position) || 'no name'),
+        model.shortNameOf(position) === name ? '' : element('p', {class: 'full'}, name),
+        element('dl', {}, fact('kind', model.kindOf(position) || 'no kind'),
+            fact('rank', `${lane.rank}${host ? `, ${host}` : ''}, ${lane.name}`),
+            fact('start', timeText(view, model.start[position])),
+            fact('duration', format.microseconds(model.duration[position])),
+            fact('on the critical path', pathText(model, position)),
+            ...collectiveFacts(view, position, facts)));
+  }
+
+  function rangePart(view, facts) {
+    const {model, measured: [from, to]} = view;
+    const length = to - from;
+    const sums = model.timeByKind(model.ranks, from, to);
+    const rest = length - sums.reduce((sum, one) => sum + one, 0);
+    const amount = (time) => `${format.microseconds(time)}, ${format.percent(time / length)}`;
+    return element('div', {}, element('h3', {}, `${format.microseconds(length)} measured`),
+        element('dl', {}, fact('from', timeText(view, from)), fact('to', timeText(view, to)),
+            ...model.stack.filter((kind) => sums[kind] > 0)
+                .map((kind) => fact(model.kinds[kind], amount(sums[kind]))),
+            ...(rest > length * 5e-4 ? [fact(facts.truncated ? 'nothing that is drawn' :
+                'nothing that the profiles show', amount(rest))] : [])),
+        element('p', {class: 'soft'}, `In the mean of ${format.count(model.ranks.length, 'rank')}. ` +
+            'Where a rank does several things at once, computation counts first.'));
+  }
+
+  // The panel; update shows what the view has selected and measured now.
+  report.timelineDetails = (view, facts) => {
+    const panel = element('aside', {class: 'details', hidden: '', 'aria-live': 'polite',
+      'aria-label': 'What is selected'});
+    let shown = '';
+    const update = () => {
+      const {selected, measured} = view;
+      const now = `${selected} ${measured}`;
+      if (now === shown) return;
+      shown = now;
+      const isEmpty = selected < 0 && !measured;
+      panel.hidden = isEmpty;
+      panel.replaceChildren(...isEmpty ? [] : [button('Close', () => {
+        view.select(-1);
+        view.measure(undefined);
+        view.canvas.focus();
+      }, {class: 'close', title: 'Escape'})],
+      ...(selected >= 0 ? [eventPart(view, selected, facts)] : []),
+      ...(measured ? [rangePart(view, facts)] : []));
+    };
+    return {panel, update};
+  };
+})();
