@@ -354,7 +354,7 @@
     const {timeline, steps, blame, evidence, combine} = data;
     const parts = layOut(section);
     const lateness = new Map(combine.ranks.map((rank) => [rank.rank, rank.caused_wait_ms]));
-    const model = report.timelineModel(timeline, lateness);
+    const model = report.timelineModel(timeline, steps, lateness);
     const view = new report.TimelineView(model, steps, parts.canvas, parts.frame);
     const minimap = new report.TimelineMinimap(view);
     const details = report.timelineDetails(view, {blame, evidence, truncated: timeline.truncated});

@@ -31,6 +31,7 @@
         const {top, high} = this.rows.list[this.rows.ofLane[path.lane[k]]];
         const y = clamp(this.yOf(top) + high - 0.5, 0, this.height + 9);
         const x = xOf(path.start[k]);
+        if (before !== undefined && xOf(path.end[k]) - x < 1) continue;
         if (before === undefined) line.moveTo(x, y); else line.lineTo(x, before);
         line.lineTo(x, y);
         line.lineTo(xOf(path.end[k]), y);
@@ -204,7 +205,7 @@
       context.fillRect(0, 0, gutter, axis);
       context.fillStyle = palette.soft;
       context.font = '11px system-ui, sans-serif';
-      if (this.rows.byLateness && gutter >= 120) this.clipText('others waited', gutter - 76, 12, 74);
+      if (this.rows.byLateness && gutter >= 120) this.clipText('others waited', gutter - 84, 12, 82);
       const {step} = this;
       const text = step ? `time in ${report.dom.stepName(step.step)}` : 'time in the run';
       this.clipText(text, 6, axis - 10, gutter - 10);

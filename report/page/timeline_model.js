@@ -13,15 +13,16 @@
 
 (() => {
   const kMostLevels = 40;  // What is nested deeper shares the last level.
-  const kTouch_us = 5e-4;  // Times are whole nanoseconds: what overlaps by less only touches.
+  const kTouch_us = 2e-3;  // Starts and durations are rounded to ns: what overlaps by less touches.
+  const kBins = 8192;
   // What a rank does where several things go on at once: the first of these.
   const kFront = ['computation', 'copy', 'transfer', 'wait', 'host', 'gap'];
 
   function spansOf({start, end, event}) {
-    const reach = Float64Array.from(end);
+    const reach = new Float64Array(end);
     for (let k = 1; k < reach.length; ++k) reach[k] = Math.max(reach[k], reach[k - 1]);
-    return {start: Float64Array.from(start), end: Float64Array.from(end),
-      event: Int32Array.from(event), reach};
+    return {start: new Float64Array(start), end: new Float64Array(end),
+      event: new Int32Array(event), reach};
   }
 
   // The first k whose spans may end after the time.
@@ -131,6 +132,20 @@
     model.arrivalOf = (member) => model.waitOf[member] < 0 ? member : model.waitOf[member];
   }
 
+  // The first and the last time of steps and events, in µs.
+  function setLimits(model, steps) {
+    let first = Infinity;
+    let last = -Infinity;
+    const reach = (start, end) => {
+      first = Math.min(first, start);
+      last = Math.max(last, end);
+    };
+    for (const step of steps) reach(step.start_ms * 1e3, step.end_ms * 1e3);
+    for (let at = 0; at < model.count; ++at) reach(model.start[at], model.end(at));
+    model.first = Number.isFinite(first) ? first : 0;
+    model.last = Number.isFinite(last) ? Math.max(last, model.first + 1) : model.first + 1;
+  }
+
   function addSums(model) {
     const size = model.kinds.length;
     // Calls visit(kind, from, to) with what the ranks do in a time range.
@@ -150,7 +165,7 @@
       return sums;
     };
     // The share of each kind in each of so many equal columns of a time range: [column * kinds + kind].
-    model.columns = (ranks, from, to, count) => {
+    const columns = (ranks, from, to, count) => {
       const sums = new Float64Array(count * size);
       const wide = (to - from) / count;
       const all = wide * ranks.length;
@@ -163,10 +178,38 @@
       });
       return sums;
     };
+    // Columns that hold several of the bins that the run is parted into are made of their sums:
+    // [bin * kinds + kind] is how many bins' time the kind takes before a bin.
+    const sumsOf = new WeakMap();
+    const sumsBefore = (ranks) => {
+      if (!sumsOf.has(ranks)) {
+        const sums = new Float64Array((kBins + 1) * size);
+        columns(ranks, model.first, model.last, kBins)
+            .forEach((share, at) => sums[at + size] = sums[at] + share);
+        sumsOf.set(ranks, sums);
+      }
+      return sumsOf.get(ranks);
+    };
+    model.columns = (ranks, from, to, count) => {
+      const bin = (model.last - model.first) / kBins;
+      const wide = (to - from) / count / bin;
+      if (!(wide > 2)) return columns(ranks, from, to, count);
+      const sums = sumsBefore(ranks);
+      const shares = new Float64Array(count * size);
+      const edge = (at) => size * Math.round(
+          Math.max(0, Math.min(kBins, (from - model.first) / bin + at * wide)));
+      for (let at = 0; at < count; ++at) {
+        const [left, right] = [edge(at), edge(at + 1)];
+        for (let kind = 0; kind < size && left < right; ++kind) {
+          shares[at * size + kind] = (sums[right + kind] - sums[left + kind]) * size / (right - left);
+        }
+      }
+      return shares;
+    };
   }
 
   // lateness: by rank, for how many ms others waited for it; absent where that is not known.
-  report.timelineModel = ({lanes, names, kinds, events, path, collectives}, lateness) => {
+  report.timelineModel = ({lanes, names, kinds, events, path, collectives}, steps, lateness) => {
     const count = Math.min(...Object.values(events).map((column) => column.length));
     const model = {count, names, kinds, looks: report.charts.looksOf(kinds), firstReaching,
       lane: Int32Array.from(events.lane), name: Int32Array.from(events.name),
@@ -179,7 +222,9 @@
     for (const lane of sorted) {
       lane.sort((a, b) => model.start[a] - model.start[b] || model.end(b) - model.end(a) || a - b);
     }
-    model.lanes = lanes.map((lane, at) => ({...lane, levels: levelsOf(model, sorted[at])}));
+    model.lanes = lanes;
+    const levels = [];  // By lane, of those that were shown.
+    model.levelsOf = (lane) => levels[lane] ??= levelsOf(model, sorted[lane]);
     model.ranks = ranksOf(model, sorted, lateness);
     // The kinds from the foot of a column of shares to its top.
     model.stack = kFront.flatMap((role) => [...kinds.keys()].filter(
@@ -194,6 +239,7 @@
         report.format.shortName?.(model.nameOf(position)) || model.nameOf(position);
     model.kindOf = (position) => kinds[model.kind[position]] ?? '';
     model.laneOf = (position) => model.lanes[model.lane[position]];
+    setLimits(model, steps);
     addCollectives(model, collectives);
     addSums(model);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the timeline draws its events: the part of TimelineView that paints them on a layer of their
-// own, which a pan only moves.
+// How the timeline draws its events: a part of TimelineView.
 //
 // Spans narrower than two pixels are merged into strips whose height is how much of the time they
 // fill. A frame visits only the rows in sight and, in each, only the spans of the visible range.
@@ -50,6 +49,7 @@
       context.fillStyle = palette.ground;
       context.fillRect(0, 0, width, height);
       this.shift = Math.round(this.from * this.scale);
+      this.scrolled = this.frame.scrollTop;
       this.visible = this.rows.list.filter(({top, high}) =>
         this.yOf(top) + high > this.axis && this.yOf(top) < height);
       this.drawBands();
@@ -64,67 +64,36 @@
     },
 
     drawEvents() {
-      const {context, gutter, height} = this;
-      const wide = this.plotWidth();
-      const layer = this.layerInSight();
-      const left = this.shift - layer.shift;
-      context.globalAlpha = this.isMatch ? 0.35 : 1;
-      context.drawImage(layer.canvas, left * layer.ratio, 0, wide * layer.ratio, layer.canvas.height,
-          gutter, 0, wide, height);
-      this.drawLabels(gutter - left);
-      context.globalAlpha = 1;
-    },
-
-    // The layer that covers what is in sight. One that only a pan has left is painted anew with a
-    // margin; a zoom changes every frame, so a margin would be painted for nothing.
-    layerInSight() {
-      const wide = this.plotWidth();
-      const ratio = this.canvas.width / this.width;
-      const key = [this.scale, this.frame.scrollTop, this.width, this.height, ratio].join();
-      const same = this.layer?.key === key;
-      const ahead = same ? this.shift - this.layer.shift : -1;
-      if (ahead >= 0 && ahead + wide <= this.layer.wide) return this.layer;
-      const margin = same ? Math.round(wide / 2) : 0;
-      const canvas = this.layer?.canvas ?? document.createElement('canvas');
-      this.layer = {canvas, key, ratio, shift: this.shift - margin, wide: wide + 2 * margin};
-      this.paintLayer();
-      return this.layer;
-    },
-
-    paintLayer() {
-      const {buckets, fills, palette, layer: {canvas, ratio, shift, wide}} = this;
-      canvas.width = Math.ceil(wide * ratio);
-      canvas.height = Math.round(this.height * ratio);
-      const context = canvas.getContext('2d');
-      context.scale(ratio, ratio);
+      const {context, buckets, fills, palette, height, axis} = this;
       this.labels.length = 0;
       for (const bucket of buckets) bucket.length = 0;
       for (const row of this.visible) {
         const y = this.yOf(row.top);
         if (row.type === 'block') this.collectBlock(row, y + 1);
         for (const {spans, top, high} of this.rows.spansOf(row)) {
-          if (y + top < this.height && y + top + high > this.axis) {
-            this.collect(spans, y + top + 1, high - 2);
-          }
+          if (y + top < height && y + top + high > axis) this.collect(spans, y + top + 1, high - 2);
         }
       }
+      context.globalAlpha = this.isMatch ? 0.35 : 1;
       buckets.forEach((rects, kind) => {
         if (fills[kind] instanceof CanvasPattern) {
-          fills[kind].setTransform(new DOMMatrix().translate(-(shift % 8), 0));
+          fills[kind].setTransform(new DOMMatrix().translate(-(this.shift % 8), 0));
         }
         const {role} = this.model.looks[kind];
         fillRects(context, rects, fills[kind], kTextured, Infinity);
         fillRects(context, rects, palette[role === 'gap' ? 'rule' : role], 0, kTextured);
         if (role === 'gap') outlineRects(context, rects, palette.gap);
       });
+      this.drawLabels();
+      context.globalAlpha = 1;
     },
 
     // What the ranks of a block do: in each column the shares of their time by kind, one on another.
     collectBlock({ranks, high}, y) {
-      const {model, scale, buckets, layer} = this;
+      const {model, scale, buckets, shift} = this;
       const size = model.kinds.length;
-      const left = Math.floor(layer.shift / kColumn) * kColumn;
-      const count = Math.ceil((layer.shift + layer.wide - left) / kColumn);
+      const left = Math.floor(shift / kColumn) * kColumn;
+      const count = Math.ceil((shift + this.plotWidth() - left) / kColumn);
       const shares = model.columns(ranks, left / scale, (left + count * kColumn) / scale, count);
       for (let column = 0; column < count; ++column) {
         let filled = 0;
@@ -133,19 +102,18 @@
           filled = Math.min(1, filled + shares[column * size + kind]);
           const tall = Math.round(filled * (high - 2)) - from;
           if (tall > 0) {
-            pushRect(buckets[kind], left - layer.shift + column * kColumn, y + high - 2 - from - tall,
-                kColumn, tall);
+            pushRect(buckets[kind], left - shift + this.gutter + column * kColumn,
+                y + high - 2 - from - tall, kColumn, tall);
           }
         }
       }
     },
 
-    // Sorts what a row shows into the buckets of its kinds, as x on the layer, y, width, height.
+    // Sorts what a row shows into the buckets of its kinds, as x, y, width, height.
     // Short spans gather in the pixels of their start until a span of other pixels comes.
     collect(spans, y, tall) {
-      const {model, scale, buckets, share, layer} = this;
-      const from = layer.shift / scale;
-      const to = (layer.shift + layer.wide) / scale;
+      const {model, scale, buckets, share} = this;
+      const [from, to] = this.range();
       let pixel = NaN;
       for (let k = model.firstReaching(spans, from); k < spans.event.length; ++k) {
         const begin = spans.start[k];
@@ -173,30 +141,28 @@
       }
       share.fill(0);
       const high = Math.ceil(clamp(filled, 0.15, 1) * 4) / 4 * tall;
-      pushRect(buckets[kind], pixel - this.layer.shift, y + tall - high, kStrip, high);
+      pushRect(buckets[kind], pixel - this.shift + this.gutter, y + tall - high, kStrip, high);
     },
 
     // Wide spans leave a pixel free on their right, so that equal neighbours stay apart.
     pushSpan(rects, spans, k, y, tall) {
-      const {scale, layer} = this;
-      const left = Math.max(-2, Math.round(spans.start[k] * scale) - layer.shift);
-      const right = Math.min(layer.wide + 2, Math.round(spans.end[k] * scale) - layer.shift);
+      const left = Math.max(this.gutter - 2, this.xOf(spans.start[k]));
+      const right = Math.min(this.width + 2, this.xOf(spans.end[k]));
       const wide = Math.max(1, right - left);
       rects.push(left, y, wide > 4 ? wide - 1 : wide, tall);
       if (wide >= kLabelFrom) this.labels.push(spans.event[k], left, y, wide, tall);
     },
 
-    // Writes the names of the layer's wide spans, which lies at x, into what is in sight of them.
-    drawLabels(x) {
+    // Writes the names of wide spans into what is in sight of them.
+    drawLabels() {
       const {context, model, labels, palette} = this;
       context.font = '11px ui-monospace, Menlo, Consolas, monospace';
       context.textBaseline = 'middle';
       this.letter ??= context.measureText('m').width;
       for (let at = 0; at < labels.length; at += 5) {
         const [position, begin, y, length, tall] = labels.slice(at, at + 5);
-        const left = Math.max(this.gutter, x + begin);
-        const wide = Math.min(this.width, x + begin + length) - left;
-        if (wide < kLabelFrom) continue;
+        const left = Math.max(this.gutter, begin);
+        const wide = Math.min(this.width, begin + length) - left;
         const name = model.shortNameOf(position);
         const fits = Math.floor((wide - 10) / this.letter);
         const text = name.length <= fits ? name : `${name.slice(0, fits - 1)}…`;

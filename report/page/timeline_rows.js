@@ -65,7 +65,7 @@
       this.add({type: 'rank', ranks: [rank], isOpen, high: kHeights.rank}, rank.lanes);
       if (!isOpen) return;
       for (const lane of rank.lanes) {
-        const levels = Math.max(1, this.model.lanes[lane].levels.length);
+        const levels = Math.max(1, this.model.levelsOf(lane).length);
         this.add({type: 'lane', ranks: [rank], lane, high: levels * kHeights.level}, [lane]);
       }
     }
@@ -106,7 +106,7 @@
     // The spans that a row draws, each with its place below the row's top.
     spansOf({type, ranks, lane, high}) {
       if (type === 'rank') return [{spans: ranks[0].spans, top: 0, high}];
-      return type === 'block' ? [] : this.model.lanes[lane].levels.map(
+      return type === 'block' ? [] : this.model.levelsOf(lane).map(
           (spans, level) => ({spans, top: level * kHeights.level, high: kHeights.level}));
     }
 

@@ -17,10 +17,11 @@
 
   class View {
     constructor(model, steps, canvas, frame) {
-      Object.assign(this, {model, steps, canvas, frame, rows: new report.TimelineRows(model)});
+      Object.assign(this, {model, steps, canvas, frame, first: model.first, last: model.last,
+        rows: new report.TimelineRows(model)});
       this.context = canvas.getContext('2d', {alpha: false});
       this.axis = kAxis;
-      this.labels = [];  // Of the layer's wide spans: event, x on the layer, y, width, height.
+      this.labels = [];  // Of wide spans: event, x, y, width, height.
       this.matches = [];
       this.isMatch = undefined;
       this.current = -1;
@@ -33,28 +34,12 @@
       this.buckets = model.kinds.map(() => []);
       this.share = new Float64Array(model.kinds.length);
       this.onChange = () => {};  // Called when what is shown, selected or measured has changed.
-      this.setLimits();
       this.recolour();
-    }
-
-    setLimits() {
-      const {model, steps} = this;
-      let first = Infinity;
-      let last = -Infinity;
-      const reach = (start, end) => {
-        first = Math.min(first, start);
-        last = Math.max(last, end);
-      };
-      for (const step of steps) reach(step.start_ms * 1e3, step.end_ms * 1e3);
-      for (let at = 0; at < model.count; ++at) reach(model.start[at], model.end(at));
-      this.first = Number.isFinite(first) ? first : 0;
-      this.last = Number.isFinite(last) ? Math.max(last, this.first + 1) : this.first + 1;
     }
 
     recolour() {
       const palette = report.colours();
       this.palette = palette;
-      this.layer = undefined;
       this.fills = this.model.looks.map(({role, use}) => report.charts.fillOf(palette, role, use));
       this.inks = this.model.looks.map(({role}) =>
           luminance(role === 'gap' ? palette.panel : palette[role]) > 0.18 ? '#101418' : '#ffffff');
@@ -81,7 +66,6 @@
 
     // After the rows have changed.
     relayout() {
-      this.layer = undefined;
       this.hovered = -1;
       this.cursor = clamp(this.cursor, 0, this.rows.list.length - 1);
       this.resize();
@@ -92,7 +76,7 @@
     range() { return [this.from, this.from + this.plotWidth() / this.scale]; }
     timeAt(x) { return this.from + (x - this.gutter) / this.scale; }
     xOf(time) { return Math.round(time * this.scale) - this.shift + this.gutter; }
-    yOf(top) { return top - this.frame.scrollTop + this.axis; }
+    yOf(top) { return top - this.scrolled + this.axis; }
 
     // Shows a time range in µs, kept inside the run and a margin of 2 %.
     show(from, to) {
@@ -102,7 +86,6 @@
       this.moveTo((from + to) / 2 - span / 2);
     }
 
-    // Leaves the scale as it is, to the last bit, so that the layer of events stays good.
     moveTo(from) {
       const margin = (this.last - this.first) * 0.02;
       const span = this.plotWidth() / this.scale;
@@ -218,7 +201,7 @@
     }
 
     rowAt(y) {
-      const inside = y - this.axis + this.frame.scrollTop;
+      const inside = y - this.axis + this.scrolled;
       return y < this.axis ? undefined :
           this.rows.list.find(({top, high}) => inside >= top && inside < top + high);
     }
