@@ -1,185 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline's section: the canvas with its controls, legend, pointer, keys and texts.
+// The timeline's section: the canvas with its controls, legend and texts.
 'use strict';
 
 (() => {
   const {element, button, stepChooser} = report.dom;
   const {format, clamp} = report;
   const kLongest = 50;
-  const kClick = 4;  // A press that moves by more pixels is a drag.
-
-  function tipRows(view, position) {
-    const {model} = view;
-    const lane = model.laneOf(position);
-    const rows = [['kind', model.kindOf(position)], ['rank', `${lane.rank}, ${lane.name}`],
-      ['duration', format.microseconds(model.duration[position])]];
-    if (model.collectiveOf[position] >= 0) {
-      rows.push(['this rank waited',
-        format.microseconds(model.duration[model.waitOf[position]] ?? 0)]);
-    }
-    return rows;
-  }
-
-  // Of a block of ranks, what they do around a time.
-  function blockRows({model, scale}, ranks, time) {
-    const length = 4 / scale;
-    const sums = model.timeByKind(ranks, time - length / 2, time + length / 2);
-    return model.stack.filter((kind) => sums[kind] > 0)
-        .map((kind) => [model.kinds[kind], format.percent(sums[kind] / length)]);
-  }
-
-  function showTip(tip, title, rows, x, y) {
-    tip.hidden = false;
-    tip.replaceChildren(element('strong', {}, title), element('dl', {}, ...rows.flatMap(
-        ([name, value]) => [element('dt', {}, name), element('dd', {}, value)])));
-    tip.style.left = `${clamp(x + 14, 4, Math.max(4, window.innerWidth - tip.offsetWidth - 8))}px`;
-    const below = y + 16 + tip.offsetHeight < window.innerHeight;
-    tip.style.top = `${below ? y + 16 : Math.max(4, y - 12 - tip.offsetHeight)}px`;
-  }
-
-  // What lies under a pointer: the event, or what the ranks of a block do.
-  function point(view, tip, event, [x, y]) {
-    const position = view.eventAt(x, y);
-    const row = view.rowAt(y);
-    view.hover(position);
-    tip.hidden = true;
-    if (position >= 0) {
-      const name = view.model.shortNameOf(position) || 'no name';
-      showTip(tip, name, tipRows(view, position), event.clientX, event.clientY);
-    } else if (row?.type === 'block' && x >= view.gutter) {
-      showTip(tip, view.rows.nameOf(row), blockRows(view, row.ranks, view.timeAt(x)),
-          event.clientX, event.clientY);
-    }
-    view.canvas.style.cursor = row && (x < view.gutter || row.type === 'block') ? 'pointer' : '';
-  }
-
-  // A click selects an event, or opens a rank or block by its name; a block opens anywhere.
-  function click(view, [x, y]) {
-    const row = view.rowAt(y);
-    if (row) view.cursor = view.rows.list.indexOf(row);
-    if (row && (x < view.gutter || row.type === 'block')) view.toggle(row);
-    else view.select(view.eventAt(x, y));
-  }
-
-  // Drag pans, with Shift or the button it measures, two pointers zoom around their middle, a
-  // pointer at rest points at events.
-  function followPointers(view, canvas, tip) {
-    const held = new Map();
-    let pressed;  // Where the pointer went down, until it leaves that place.
-    let measuresFrom;
-    const place = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
-    canvas.addEventListener('pointerdown', (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      const at = place(event);
-      held.set(event.pointerId, at);
-      pressed = held.size === 1 ? at : undefined;
-      const measures = (event.shiftKey || view.isMeasuring) && at[0] >= view.gutter;
-      measuresFrom = measures ? view.timeAt(at[0]) : undefined;
-    });
-    canvas.addEventListener('pointermove', (event) => {
-      const before = held.get(event.pointerId);
-      const now = place(event);
-      if (!before) return point(view, tip, event, now);
-      if (pressed && Math.hypot(now[0] - pressed[0], now[1] - pressed[1]) <= kClick) return;
-      pressed = undefined;
-      held.set(event.pointerId, now);
-      tip.hidden = true;
-      const other = [...held].find(([id]) => id !== event.pointerId)?.[1];
-      if (other) {
-        const apart = (a) => Math.max(10, Math.abs(a[0] - other[0]));
-        view.zoomAt((now[0] + other[0]) / 2, apart(now) / apart(before));
-      } else if (measuresFrom !== undefined) {
-        view.measure([measuresFrom, view.timeAt(clamp(now[0], view.gutter, view.width))]);
-      } else {
-        view.panBy(before[0] - now[0]);
-        if (event.pointerType === 'mouse') view.frame.scrollTop += before[1] - now[1];
-      }
-    });
-    canvas.addEventListener('pointerup', (event) => {
-      if (pressed && event.button === 0) click(view, pressed);
-      pressed = undefined;
-    });
-    for (const name of ['pointerup', 'pointercancel']) {
-      canvas.addEventListener(name, (event) => held.delete(event.pointerId));
-    }
-    canvas.addEventListener('pointerleave', () => { view.hover(-1); tip.hidden = true; });
-    // The wheel scrolls the lanes and the page as anywhere; with Ctrl, as of a pinch, it zooms.
-    canvas.addEventListener('wheel', (event) => {
-      const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-      tip.hidden = true;
-      if (!sideways && !event.ctrlKey) return;
-      event.preventDefault();
-      if (event.ctrlKey) {
-        view.zoomAt(place(event)[0], Math.exp(-clamp(event.deltaY, -200, 200) * 0.005));
-      } else {
-        view.panBy(event.deltaX || event.deltaY);
-      }
-    }, {passive: false});
-  }
-
-  // The keys that act when the timeline has the focus, each with what it does.
-  function keysOf(view) {
-    const part = () => view.plotWidth() / 8;
-    const row = () => view.rows.list[view.cursor];
-    const mark = () => {
-      const {selected, model} = view;
-      view.measure(selected < 0 ? view.range() : [model.start[selected], model.end(selected)]);
-    };
-    const close = () => { view.select(-1); view.measure(undefined); };
-    return [
-      ['W +', 'zoom in', ['w', '+', '='], () => view.zoomMiddle(1.5)],
-      ['S -', 'zoom out', ['s', '-'], () => view.zoomMiddle(1 / 1.5)],
-      ['A ←', 'move left', ['a', 'arrowleft'], () => view.panBy(-part())],
-      ['D →', 'move right', ['d', 'arrowright'], () => view.panBy(part())],
-      ['↑', 'the row above', ['arrowup'], () => view.moveCursor(-1)],
-      ['↓', 'the row below', ['arrowdown'], () => view.moveCursor(1)],
-      ['Enter', 'open or close the row', ['enter'], () => view.toggle(row())],
-      ['.', 'select the next event of the row', ['.'], () => view.selectNext(1)],
-      [',', 'select the event before', [','], () => view.selectNext(-1)],
-      ['F', 'fit what is selected or measured', ['f'], () => view.fit()],
-      ['M', 'measure the selected event, or what is in sight', ['m'], mark],
-      ['Home', 'the whole step', ['home'], () => view.showStep(view.step)],
-      ['Escape', 'close what is selected and measured', ['escape'], close]];
-  }
-
-  const kOtherKeys = [['/', 'search'], ['N P', 'next and previous match'], ['?', 'these keys'],
-    ['Ctrl+wheel, pinch', 'zoom'], ['drag', 'move'], ['Shift+drag', 'measure'],
-    ['click', 'select an event, open a rank or a block of ranks']];
-
-  function keysDialog(keys) {
-    const dialog = element('dialog', {'aria-label': 'Keys of the timeline'});
-    dialog.append(element('h3', {}, 'Keys of the timeline'), element('dl', {class: 'keys'},
-        ...[...keys, ...kOtherKeys].flatMap(([key, what]) =>
-          [element('dt', {}, element('kbd', {}, key)), element('dd', {}, what)])),
-    button('Close', () => dialog.close()));
-    return dialog;
-  }
-
-  function followKeys(view, keys, dialog, {input, goTo}, say) {
-    const actions = new Map(keys.flatMap(([, , names, act]) => names.map((name) => [name, act])));
-    const isOther = (event) => event.ctrlKey || event.metaKey || event.altKey;
-    view.canvas.addEventListener('keydown', (event) => {
-      const action = actions.get(event.key.toLowerCase());
-      if (!action || isOther(event)) return;
-      event.preventDefault();
-      action();
-      say();
-    });
-    for (const name of ['focus', 'blur']) view.canvas.addEventListener(name, () => view.request());
-    document.addEventListener('keydown', (event) => {
-      const typing = event.target.closest?.('input, select, textarea');
-      if (typing || isOther(event)) return;
-      if (event.key === '/') input.focus();
-      else if (event.key === '?') dialog.showModal();
-      else if (event.key === 'n' && view.matches.length) goTo(1);
-      else if (event.key === 'p' && view.matches.length) goTo(-1);
-      else return;
-      event.preventDefault();
-    });
-  }
 
   function searchBox(view) {
     const input = element('input', {type: 'search', placeholder: 'name of an operation',
@@ -203,30 +29,26 @@
   }
 
   // Small pictures of the kinds, painted as the events are.
-  function paintLegend(view, list) {
-    const swatch = (paint) => {
+  function paintLegend({model, fills, palette}, list) {
+    const item = (name, paint) => {
       const canvas = element('canvas', {width: 22, height: 14, 'aria-hidden': 'true'});
       paint(canvas.getContext('2d'));
-      return canvas;
+      return element('li', {}, canvas, name);
     };
-    const kinds = view.model.kinds.map((kind, at) => [kind, swatch((context) => {
-      context.fillStyle = view.fills[at];
+    const kinds = model.kinds.map((kind, at) => item(kind, (context) => {
+      context.fillStyle = fills[at];
       context.fillRect(0, 0, 22, 14);
-      context.strokeStyle = view.palette.gap;
-      if (view.model.looks[at].role === 'gap') context.strokeRect(0.5, 0.5, 21, 13);
-    })]);
-    const line = (colour, dash) => swatch((context) => {
+      context.strokeStyle = palette.gap;
+      if (model.looks[at].role === 'gap') context.strokeRect(0.5, 0.5, 21, 13);
+    }));
+    const line = (name, colour, dash) => item(name, (context) => {
       context.strokeStyle = colour;
       context.lineWidth = 2.5;
       context.setLineDash(dash);
-      context.beginPath();
-      context.moveTo(0, 10);
-      context.lineTo(22, 10);
-      context.stroke();
+      context.strokeRect(-9, -9, 40, 19);  // Only its foot is in sight.
     });
-    list.replaceChildren(...[...kinds, ['critical path', line(view.palette.ink, [])],
-      ['one collective on all ranks', line(view.palette.accent, [5, 3])]]
-        .map(([name, picture]) => element('li', {}, picture, name)));
+    list.replaceChildren(...kinds, line('critical path', palette.ink, []),
+        line('one collective on all ranks', palette.accent, [5, 3]));
   }
 
   function longestTable(view, positions) {
@@ -257,38 +79,30 @@
   }
 
   // A button that stays pressed.
-  function toggleButton(label, isPressed, onToggle, attributes = {}) {
+  function toggleButton(label, isPressed, onToggle, attributes) {
     const made = button(label, () => {
-      const pressed = made.ariaPressed !== 'true';
-      made.ariaPressed = String(pressed);
-      onToggle(pressed);
+      made.ariaPressed = String(made.ariaPressed !== 'true');
+      onToggle(made.ariaPressed === 'true');
     }, {'aria-pressed': String(isPressed), ...attributes});
     return made;
   }
 
-  function toolButtons(view, dialog) {
+  function sortButton(view) {
     const {rows} = view;
-    const sort = toggleButton('Latest first', rows.byLateness, (isPressed) => {
+    return toggleButton('Latest first', rows.byLateness, (isPressed) => {
       rows.sort(isPressed);
       view.relayout();
     }, rows.knowsLateness ? {title: 'The ranks that others waited for longest come first'} :
       {disabled: '', title: 'Not known: no collective of these profiles says who came last'});
-    const measure = toggleButton('Measure', false, (isPressed) => view.isMeasuring = isPressed,
-        {title: 'A drag measures a range of time; so does Shift+drag'});
-    const png = element('a', {class: 'png', href: '#', download: 'timeline.png'}, 'Save as PNG');
-    png.addEventListener('click', () => {
-      view.draw();
-      png.href = view.canvas.toDataURL('image/png');
-    });
-    return {sort, element: element('span', {class: 'buttons'}, sort, measure,
-        button('Keys', () => dialog.showModal(), {title: '?'}), png)};
   }
 
-  // The row that keys act on, or the event that they have selected, for those who do not see it.
-  function cursorText({rows, cursor}) {
-    const row = rows.list[cursor];
-    if (!row) return '';
-    return `${rows.nameOf(row)}${row.type === 'lane' ? '' : row.isOpen ? ', open' : ', closed'}`;
+  function imageLink(view) {
+    const link = element('a', {class: 'png', href: '#', download: 'timeline.png'}, 'Save as PNG');
+    link.addEventListener('click', () => {
+      view.draw();
+      link.href = view.canvas.toDataURL('image/png');
+    });
+    return link;
   }
 
   // The whole width of the window, and room for what sticks to its top.
@@ -304,25 +118,23 @@
     addEventListener('resize', fit);
   }
 
-  // What other parts of the page call to show their evidence.
+  // What other parts of the page call to show their evidence: a step, or a part of it, with these
+  // ranks open and the first event of that name selected. All may be absent.
   function showInTimeline(view, section, chooseStep, {step, startMs, endMs, ranks = [], name}) {
-    const at = view.steps.findIndex((one) => one.step === step);
-    if (step !== undefined && at >= 0) chooseStep(at);
-    const shown = view.step && step !== undefined ? view.step : {};
-    const from = (startMs ?? shown.start_ms) * 1e3;
-    const to = (endMs ?? shown.end_ms) * 1e3;
+    const at = step === undefined ? -1 : view.steps.findIndex((one) => one.step === step);
+    if (at >= 0) chooseStep(at);
+    const from = (startMs ?? view.steps[at]?.start_ms) * 1e3;
+    const to = (endMs ?? view.steps[at]?.end_ms) * 1e3;
     if (from < to) view.showWithMargin(from, to, 0.05);
     view.rows.open(ranks, true);
     view.relayout();
     const {model} = view;
-    const [left, right] = view.range();
-    const found = name === undefined ? -1 : model.within(from < to ? from : left, from < to ? to : right)
+    const found = name === undefined ? -1 : model.within(...(from < to ? [from, to] : view.range()))
         .filter((event) => model.nameOf(event) === name &&
             (!ranks.length || ranks.includes(model.laneOf(event).rank)))
         .sort((a, b) => model.start[a] - model.start[b])[0] ?? -1;
-    const row = view.rows.list.find((one) => one.type === 'rank' && ranks.includes(one.ranks[0].rank));
-    if (row) view.scrollTo({top: row.top, high: Math.min(view.height, row.high + 120)});
-    if (found >= 0) view.scrollTo(view.rows.placeOf(found));
+    const row = view.rows.list.find(({ranks: [{rank}]}) => ranks.includes(rank));
+    if (found >= 0) view.reveal(found); else if (row) view.scrollTo(row);
     view.select(found);
     section.scrollIntoView();
     view.canvas.focus({preventScroll: true});
@@ -350,8 +162,7 @@
   }
 
   // Builds the timeline into the section. chosen is the position in steps to show first.
-  report.timeline = (section, data, chosen) => {
-    const {timeline, steps, blame, evidence, combine} = data;
+  report.timeline = (section, {timeline, steps, blame, evidence, combine}, chosen) => {
     const parts = layOut(section);
     const lateness = new Map(combine.ranks.map((rank) => [rank.rank, rank.caused_wait_ms]));
     const model = report.timelineModel(timeline, steps, lateness);
@@ -359,9 +170,8 @@
     const minimap = new report.TimelineMinimap(view);
     const details = report.timelineDetails(view, {blame, evidence, truncated: timeline.truncated});
     const search = searchBox(view);
-    const keys = keysOf(view);
-    const dialog = keysDialog(keys);
-    const tools = toolButtons(view, dialog);
+    const dialog = report.timelineInput(view, parts.tip, search,
+        () => parts.said.textContent = view.cursorText());
     const choose = (at) => {
       view.showStep(steps[at]);
       const {start_ms, end_ms} = view.step ?? {start_ms: -Infinity, end_ms: Infinity};
@@ -371,23 +181,25 @@
     };
     const chooser = stepChooser(steps, chosen, choose);
     const chooseStep = (at) => {
-      chooser.querySelector('select').value = at === undefined ? '' : String(at);
+      chooser.querySelector('select').value = at ?? '';
       choose(at);
     };
-    parts.controls.append(chooser, search.element, tools.element);
+    const sort = sortButton(view);
+    parts.controls.append(chooser, search.element, element('span', {class: 'buttons'}, sort,
+        toggleButton('Measure', false, (isPressed) => view.isMeasuring = isPressed,
+            {title: 'A drag measures a range of time; so does Shift+drag'}),
+        button('Keys', () => dialog.showModal(), {title: '?'}), imageLink(view)));
     parts.workspace.append(element('div', {class: 'sticky'}, parts.controls, minimap.canvas),
         parts.frame, details.panel, parts.legend, dialog);
     followWindow(view, section, minimap);
     choose(chosen);
     paintLegend(view, parts.legend);
-    followPointers(view, parts.canvas, parts.tip);
-    followKeys(view, keys, dialog, search, () => parts.said.textContent = cursorText(view));
     parts.frame.addEventListener('scroll', () => view.request());
     const changed = report.timelineLink(view, chooseStep);
     view.onChange = () => {
       minimap.draw();
       details.update();
-      tools.sort.ariaPressed = String(view.rows.byLateness);
+      sort.ariaPressed = String(view.rows.byLateness);
       changed();
     };
     view.onChange();

@@ -123,16 +123,15 @@
 
   function rangePart(view, facts) {
     const {model, measured: [from, to]} = view;
-    const length = to - from;
-    const sums = model.timeByKind(model.ranks, from, to);
-    const rest = length - sums.reduce((sum, one) => sum + one, 0);
-    const amount = (time) => `${format.microseconds(time)}, ${format.percent(time / length)}`;
-    return element('div', {}, element('h3', {}, `${format.microseconds(length)} measured`),
+    const shares = model.sharesOf(model.ranks, from, to);
+    const rest = 1 - shares.reduce((sum, one) => sum + one, 0);
+    const nothing = facts.truncated ? 'nothing that is drawn' : 'nothing that the profiles show';
+    const parts = [...model.stack.map((kind) => [model.kinds[kind], shares[kind]]), [nothing, rest]];
+    return element('div', {},
+        element('h3', {}, `${format.microseconds(to - from)} measured`),
         element('dl', {}, fact('from', timeText(view, from)), fact('to', timeText(view, to)),
-            ...model.stack.filter((kind) => sums[kind] > 0)
-                .map((kind) => fact(model.kinds[kind], amount(sums[kind]))),
-            ...(rest > length * 5e-4 ? [fact(facts.truncated ? 'nothing that is drawn' :
-                'nothing that the profiles show', amount(rest))] : [])),
+            ...parts.filter(([, share]) => share >= 5e-4).map(([name, share]) => fact(name,
+                `${format.microseconds(share * (to - from))}, ${format.percent(share)}`))),
         element('p', {class: 'soft'}, `In the mean of ${format.count(model.ranks.length, 'rank')}. ` +
             'Where a rank does several things at once, computation counts first.'));
   }

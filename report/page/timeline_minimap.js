@@ -6,7 +6,7 @@
 (() => {
   const {element} = report.dom;
   const kHeight = 34;
-  const kEdge = 6;  // How many pixels beside an edge of the window take hold of it.
+  const kColumn = 2;
 
   class Minimap {
     constructor(view) {
@@ -18,89 +18,71 @@
     }
 
     xOf(time) {
-      const {first, last} = this.view;
+      const {first, last} = this.view.model;
       return (time - first) / (last - first) * this.wide;
     }
 
-    timeAt(x) {
-      const {first, last} = this.view;
-      return first + x / this.wide * (last - first);
-    }
+    // Takes so many pixels as time.
+    timeOf(pixels) { return pixels / this.wide * (this.view.model.last - this.view.model.first); }
 
     // Paints the run anew, after the size or the colours have changed.
     repaint() {
-      const {view, canvas} = this;
+      const {view: {model, palette, steps}, canvas} = this;
       this.wide = Math.max(100, canvas.clientWidth);
-      const ratio = window.devicePixelRatio || 1;
-      canvas.width = Math.round(this.wide * ratio);
-      canvas.height = Math.round(kHeight * ratio);
+      this.ratio = window.devicePixelRatio || 1;
+      canvas.width = Math.round(this.wide * this.ratio);
+      canvas.height = Math.round(kHeight * this.ratio);
       this.picture = element('canvas', {width: canvas.width, height: canvas.height});
       const context = this.picture.getContext('2d');
-      context.scale(ratio, ratio);
-      const {model, palette} = view;
-      const count = Math.ceil(this.wide / 2);
-      const shares = model.columns(model.ranks, view.first, view.last, count);
+      context.scale(this.ratio, this.ratio);
+      const count = Math.ceil(this.wide / kColumn);
+      const shares = model.sharesOf(model.ranks, model.first, model.last, count);
       for (let column = 0; column < count; ++column) {
         let foot = kHeight;
-        for (const kind of model.stack) {
+        for (const kind of model.stack.filter((one) => model.looks[one].role !== 'gap')) {
           const tall = shares[column * model.kinds.length + kind] * kHeight;
           context.fillStyle = palette[model.looks[kind].role];
-          if (model.looks[kind].role !== 'gap') context.fillRect(column * 2, foot - tall, 2, tall);
-          foot -= tall;
+          context.fillRect(column * kColumn, foot -= tall, kColumn, tall);
         }
       }
       context.fillStyle = palette.ink;
-      for (const step of view.steps) context.fillRect(this.xOf(step.start_ms * 1e3), 0, 1, 5);
+      for (const step of steps) context.fillRect(this.xOf(step.start_ms * 1e3), 0, 1, 5);
       this.draw();
     }
 
     draw() {
-      if (!this.picture) return;
-      const {context, picture, view: {palette, measured}, view} = this;
-      const ratio = picture.width / this.wide;
+      const {context, picture, wide, ratio, view: {palette, measured}} = this;
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      context.clearRect(0, 0, this.wide, kHeight);
-      context.drawImage(picture, 0, 0, this.wide, kHeight);
-      const [left, right] = view.range().map((time) => this.xOf(time));
+      context.clearRect(0, 0, wide, kHeight);
+      context.drawImage(picture, 0, 0, wide, kHeight);
+      const [left, right] = this.view.range().map((time) => this.xOf(time));
       context.fillStyle = palette.ground;
       context.globalAlpha = 0.6;
       context.fillRect(0, 0, left, kHeight);
-      context.fillRect(right, 0, this.wide, kHeight);
+      context.fillRect(right, 0, wide, kHeight);
       context.globalAlpha = 1;
-      if (measured) {
-        context.fillStyle = palette.accent;
-        const [from, to] = measured.map((time) => this.xOf(time));
-        context.fillRect(from, kHeight - 3, Math.max(1, to - from), 3);
-      }
+      context.fillStyle = palette.accent;
+      const [from, to] = (measured ?? []).map((time) => this.xOf(time));
+      if (measured) context.fillRect(from, kHeight - 3, Math.max(1, to - from), 3);
       context.strokeStyle = palette.ink;
       context.lineWidth = 2;
-      context.strokeRect(Math.max(1, left), 1, Math.max(2, Math.min(right, this.wide) - left - 2),
+      context.strokeRect(Math.max(1, left), 1, Math.max(2, Math.min(right, wide) - left - 2),
           kHeight - 2);
     }
 
-    // A drag of the window moves it, one of an edge moves the edge; elsewhere the window comes to
-    // the pointer first.
+    // A drag moves the window; one that begins beside it brings it to the pointer first.
     follow() {
       const {canvas, view} = this;
       let held;
-      const place = (event) => event.clientX - canvas.getBoundingClientRect().left;
       canvas.addEventListener('pointerdown', (event) => {
         canvas.setPointerCapture(event.pointerId);
-        const x = place(event);
-        const edges = view.range().map((time) => this.xOf(time));
-        const edge = edges.findIndex((at) => Math.abs(at - x) <= kEdge);
-        if (edge < 0 && (x < edges[0] || x > edges[1])) {
-          view.moveTo(this.timeAt(x) - (view.range()[1] - view.range()[0]) / 2);
-        }
-        held = {edge, x, range: view.range()};
+        const x = event.clientX - canvas.getBoundingClientRect().left;
+        const [left, right] = view.range().map((time) => this.xOf(time));
+        if (x < left || x > right) view.moveTo(view.from + this.timeOf(x - (left + right) / 2));
+        held = {x: event.clientX, from: view.from};
       });
       canvas.addEventListener('pointermove', (event) => {
-        if (!held) return;
-        const by = this.timeAt(place(event)) - this.timeAt(held.x);
-        if (held.edge < 0) return view.moveTo(held.range[0] + by);
-        const range = [...held.range];
-        range[held.edge] += by;
-        if (range[0] < range[1]) view.show(...range);
+        if (held) view.moveTo(held.from + this.timeOf(event.clientX - held.x));
       });
       for (const name of ['pointerup', 'pointercancel']) {
         canvas.addEventListener(name, () => held = undefined);

@@ -14,15 +14,21 @@
 (() => {
   const kMostLevels = 40;  // What is nested deeper shares the last level.
   const kTouch_us = 2e-3;  // Starts and durations are rounded to ns: what overlaps by less touches.
-  const kBins = 8192;
   // What a rank does where several things go on at once: the first of these.
   const kFront = ['computation', 'copy', 'transfer', 'wait', 'host', 'gap'];
 
-  function spansOf({start, end, event}) {
-    const reach = new Float64Array(end);
-    for (let k = 1; k < reach.length; ++k) reach[k] = Math.max(reach[k], reach[k - 1]);
-    return {start: new Float64Array(start), end: new Float64Array(end),
-      event: new Int32Array(event), reach};
+  // Of a list of [start, end, event].
+  function spansOf(parts) {
+    const spans = {start: new Float64Array(parts.length), end: new Float64Array(parts.length),
+      reach: new Float64Array(parts.length), event: new Int32Array(parts.length)};
+    let latest = -Infinity;
+    parts.forEach(([start, end, event], k) => {
+      spans.start[k] = start;
+      spans.end[k] = end;
+      spans.event[k] = event;
+      spans.reach[k] = latest = Math.max(latest, end);
+    });
+    return spans;
   }
 
   // The first k whose spans may end after the time.
@@ -44,50 +50,39 @@
       while (open.length && open.at(-1) <= model.start[event] + kTouch_us) open.pop();
       const level = Math.min(open.length, kMostLevels - 1);
       open.push(model.end(event));
-      (levels[level] ??= []).push(event);
+      (levels[level] ??= []).push([model.start[event], model.end(event), event]);
       model.level[event] = level;
     }
-    return levels.map((members) => spansOf({start: members.map((event) => model.start[event]),
-      end: members.map(model.end), event: members}));
+    return levels.map(spansOf);
   }
 
   // Parts of time that do not overlap; what begins first stays until it ends.
   function partsOf(model, events) {
-    const parts = {start: [], end: [], event: []};
+    const parts = [];
     let reached = -Infinity;
     for (const event of events) {
       if (model.end(event) <= reached) continue;
-      pushPart(parts, Math.max(reached, model.start[event]), model.end(event), event);
+      parts.push([Math.max(reached, model.start[event]), model.end(event), event]);
       reached = model.end(event);
     }
     return parts;
   }
 
-  function pushPart(parts, start, end, event) {
-    parts.start.push(start);
-    parts.end.push(end);
-    parts.event.push(event);
-  }
-
   // The parts in front, and of those behind what is left free.
   function overlay(front, behind) {
-    const parts = {start: [], end: [], event: []};
-    const pushFront = (at) => pushPart(parts, front.start[at], front.end[at], front.event[at]);
+    const parts = [];
     let at = 0;
-    behind.event.forEach((event, k) => {
-      let from = behind.start[k];
-      const to = behind.end[k];
-      for (; at < front.event.length && front.end[at] <= from; ++at) pushFront(at);
-      for (; at < front.event.length && front.start[at] < to; ++at) {
-        if (front.start[at] > from) pushPart(parts, from, front.start[at], event);
-        from = front.end[at];
+    for (let [from, to, event] of behind) {
+      while (front[at]?.[1] <= from) parts.push(front[at++]);
+      while (front[at]?.[0] < to) {
+        if (front[at][0] > from) parts.push([from, front[at][0], event]);
+        from = front[at][1];
         if (from > to) break;
-        pushFront(at);
+        parts.push(front[at++]);
       }
-      if (from < to) pushPart(parts, from, to, event);
-    });
-    for (; at < front.event.length; ++at) pushFront(at);
-    return parts;
+      if (from < to) parts.push([from, to, event]);
+    }
+    return parts.concat(front.slice(at));
   }
 
   // The ranks by number with their lanes. A rank's spans are those of its devices, or of all its
@@ -102,8 +97,7 @@
     const isHost = (lane) => sorted[lane].some((event) => roleOf(event) === 'host');
     for (const rank of ranks.values()) {
       const devices = rank.lanes.filter((lane) => !isHost(lane));
-      rank.shown = devices.length ? devices : rank.lanes;
-      const events = rank.shown.flatMap((lane) => sorted[lane])
+      const events = (devices.length ? devices : rank.lanes).flatMap((lane) => sorted[lane])
           .sort((a, b) => model.start[a] - model.start[b] || model.end(b) - model.end(a));
       rank.spans = spansOf(kFront.map((role) => partsOf(model, events.filter(
           (event) => roleOf(event) === role))).reduce(overlay));
@@ -127,91 +121,43 @@
     }));
     // The members of the event's collective that are drawn; none if it belongs to no collective.
     model.membersOf = (position) => (collectives[model.collectiveOf[position]]?.events ?? [])
-        .filter((member) => model.lane[member] in model.lanes);
+        .filter(model.laneOf);
     // The event whose start is when a member's rank arrived.
     model.arrivalOf = (member) => model.waitOf[member] < 0 ? member : model.waitOf[member];
   }
 
   // The first and the last time of steps and events, in µs.
   function setLimits(model, steps) {
-    let first = Infinity;
-    let last = -Infinity;
-    const reach = (start, end) => {
-      first = Math.min(first, start);
-      last = Math.max(last, end);
-    };
+    let [first, last] = [Infinity, -Infinity];
+    const reach = (start, end) => [first, last] = [Math.min(first, start), Math.max(last, end)];
     for (const step of steps) reach(step.start_ms * 1e3, step.end_ms * 1e3);
     for (let at = 0; at < model.count; ++at) reach(model.start[at], model.end(at));
     model.first = Number.isFinite(first) ? first : 0;
     model.last = Number.isFinite(last) ? Math.max(last, model.first + 1) : model.first + 1;
   }
 
-  function addSums(model) {
-    const size = model.kinds.length;
-    // Calls visit(kind, from, to) with what the ranks do in a time range.
-    const visit = (ranks, from, to, onSpan) => {
-      for (const {spans} of ranks) {
-        for (let k = firstReaching(spans, from); k < spans.event.length; ++k) {
-          if (spans.start[k] >= to) break;
-          onSpan(model.kind[spans.event[k]], Math.max(from, spans.start[k]),
-              Math.min(to, spans.end[k]));
-        }
-      }
-    };
-    // The time of each kind in a time range, in the mean of the ranks.
-    model.timeByKind = (ranks, from, to) => {
-      const sums = new Float64Array(size);
-      visit(ranks, from, to, (kind, start, end) => sums[kind] += (end - start) / ranks.length);
-      return sums;
-    };
-    // The share of each kind in each of so many equal columns of a time range: [column * kinds + kind].
-    const columns = (ranks, from, to, count) => {
-      const sums = new Float64Array(count * size);
-      const wide = (to - from) / count;
-      const all = wide * ranks.length;
-      visit(ranks, from, to, (kind, start, end) => {
-        const last = Math.min(count - 1, Math.floor((end - from) / wide));
-        for (let at = Math.floor((start - from) / wide); at <= last; ++at) {
+  // The share of each kind in the ranks' time, in so many equal columns of a time range:
+  // [column * kinds + kind].
+  function sharesOf({kind: kinds, kinds: {length: size}}, ranks, from, to, count) {
+    const shares = new Float64Array(count * size);
+    const wide = (to - from) / count;
+    for (const {spans: {start, end, event, reach}} of ranks) {
+      for (let k = firstReaching({reach}, from); k < event.length && start[k] < to; ++k) {
+        const last = Math.min(count - 1, Math.floor((end[k] - from) / wide));
+        for (let at = Math.max(0, Math.floor((start[k] - from) / wide)); at <= last; ++at) {
           const left = from + at * wide;
-          sums[at * size + kind] += (Math.min(end, left + wide) - Math.max(start, left)) / all;
-        }
-      });
-      return sums;
-    };
-    // Columns that hold several of the bins that the run is parted into are made of their sums:
-    // [bin * kinds + kind] is how many bins' time the kind takes before a bin.
-    const sumsOf = new WeakMap();
-    const sumsBefore = (ranks) => {
-      if (!sumsOf.has(ranks)) {
-        const sums = new Float64Array((kBins + 1) * size);
-        columns(ranks, model.first, model.last, kBins)
-            .forEach((share, at) => sums[at + size] = sums[at] + share);
-        sumsOf.set(ranks, sums);
-      }
-      return sumsOf.get(ranks);
-    };
-    model.columns = (ranks, from, to, count) => {
-      const bin = (model.last - model.first) / kBins;
-      const wide = (to - from) / count / bin;
-      if (!(wide > 2)) return columns(ranks, from, to, count);
-      const sums = sumsBefore(ranks);
-      const shares = new Float64Array(count * size);
-      const edge = (at) => size * Math.round(
-          Math.max(0, Math.min(kBins, (from - model.first) / bin + at * wide)));
-      for (let at = 0; at < count; ++at) {
-        const [left, right] = [edge(at), edge(at + 1)];
-        for (let kind = 0; kind < size && left < right; ++kind) {
-          shares[at * size + kind] = (sums[right + kind] - sums[left + kind]) * size / (right - left);
+          shares[at * size + kinds[event[k]]] += (Math.min(end[k], left + wide) -
+              Math.max(start[k], left)) / (wide * ranks.length);
         }
       }
-      return shares;
-    };
+    }
+    return shares;
   }
 
   // lateness: by rank, for how many ms others waited for it; absent where that is not known.
   report.timelineModel = ({lanes, names, kinds, events, path, collectives}, steps, lateness) => {
     const count = Math.min(...Object.values(events).map((column) => column.length));
-    const model = {count, names, kinds, looks: report.charts.looksOf(kinds), firstReaching,
+    const model = {count, names, kinds, lanes, looks: report.charts.looksOf(kinds), firstReaching,
       lane: Int32Array.from(events.lane), name: Int32Array.from(events.name),
       kind: Int32Array.from(events.kind), start: Float64Array.from(events.start_us),
       duration: Float64Array.from(events.duration_us, (value) => Math.max(0, value)),
@@ -222,27 +168,24 @@
     for (const lane of sorted) {
       lane.sort((a, b) => model.start[a] - model.start[b] || model.end(b) - model.end(a) || a - b);
     }
-    model.lanes = lanes;
-    const levels = [];  // By lane, of those that were shown.
+    const levels = [];  // By lane, of those that were asked for.
     model.levelsOf = (lane) => levels[lane] ??= levelsOf(model, sorted[lane]);
     model.ranks = ranksOf(model, sorted, lateness);
     // The kinds from the foot of a column of shares to its top.
     model.stack = kFront.flatMap((role) => [...kinds.keys()].filter(
         (kind) => model.looks[kind].role === role));
-    const inTime = [...path.lane.keys()].sort((a, b) => path.start_us[a] - path.start_us[b]);
-    model.path = {lane: inTime.map((at) => path.lane[at]), ...spansOf({
-      start: inTime.map((at) => path.start_us[at]), end: inTime.map((at) => path.end_us[at]),
-      event: inTime})};
+    const onPath = [...path.lane.keys()].sort((a, b) => path.start_us[a] - path.start_us[b]);
+    model.path = {...spansOf(onPath.map((at) => [path.start_us[at], path.end_us[at], at])),
+      lane: onPath.map((at) => path.lane[at])};
     model.nameOf = (position) => names[model.name[position]] ?? '';
     const short = [];
     model.shortNameOf = (position) => short[model.name[position]] ??=
         report.format.shortName?.(model.nameOf(position)) || model.nameOf(position);
     model.kindOf = (position) => kinds[model.kind[position]] ?? '';
-    model.laneOf = (position) => model.lanes[model.lane[position]];
-    setLimits(model, steps);
+    model.laneOf = (position) => lanes[model.lane[position]];
     addCollectives(model, collectives);
-    addSums(model);
-
+    setLimits(model, steps);
+    model.sharesOf = (ranks, from, to, columns = 1) => sharesOf(model, ranks, from, to, columns);
     // The positions of events that overlap a time range, of all lanes, those of a lane by start.
     model.within = (from, to) => sorted.flatMap((lane) => lane.filter(
         (event) => model.start[event] < to && model.end(event) > from));

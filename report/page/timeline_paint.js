@@ -94,7 +94,7 @@
       const size = model.kinds.length;
       const left = Math.floor(shift / kColumn) * kColumn;
       const count = Math.ceil((shift + this.plotWidth() - left) / kColumn);
-      const shares = model.columns(ranks, left / scale, (left + count * kColumn) / scale, count);
+      const shares = model.sharesOf(ranks, left / scale, (left + count * kColumn) / scale, count);
       for (let column = 0; column < count; ++column) {
         let filled = 0;
         for (const kind of model.stack) {

@@ -174,6 +174,12 @@
       this.scrollTo(this.rows.list[this.cursor]);
     }
 
+    // The row that keys act on, for those who do not see it.
+    cursorText() {
+      const row = this.rows.list[this.cursor];
+      return `${this.rows.nameOf(row)}${row.type === 'lane' ? '' : row.isOpen ? ', open' : ', closed'}`;
+    }
+
     // Selects the next event (by = 1) of the row that keys act on, or the one before; at first the
     // first in sight.
     selectNext(by) {
