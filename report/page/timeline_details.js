@@ -27,54 +27,46 @@
     }, {class: 'link'});
   }
 
-  // The members as they came, and what is not known about it: {arrivals, doubt, caveat}.
-  function arrivalsOf(view, members, {evidence}) {
-    const {model} = view;
-    const arrivals = members.map((member) => ({member, rank: rankOf(view, member),
-      time: model.start[model.arrivalOf(member)]})).sort((a, b) => a.time - b.time);
-    const unknown = arrivals.filter(({rank}) => evidence.unknown_clocks.includes(rank));
+  // Why it is not known which of the arrivals was the last; '' if it is known.
+  function doubtOf({model}, arrivals, {unknown_clocks, clock_uncertainty_ms: within}) {
     const [before, last] = arrivals.slice(-2);
-    const within = evidence.clock_uncertainty_ms;
-    let doubt = '';
-    if (arrivals.length < 2) {
-      doubt = 'not known: its other members are not drawn';
-    } else if (unknown.length) {
-      doubt = `not known: nothing ties the clock of rank ${
-        format.ranges(unknown.map(({rank}) => rank))} to the others`;
-    } else if (last.time - before.time <= (within ?? 0) * 1e3) {
-      doubt = `not known: rank ${before.rank} and rank ${last.rank} came ${
-        format.microseconds(last.time - before.time)} apart, and the clocks agree within ${
-        format.milliseconds(within)}`;
+    const unknown = arrivals.map(({rank}) => rank).filter((rank) => unknown_clocks.includes(rank));
+    if (!last || model.waitOf[last.member] >= 0) return 'not known: not all members are drawn';
+    if (unknown.length) {
+      return `not known: nothing ties the clock of rank ${format.ranges(unknown)} to the others`;
     }
-    const caveat = within === undefined ? '; how well the clocks agree is not known' : '';
-    return {arrivals, doubt, caveat};
+    return last.time - before.time > (within ?? 0) * 1e3 ? '' :
+        `not known: rank ${before.rank} and rank ${last.rank} came ${
+          format.microseconds(last.time - before.time)} apart, and the clocks agree within ${
+          format.milliseconds(within)}`;
   }
 
   // Why a rank was late in the step of a time, as the findings say.
-  function reasonOf(view, rank, time, {blame}) {
+  function reasonOf(view, {rank, time}, {blame}) {
     const step = view.stepAt(time)?.step;
-    const found = blame.filter((part) => part.rank === rank && part.step === step && part.reason)
-        .sort((a, b) => b.caused_ms - a.caused_ms)[0];
-    return found?.reason ??
-        `not known: the analysis names no cause for rank ${rank} in ${step === undefined ?
-          'this part of the run' : stepName(step)}`;
+    return blame.filter((part) => part.rank === rank && part.step === step && part.reason)
+        .sort((a, b) => b.caused_ms - a.caused_ms)[0]?.reason ??
+        `not known: the analysis names no cause for rank ${rank} ${stepName(step)}`;
   }
 
   function waitingFacts(view, position, facts) {
     const {model} = view;
-    const {arrivals, doubt, caveat} = arrivalsOf(view, model.membersOf(position), facts);
+    const arrivals = model.membersOf(position).map((member) => ({member, rank: rankOf(view, member),
+      time: model.start[model.arrivalOf(member)]})).sort((a, b) => a.time - b.time);
+    const doubt = doubtOf(view, arrivals, facts.evidence);
     const wait = model.waitOf[position];
     const waited = wait >= 0 ? format.microseconds(model.duration[wait]) : 'not at all';
     if (doubt) return [fact('came last', doubt), fact('this rank waited', waited)];
     const last = arrivals.at(-1);
-    const since = (arrival) => format.microseconds(last.time - arrival.time);
-    const isLast = rankOf(view, position) === last.rank;
+    const after = (at) => format.microseconds(last.time - arrivals.at(at).time);
+    const isTrusted = facts.evidence.clock_uncertainty_ms !== undefined;
     return [
-      fact('came last', link(view, last.member), ` ${since(arrivals.at(-2))} after the one before it, ${
-        since(arrivals[0])} after the first (rank ${arrivals[0].rank})${caveat}`),
-      fact('why', reasonOf(view, last.rank, last.time, facts)),
-      isLast ? fact('this rank waited', 'not at all: it came last') :
-        fact('this rank waited', `${waited} for `, link(view, last.member))];
+      fact('came last', link(view, last.member), ` ${after(-2)} after the one before it, ${
+        after(0)} after the first (rank ${arrivals[0].rank})${
+        isTrusted ? '' : '; how well the clocks agree is not known'}`),
+      fact('why', reasonOf(view, last, facts)),
+      wait >= 0 ? fact('this rank waited', `${waited} for `, link(view, last.member)) :
+        fact('this rank waited', waited)];
   }
 
   function collectiveFacts(view, position, facts) {
@@ -83,12 +75,10 @@
     const members = view.model.membersOf(position);
     const more = members.length - kMostLinks;
     const {bytes, bus_gb_per_s: rate} = collective;
-    const unknown = (what) => `not known: the profiles do not say ${what}`;
     return [...waitingFacts(view, position, facts),
-      fact('bytes of one rank', bytes === undefined ? unknown('how much it moves') :
-          format.bytes(bytes)),
-      fact('achieved bus bandwidth', rate === undefined ?
-          unknown(bytes === undefined ? 'how much it moves' : 'enough') : format.rate(rate)),
+      fact('bytes of one rank', bytes === undefined ?
+          'not known: the profiles do not say how much it moves' : format.bytes(bytes)),
+      fact('achieved bus bandwidth', format.rate(rate)),
       fact(`members${facts.truncated ? ' that are drawn' : ''}`,
           ...members.slice(0, kMostLinks).map((member) => link(view, member)),
           more > 0 ? ` and ${format.fixed(more, 0)} more` : '')];
