@@ -46,7 +46,7 @@
     const step = view.stepAt(time)?.step;
     return blame.filter((part) => part.rank === rank && part.step === step && part.reason)
         .sort((a, b) => b.caused_ms - a.caused_ms)[0]?.reason ??
-        `not known: the analysis names no cause for rank ${rank} ${stepName(step)}`;
+        `not known: the analysis names no cause for rank ${rank}, ${stepName(step)}`;
   }
 
   function waitingFacts(view, position, facts) {
@@ -66,7 +66,7 @@
         isTrusted ? '' : '; how well the clocks agree is not known'}`),
       fact('why', reasonOf(view, last, facts)),
       wait >= 0 ? fact('this rank waited', `${waited} for `, link(view, last.member)) :
-        fact('this rank waited', waited)];
+        fact('this rank waited', 'not at all: it came last')];
   }
 
   function collectiveFacts(view, position, facts) {
@@ -133,16 +133,11 @@
     let shown = '';
     const update = () => {
       const {selected, measured} = view;
-      const now = `${selected} ${measured}`;
-      if (now === shown) return;
-      shown = now;
-      const isEmpty = selected < 0 && !measured;
-      panel.hidden = isEmpty;
-      panel.replaceChildren(...isEmpty ? [] : [button('Close', () => {
-        view.select(-1);
-        view.measure(undefined);
-        view.canvas.focus();
-      }, {class: 'close', title: 'Escape'})],
+      if (shown === `${selected} ${measured}`) return;
+      shown = `${selected} ${measured}`;
+      panel.hidden = selected < 0 && !measured;
+      panel.replaceChildren(button('Close', () => { view.clear(); view.canvas.focus(); },
+          {class: 'close', title: 'Escape'}),
       ...(selected >= 0 ? [eventPart(view, selected, facts)] : []),
       ...(measured ? [rangePart(view, facts)] : []));
     };

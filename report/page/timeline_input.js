@@ -123,7 +123,6 @@
       const {selected, model} = view;
       view.measure(selected < 0 ? view.range() : [model.start[selected], model.end(selected)]);
     };
-    const close = () => { view.select(-1); view.measure(undefined); };
     return [
       ['W +', 'zoom in', ['w', '+', '='], () => view.zoomMiddle(1.5)],
       ['S -', 'zoom out', ['s', '-'], () => view.zoomMiddle(1 / 1.5)],
@@ -137,7 +136,7 @@
       ['F', 'fit what is selected or measured', ['f'], () => view.fit()],
       ['M', 'measure the selected event, or what is in sight', ['m'], mark],
       ['Home', 'the whole step', ['home'], () => view.showStep(view.step)],
-      ['Escape', 'close what is selected and measured', ['escape'], close]];
+      ['Escape', 'close what is selected and measured', ['escape'], () => view.clear()]];
   }
 
   const kOtherKeys = [['/', 'search'], ['N P', 'next and previous match'], ['?', 'these keys'],

@@ -100,7 +100,8 @@
       if (Object.keys(values()).length) restore(view, chooseStep);
       const id = parts().find((part) => !part.includes('='));
       if (!id || !location.hash.includes('&')) return;
-      requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView());
+      requestAnimationFrame(
+          () => (report.openSection?.(id) ?? document.getElementById(id))?.scrollIntoView());
     };
     enter();
     addEventListener('hashchange', () => { enter(); changed(); });

@@ -4,10 +4,8 @@
 'use strict';
 
 (() => {
-  const {format} = report;
+  const {format, clamp} = report;
   const kUnits = [[1e6, 's'], [1e3, 'ms'], [1, 'µs']];
-
-  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
   report.timelineMarks = {
     // Lanes of open ranks stand on a ground of their own.

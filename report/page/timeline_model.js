@@ -12,6 +12,8 @@
 'use strict';
 
 (() => {
+  report.clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+
   const kMostLevels = 40;  // What is nested deeper shares the last level.
   const kTouch_us = 2e-3;  // Starts and durations are rounded to ns: what overlaps by less touches.
   // What a rank does where several things go on at once: the first of these.

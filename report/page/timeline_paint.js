@@ -6,12 +6,11 @@
 'use strict';
 
 (() => {
+  const {clamp} = report;
   const kStrip = 2;  // Spans narrower than this many pixels are merged into strips as wide.
   const kColumn = 4;  // How many pixels wide the columns of a block's shares are.
   const kLabelFrom = 48;  // Spans this many pixels wide carry their name.
   const kTextured = 5;  // Spans narrower than this show no texture, and plain colours draw faster.
-
-  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
   // Fills the rectangles of a bucket whose widths are in [from, to).
   function fillRects(context, rects, style, from, to) {

@@ -4,7 +4,7 @@
 'use strict';
 
 (() => {
-  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+  const {clamp} = report;
   const kShortestRange_us = 0.05;
   const kSlack = 3;  // How many pixels beside an event still point at it.
   const kAxis = 40;
@@ -72,6 +72,11 @@
       this.onChange();
     }
 
+    changed() {
+      this.request();
+      this.onChange();
+    }
+
     plotWidth() { return this.width - this.gutter; }
     range() { return [this.from, this.from + this.plotWidth() / this.scale]; }
     timeAt(x) { return this.from + (x - this.gutter) / this.scale; }
@@ -90,8 +95,7 @@
       const margin = (this.last - this.first) * 0.02;
       const span = this.plotWidth() / this.scale;
       this.from = clamp(from, this.first - margin, this.last + margin - span);
-      this.request();
-      this.onChange();
+      this.changed();
     }
 
     showWithMargin(from, to, margin = 0.02) {
@@ -154,14 +158,17 @@
     select(position) {
       this.selected = position;
       if (position >= 0) this.cursor = this.rows.ofLane[this.model.lane[position]];
-      this.request();
-      this.onChange();
+      this.changed();
     }
 
     measure(range) {
       this.measured = range && [...range].sort((a, b) => a - b);
-      this.request();
-      this.onChange();
+      this.changed();
+    }
+
+    clear() {
+      this.select(-1);
+      this.measure(undefined);
     }
 
     toggle(row) {
@@ -271,6 +278,5 @@
   }
 
   Object.assign(View.prototype, report.timelinePaint, report.timelineMarks);
-  report.clamp = clamp;
   report.TimelineView = View;
 })();
