@@ -168,14 +168,15 @@
         at : most, undefined);
   }
 
-  function timeline({timeline: data, steps}, section) {
+  function timeline(all, section) {
+    const {timeline: data, steps} = all;
     if (!data?.lanes.length || !data.events.lane.length) return 'The data holds no timeline of events.';
     section.append(paragraph('Every rank on the common clock. A strip along the foot of a lane ' +
-        'stands for many events too short to draw; its height is how much of the time they fill.'));
+        'stands for many events too short to draw; its height is how much of the time they fill.', 'soft lead'));
     if (data.truncated) {
       section.append(paragraph('The run has more events than are drawn here.', 'soft'));
     }
-    report.view = report.timeline(section, data, steps, slowest(steps));
+    report.view = report.timeline(section, all, slowest(steps));
   }
 
   const nodeName = (node) => `node ${node.node_id}${node.hostname ? ` (${node.hostname})` : ''}${

@@ -4,8 +4,10 @@
 browser_test.py MAKE_PAGE FOLDER [REPORT.html ...]: MAKE_PAGE is the program //report:make_page, pages and
 screenshots go to the folder; further pages must show their charts without an error.
 """
+import base64, contextlib, csv, itertools, json, pathlib, socket, subprocess, sys, time, urllib.request
+
 import check_findings
-import base64, contextlib, csv, itertools, json, pathlib, re, socket, statistics, subprocess, sys, time, urllib.request
+import check_timeline
 
 HERE = pathlib.Path(__file__).parent
 OUT = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else HERE
@@ -121,20 +123,6 @@ class Checks:
 
 CHECK = Checks()
 OPEN_ALL = "document.documentElement.style.scrollBehavior = 'auto'; for (const [id] of report.sectionTitles) report.openSection(id)"
-RANGE = "return report.view.range()"
-POINT = """
-  // A point on the middle of the widest visible event that the condition takes.
-  const v = report.view, m = v.model, box = v.canvas.getBoundingClientRect(), [from, to] = v.range();
-  let best = -1;
-  for (const p of m.within(from, to)) {
-    const y = v.yOf(m.lane[p]) + 9;
-    if (m.start[p] < from || m.end(p) > to || y < 50 || y > v.height - 20) continue;
-    if (arguments[0] && (m.collectiveOf[p] < 0 || m.kindOf(p) !== 'wait')) continue;
-    if (best < 0 || m.duration[p] > m.duration[best]) best = p;
-  }
-  const x = (v.xOf(m.start[best]) + v.xOf(m.end(best))) / 2;
-  return {x: box.left + x, y: box.top + v.yOf(m.lane[best]) + 9, name: m.nameOf(best), duration: report.format.microseconds(m.duration[best])};
-"""
 MARKS = """
   // How many pixels of each canvas, inside the axes, have the colour of a kind or of the band.
   const palette = report.colours();
@@ -154,11 +142,6 @@ MARKS = """
 """
 
 
-def to_timeline(browser):
-    browser.js("document.documentElement.style.scrollBehavior = 'auto'; document.querySelector('div.lanes').scrollIntoView({block: 'center'});")
-    browser.frame()
-
-
 def check_quantities(browser):
     """The page writes numbers as findings do: the cases are those of report/quantities_test.cc."""
     functions = {"durations_ns": "nanoseconds", "percents": "percent", "ranges": "ranges"}
@@ -169,9 +152,13 @@ def check_quantities(browser):
 
 
 def check_charts(browser):
+    browser.open("sample")
+    browser.js(OPEN_ALL)
     marks = browser.js(MARKS, "canvas.chart")
     CHECK("there are charts", len(marks) >= 8, str(len(marks)))
     CHECK("every chart has marks of two colours", all(count > 100 and colours >= 2 for count, colours in marks), str(marks))
+    browser.js("report.showInTimeline({ranks: [2]})")
+    browser.frame()
     CHECK("the timeline has marks of every kind", browser.js(MARKS, "canvas.events")[0][1] >= 6)
     CHECK("every chart is named and followed by its table", browser.js(
         "return [...document.querySelectorAll('canvas.chart')].every((c) => c.getAttribute('role') === 'img' && "
@@ -187,94 +174,6 @@ def check_page(browser):
         "return [...document.querySelectorAll('#summary .word')].map((e) => e.textContent).join()") == "Problem,Good,Note,Unknown")
     CHECK("nothing is asked of the network", browser.js("return performance.getEntriesByType('resource').length") == 0)
     CHECK("ids are unique", browser.js("const ids = [...document.querySelectorAll('[id]')].map((e) => e.id); return ids.length === new Set(ids).size"))
-
-
-def check_pointer(browser):
-    to_timeline(browser)
-    point = browser.js(POINT, False)
-    browser.mouse((point["x"], point["y"]))
-    tip = browser.js("const tip = document.querySelector('.tip'); return tip.hidden ? '' : tip.textContent")
-    CHECK("hover shows name and duration", point["name"] in tip and point["duration"] in tip, tip)
-    point = browser.js(POINT, True)
-    browser.mouse((point["x"], point["y"]))
-    tip = browser.js("return document.querySelector('.tip').textContent")
-    CHECK("hover on a collective shows waiting", "this rank waited" + point["duration"] in tip, tip)
-    browser.screenshot("hover", whole=False)
-    box = browser.js("const b = document.querySelector('canvas.events').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]")
-    middle = (box[0] + box[2] * 0.6, box[1] + box[3] / 2)
-    before = browser.js(RANGE)
-    time_at = "return report.view.timeAt(arguments[0])"
-    held = browser.js(time_at, middle[0] - box[0])
-    browser.wheel(*middle, -300)
-    after = browser.js(RANGE)
-    CHECK("wheel zooms in", after[1] - after[0] < 0.9 * (before[1] - before[0]), str((before, after)))
-    CHECK("wheel zooms around the pointer", abs(browser.js(time_at, round(middle[0]) - box[0]) - held) < 0.01 * (after[1] - after[0]))
-    browser.mouse(middle, "pointerDown", (middle[0] - 120, middle[1]), "pointerUp")
-    moved = browser.js(RANGE)
-    CHECK("drag pans", moved[0] > after[0] and abs((moved[1] - moved[0]) - (after[1] - after[0])) < 1e-6 * after[1], str((after, moved)))
-
-
-def check_pinch(browser):
-    box = browser.js("const b = document.querySelector('canvas.events').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]")
-    x, y = round(box[0] + box[2] * 0.6), round(box[1] + box[3] / 2)
-    before = browser.js(RANGE)
-    browser.act(*({"type": "pointer", "id": "finger%d" % side, "parameters": {"pointerType": "touch"}, "actions": [
-        {"type": "pointerMove", "duration": 0, "x": x + side * 40, "y": y}, {"type": "pointerDown", "button": 0},
-        {"type": "pointerMove", "duration": 100, "x": x + side * 120, "y": y}, {"type": "pointerUp", "button": 0}]} for side in (-1, 1)))
-    browser.frame()
-    after = browser.js(RANGE)
-    CHECK("pinch zooms in", after[1] - after[0] < 0.6 * (before[1] - before[0]), str((before, after)))
-
-
-def check_keys(browser):
-    browser.js("report.view.canvas.focus()")
-    browser.keys("Home")
-    home = browser.js(RANGE)
-    browser.keys("+")
-    closer = browser.js(RANGE)
-    CHECK("+ zooms in", closer[1] - closer[0] < home[1] - home[0])
-    browser.keys("Right")
-    CHECK("the arrow pans", browser.js(RANGE)[0] > closer[0])
-    browser.keys("-", "-")
-    CHECK("- zooms out", browser.js(RANGE)[1] - browser.js(RANGE)[0] > closer[1] - closer[0])
-    browser.keys("Home")
-    CHECK("Home shows the step", browser.js(RANGE) == home)
-    browser.keys("/")
-    CHECK("/ goes to the search", browser.js("return document.activeElement.type") == "search")
-    browser.keys(*"all-reduce.4")
-    found = browser.js("return document.querySelector('.search output').textContent")
-    CHECK("search counts", re.match(r"[\d,]+ matches$", found), found)
-    CHECK("/ is not typed", browser.js("return document.activeElement.value") == "all-reduce.4")
-    browser.keys("Enter")
-    first = browser.js("return [report.view.current, report.view.from]")
-    browser.js("report.view.canvas.focus()")
-    browser.keys("n", "n")
-    second = browser.js("return [report.view.current, report.view.from]")
-    CHECK("n goes to the next match", second[0] == first[0] + 2, str((first, second)))
-    CHECK("the match is in sight", browser.js("const v = report.view, p = v.matches[v.current], [from, to] = v.range(); "
-                                              "return v.model.start[p] >= from && v.model.end(p) <= to && v.model.nameOf(p).includes('all-reduce.4')"))
-    accent = browser.js("""const v = report.view, c = v.canvas, data = v.context.getImageData(0, 0, c.width, c.height).data;
-      const want = [1, 3, 5].map((at) => parseInt(v.palette.accent.slice(at, at + 2), 16)); let count = 0;
-      for (let at = 0; at < data.length; at += 4) count += want.every((part, i) => Math.abs(part - data[at + i]) < 8);
-      return count;""")
-    CHECK("matches are highlighted", accent > 20, str(accent))
-    browser.screenshot("search", whole=False)
-
-
-def check_steps(browser):
-    steps = browser.js("return report.read(document.getElementById('data').textContent).steps")
-    slowest = max(range(len(steps)), key=lambda at: steps[at]["end_ms"] - steps[at]["start_ms"])
-    select = "document.querySelector('#timeline select')"
-    CHECK("the slowest step is chosen first", browser.js("return %s.value" % select) == str(slowest))
-    browser.js("const s = %s; s.value = '4'; s.dispatchEvent(new Event('change'))" % select)
-    shown = browser.js(RANGE)
-    CHECK("choosing a step shows it", shown[0] < steps[4]["start_ms"] * 1e3 < steps[4]["end_ms"] * 1e3 < shown[1] and
-          shown[1] - shown[0] < 1.1e3 * (steps[4]["end_ms"] - steps[4]["start_ms"]), str(shown))
-    browser.js("document.querySelector('#timeline [aria-label=\"Next step\"]').click()")
-    CHECK("next step", browser.js("return [%s.value, report.view.step.step]" % select) == ["5", 5])
-    browser.js("document.querySelector('#timeline [aria-label=\"Previous step\"]').click()")
-    CHECK("previous step", browser.js("return report.view.step.step") == 4)
-    CHECK("the table of longest events follows", "step 4" in browser.js("return document.querySelector('#timeline caption').textContent"))
 
 
 def check_tables(browser):
@@ -422,34 +321,11 @@ def check_big(browser):
     browser.open("big")
     print("big: %d events, loaded in %.2f s" % (browser.js("return report.view.model.count"), time.time() - begin))
     CHECK("big: no console errors", not (log := browser.log()), str(log))
-    to_timeline(browser)
-    for name, share in (("all steps", 1.0), ("half the steps", 0.5), ("one step", 1 / 12), ("close", 1 / 200)):
-        result = browser.js_async("""
-          const v = report.view, whole = v.last - v.first, span = whole * arguments[0];
-          v.show(v.first, v.first + span);
-          const deltas = [], begin = performance.now();
-          let before = begin, direction = 1;
-          v.drawTimes.length = 0;
-          requestAnimationFrame(function next(now) {
-            deltas.push(now - before);
-            before = now;
-            if (now - begin > 2000) return done({deltas: deltas.slice(2), draws: v.drawTimes});
-            if (v.range()[1] >= v.last) direction = -1;
-            if (v.range()[0] <= v.first) direction = 1;
-            v.panBy(7 * direction);
-            requestAnimationFrame(next);
-          });""", share)
-        deltas, draws = sorted(result["deltas"]), result["draws"]
-        median, late = statistics.median(deltas), deltas[int(len(deltas) * 0.95)]
-        print("big, %s: frame time median %.1f ms, p95 %.1f ms over %d frames; draw mean %.2f ms, most %.2f ms" % (
-            name, median, late, len(deltas), statistics.mean(draws), max(draws)))
-        CHECK("big, %s: 60 frames a second" % name, median <= 17)
-        CHECK("big, %s: drawing is fast" % name, statistics.mean(draws) <= 8)
+    check_timeline.check_frames(browser, CHECK)
+    check_timeline.check_blocks(browser, CHECK)
+    browser.open("big")
     check_overflow(browser, "big")
     browser.resize(1180)
-    browser.js("report.view.showStep(report.view.steps[3])")
-    browser.frame()
-    browser.screenshot("big", whole=False)
 
 
 def check_real(browser, path):
@@ -477,8 +353,7 @@ def main():
         browser.scheme("light")
         browser.open("sample")
         CHECK("no console errors", not (log := browser.log()), str(log))
-        browser.js(OPEN_ALL)
-        for check in (check_page, check_quantities, check_charts, check_pointer, check_pinch, check_keys, check_steps, check_tables, check_colours):
+        for check in (check_page, check_quantities, lambda browser: check_timeline.check_timeline(browser, CHECK), check_charts, check_tables, check_colours):
             check(browser)
         CHECK("no console errors after use", not (log := browser.log()), str(log))
         check_overflow(browser, "sample")
