@@ -84,18 +84,6 @@
           more > 0 ? ` and ${format.fixed(more, 0)} more` : '')];
   }
 
-  // How much of the event lies on the critical path.
-  function pathText({path, start, end, lane, firstReaching}, position) {
-    let sum = 0;
-    for (let k = firstReaching(path, start[position]); k < path.lane.length; ++k) {
-      if (path.start[k] >= end(position)) break;
-      if (path.lane[k] !== lane[position]) continue;
-      sum += Math.max(0, Math.min(path.end[k], end(position)) -
-          Math.max(path.start[k], start[position]));
-    }
-    return sum > 0 ? `${format.microseconds(sum)} of it` : 'none of it';
-  }
-
   function eventPart(view, position, facts) {
     const {model} = view;
     const name = model.nameOf(position);
@@ -107,7 +95,6 @@
             fact('rank', `${lane.rank}${host ? `, ${host}` : ''}, ${lane.name}`),
             fact('start', timeText(view, model.start[position])),
             fact('duration', format.microseconds(model.duration[position])),
-            fact('on the critical path', pathText(model, position)),
             ...collectiveFacts(view, position, facts)));
   }
 

@@ -131,17 +131,14 @@
     drawRowName(row, y) {
       const {context, palette, gutter, rows} = this;
       const isNarrow = gutter < 120;
-      const middle = y + Math.min(row.high, 34) / 2;
+      const middle = y + row.high / 2;
+      context.font = '11px system-ui, sans-serif';
+      context.fillStyle = palette.soft;
       if (row.type === 'lane') {
-        context.font = '11px system-ui, sans-serif';
-        context.fillStyle = palette.soft;
         this.clipText(rows.nameOf(row), isNarrow ? 16 : 30, y + 8, gutter - (isNarrow ? 20 : 36));
         return;
       }
-      const indent = row.type === 'rank' && rows.units.length < this.model.ranks.length &&
-          !rows.units.some((unit) => unit.length === 1 && unit[0] === row.ranks[0]) ? 10 : 0;
-      context.font = '11px system-ui, sans-serif';
-      context.fillStyle = palette.soft;
+      const {indent = 0} = row;
       context.fillText(row.isOpen ? '▾' : '▸', 5 + indent, middle);
       const {late_ms, rank} = row.ranks[0];
       const side = row.type === 'block' || isNarrow ? '' :

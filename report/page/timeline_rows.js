@@ -56,13 +56,14 @@
         const isOpen = this.openBlocks.has(unit[0].rank);
         this.add({type: 'block', ranks: unit, isOpen, high: kHeights.block},
             unit.flatMap((rank) => rank.lanes));
-        if (isOpen) unit.forEach((rank) => this.addRank(rank));
+        if (isOpen) unit.forEach((rank) => this.addRank(rank, 10));
       }
     }
 
-    addRank(rank) {
+    // indent: how many pixels further right its name begins.
+    addRank(rank, indent = 0) {
       const isOpen = this.openRanks.has(rank.rank);
-      this.add({type: 'rank', ranks: [rank], isOpen, high: kHeights.rank}, rank.lanes);
+      this.add({type: 'rank', ranks: [rank], isOpen, indent, high: kHeights.rank}, rank.lanes);
       if (!isOpen) return;
       for (const lane of rank.lanes) {
         const levels = Math.max(1, this.model.levelsOf(lane).length);

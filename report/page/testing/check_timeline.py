@@ -24,6 +24,12 @@ WAIT = "m.collectiveOf[p] >= 0 && m.kindOf(p) === 'wait'"
 ROWS = "return report.view.rows.list.map((row) => [row.type, row.ranks[0].rank, row.high])"
 ROW = """const v = report.view, box = v.canvas.getBoundingClientRect(), row = v.rows.list[arguments[0]];
   return [box.left + 20, box.top + v.yOf(row.top) + 8];"""
+SEEN = """
+  // The kinds whose colour the timeline's canvas has.
+  const v = report.view, c = v.canvas, data = new Uint32Array(v.context.getImageData(0, 0, c.width, c.height).data.buffer);
+  const seen = new Set(data), parts = (colour) => [5, 3, 1].map((at) => colour.slice(at, at + 2)).join('');
+  return v.model.kinds.filter((kind) => seen.has(parseInt('ff' + parts(v.palette[kind]), 16)));
+"""
 
 
 def to_timeline(browser):
@@ -119,6 +125,7 @@ def check_rows(browser, check):
     rows = browser.js(ROWS)
     check("a click on a rank opens its lanes, the host's as deep as its calls",
           [row[0] for row in rows[:5]] == ["rank", "lane", "lane", "lane", "rank"] and [row[2] for row in rows[1:4]] == [16, 16, 64], str(rows))
+    check("it has marks of every kind", len(browser.js(SEEN)) == 6, str(browser.js(SEEN)))
     check("calls on one level do not overlap", browser.js(
         "return report.view.model.levelsOf(8).every(({start, end}) => start.every((time, k) => !k || time >= end[k - 1] - 0.01))"))
     point = browser.js(POINT, "m.nameOf(p) === 'aten::addmm'")
@@ -366,6 +373,7 @@ MANY = """
     steps: [], blame: [], evidence: {unknown_clocks: []}, combine: {ranks: ranks.map((rank) => ({rank, caused_wait_ms: rank % 7}))}};
   const section = document.querySelector('#timeline'), begin = performance.now();
   section.replaceChildren();
+  history.replaceState(null, '', location.pathname);
   report.view = report.timeline(section, data, undefined);
   report.view.draw();
   return performance.now() - begin;"""
