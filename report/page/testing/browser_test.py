@@ -1,124 +1,33 @@
 #!/usr/bin/env python3
-"""Opens pages in headless Chromium through chromedriver and checks what a reader would.
+"""Opens pages in Chromium and in Firefox and checks what a reader would.
 
-browser_test.py MAKE_PAGE FOLDER [REPORT.html ...]: MAKE_PAGE is the program //report:make_page, pages and
-screenshots go to the folder; further pages must show their charts without an error.
+browser_test.py MAKE_PAGE FOLDER [REPORT.html ...]: MAKE_PAGE is the program //report:make_page, pages go to the
+folder and screenshots to one of each browser in it; further pages must show their charts without an error.
+Every check runs in both browsers; one that is not installed is skipped, and said so.
 """
-import base64, contextlib, csv, itertools, json, pathlib, socket, subprocess, sys, time, urllib.request
+import contextlib, csv, importlib, itertools, json, pathlib, subprocess, sys, time, traceback
 
-import check_findings
-import check_timeline
+from browsers import Chromium, Firefox
 
 HERE = pathlib.Path(__file__).parent
 OUT = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else HERE
 MAKE_PAGE = sys.argv[1] if len(sys.argv) > 1 else ""
-KEYS = {"Enter": "\ue007", "Space": "\ue00d", "Home": "\ue011", "Left": "\ue012", "Right": "\ue014", "Tab": "\ue004"}
-
-
-class Browser:
-    """One session of chromedriver, by the WebDriver protocol."""
-
-    def __init__(self):
-        with contextlib.closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.driver = subprocess.Popen(["chromedriver", "--port=%d" % port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.root = "http://127.0.0.1:%d" % port
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                if self.send("GET", "/status")["ready"]:
-                    break
-            time.sleep(0.1)
-        options = {"args": ["--headless=new", "--no-sandbox", "--hide-scrollbars=false", "--window-size=1180,900"],
-                   "prefs": {"download.default_directory": str(OUT)}}
-        session = self.send("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
-        self.root += "/session/" + session["sessionId"]
-
-    def send(self, method, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.root + path, data, {"Content-Type": "application/json"}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.load(answer)["value"]
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(json.load(error)["value"]["message"].splitlines()[0]) from None
-
-    def close(self):
-        with contextlib.suppress(Exception):
-            self.send("DELETE", "")
-        self.driver.terminate()
-        self.driver.wait()
-
-    def cdp(self, command, **parameters):
-        return self.send("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
-
-    def open(self, name):
-        """A page of the folder, or a path."""
-        self.log()
-        path = pathlib.Path(name).resolve() if name.endswith(".html") else OUT / (name + ".html")
-        self.send("POST", "/url", {"url": path.as_uri()})
-        self.frame()
-
-    def log(self):
-        """Errors and warnings since the last call, less the warning that these checks read pixels."""
-        return [entry["message"] for entry in self.send("POST", "/se/log", {"type": "browser"}) if entry["level"] in ("SEVERE", "WARNING") and "willReadFrequently" not in entry["message"]]
-
-    def js(self, body, *arguments):
-        return self.send("POST", "/execute/sync", {"script": body, "args": list(arguments)})
-
-    def js_async(self, body, *arguments):
-        return self.send("POST", "/execute/async", {"script": "const done = arguments[arguments.length - 1];" + body, "args": list(arguments)})
-
-    def frame(self):
-        self.js_async("requestAnimationFrame(() => requestAnimationFrame(() => done(0)));")
-
-    def resize(self, width, height=900, ratio=1):
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=ratio, mobile=False)
-        self.frame()
-
-    def scheme(self, name):
-        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
-        self.frame()
-
-    def keys(self, *keys):
-        for key in keys:
-            code = KEYS.get(key, key)
-            self.act({"type": "key", "id": "keys", "actions": [{"type": "keyDown", "value": code}, {"type": "keyUp", "value": code}]})
-        self.frame()
-
-    def act(self, *sources):
-        self.send("POST", "/actions", {"actions": list(sources)})
-
-    def mouse(self, *actions):
-        self.act({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [
-            {"type": "pointerMove", "duration": 0, "x": round(a[0]), "y": round(a[1])} if isinstance(a, tuple) else {"type": a, "button": 0} for a in actions]})
-        self.frame()
-
-    def wheel(self, x, y, delta):
-        self.act({"type": "wheel", "id": "wheel", "actions": [
-            {"type": "scroll", "x": round(x), "y": round(y), "deltaX": 0, "deltaY": delta, "duration": 0}]})
-        self.frame()
-
-    def screenshot(self, name, whole=True):
-        width, height = self.js("return [innerWidth, innerHeight]")
-        if whole:
-            self.resize(width, self.js("return document.documentElement.scrollHeight"))
-            time.sleep(0.2)
-        (OUT / (name + ".png")).write_bytes(base64.b64decode(self.cdp("Page.captureScreenshot")["data"]))
-        if whole:
-            self.resize(width, height)
+# Checks that live in a file of their own, as a function check(browser, CHECK, OUT).
+FILES = [name for name in ("check_findings", "check_timeline") if (HERE / (name + ".py")).exists()]
 
 
 class Checks:
-    passed = failed = 0
+    browser, passed, failed = "", 0, 0
+
+    def begin(self, browser):
+        self.browser, self.passed, self.failed = browser, 0, 0
 
     def __call__(self, what, holds, detail=""):
         if holds:
             self.passed += 1
         else:
             self.failed += 1
-            print("FAILED: %s %s" % (what, detail))
+            print("FAILED: %s: %s %s" % (self.browser, what, detail))
 
 
 CHECK = Checks()
@@ -140,6 +49,19 @@ MARKS = """
     return [count, seen.size];
   });
 """
+
+
+def check_driver(browser):
+    """That nothing is lost on the way: long texts in both directions, and every way of an error to the log."""
+    browser.open("sample")
+    for size in (10, 200, 70000, 2000000):
+        text = "é" * (size // 2)
+        CHECK("%d bytes come and go" % size, browser.js("return arguments[0]", text) == text)
+    browser.js("console.error('said'); console.warn('warned'); setTimeout(() => { throw new Error('thrown') }); new Image().src = 'http://127.0.0.1:1/'")
+    time.sleep(0.2)
+    log = "\n".join(browser.log())
+    CHECK("errors reach the log", all(word in log for word in ("said", "warned", "thrown", "img-src")), log)
+    CHECK("the log is emptied", not browser.log())
 
 
 def check_quantities(browser):
@@ -174,6 +96,7 @@ def check_page(browser):
 
 
 def check_tables(browser):
+    browser.js(OPEN_ALL)
     column = "return [...document.querySelectorAll('#clocks table tbody')][0].querySelectorAll('tr').values().map((r) => r.cells[4].textContent).toArray()"
     sort = "return document.querySelectorAll('#clocks table')[0].tHead.rows[0].cells[4].ariaSort"
     header = "document.querySelectorAll('#clocks table')[0].tHead.rows[0].cells[4].firstChild"
@@ -198,12 +121,11 @@ def check_tables(browser):
 
 def clocks_csv(browser):
     """The lines of the clocks' table as it is saved; none when it is not."""
-    target = OUT / "clocks.csv"
+    target = browser.saved / "clocks.csv"
     target.unlink(missing_ok=True)
-    browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(OUT))
     browser.js("document.querySelector('#clocks .csv').click()")
     deadline = time.time() + 5
-    while not target.exists() and time.time() < deadline:
+    while not (target.exists() and target.stat().st_size) and time.time() < deadline:
         time.sleep(0.1)
     lines = target.read_text().splitlines() if target.exists() else []
     target.unlink(missing_ok=True)
@@ -213,8 +135,8 @@ def clocks_csv(browser):
 def check_overflow(browser, name):
     for width in (400, 1180, 2560):
         browser.resize(width)
-        wide = browser.js("return document.documentElement.scrollWidth")
-        CHECK("%s has no sideways overflow at %d px" % (name, width), wide <= width, str(wide))
+        wide, room = browser.js("const {scrollWidth, clientWidth} = document.documentElement; return [scrollWidth, clientWidth]")
+        CHECK("%s has no sideways overflow at %d px" % (name, width), wide <= room <= width, str((wide, room)))
 
 
 def check_schemes(browser):
@@ -229,8 +151,7 @@ def check_schemes(browser):
     CHECK("the ground is dark", browser.js("return getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)")
     CHECK("the timeline's ground is dark", browser.js("const c = report.view.canvas; return [...report.view.context.getImageData(c.width - 3, 2, 1, 1).data]")[0] == 13)
     browser.js("window.seen = 0; addEventListener('beforeprint', () => { window.seen = getComputedStyle(document.documentElement).getPropertyValue('--ground') + document.querySelectorAll('details:not([open])').length })")
-    pdf = browser.cdp("Page.printToPDF", printBackground=True)["data"]
-    (OUT / "sample_print.pdf").write_bytes(base64.b64decode(pdf))
+    browser.print("sample_print")
     CHECK("print is light and opens details", browser.js("return window.seen") == "#ffffff0", str(browser.js("return window.seen")))
     CHECK("details close again after print", browser.js("return [...document.querySelectorAll('details[open]')].map((d) => d.parentNode.id).join()") == "clocks")
     browser.scheme("light")
@@ -286,6 +207,86 @@ def check_colours(browser):
     browser.scheme("light")
 
 
+# Every visible text with less contrast than WCAG's AA asks for, as "ratio text". Grounds that are not opaque lie
+# on those of their ancestors; what is disabled or hidden from all is exempt, as is what canvases paint.
+CONTRAST = """
+  const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = context.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
+  const ground = (e) => {
+    const own = rgba(e ? getComputedStyle(e).backgroundColor : getComputedStyle(document.documentElement).getPropertyValue('--ground'));
+    return own[3] === 1 || !e ? own : over(own, ground(e.parentElement));
+  };
+  const luminance = (c) => c.slice(0, 3).map((p) => p / 255).map((p) => p <= 0.04045 ? p / 12.92 : ((p + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, p, i) => sum + p * [0.2126, 0.7152, 0.0722][i], 0);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), low = [];
+  let seen = 0;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const e = node.parentElement;
+    if (!node.data.trim() || e.closest(':disabled, script, style') || !e.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
+    ++seen;
+    const style = getComputedStyle(e), size = parseFloat(style.fontSize), below = ground(e);
+    const [a, b] = [luminance(over(rgba(style.color), below)), luminance(below)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const large = size >= 24 || size >= 18.66 && style.fontWeight >= 700;
+    if (ratio < (large ? 3 : 4.5)) low.push(`${ratio.toFixed(2)} ${node.data.trim().slice(0, 40)}`);
+  }
+  return {seen, low: [...new Set(low)]};
+"""
+
+
+def check_texts(browser, name):
+    browser.js(OPEN_ALL)
+    browser.js("for (const one of document.querySelectorAll('details')) one.open = true")
+    for scheme in ("light", "dark"):
+        browser.scheme(scheme)
+        found = browser.js(CONTRAST)
+        CHECK("%s: every text has contrast AA in %s" % (name, scheme), found["seen"] > 20 and not found["low"], str(found))
+    browser.scheme("light")
+
+
+def check_contrast(browser):
+    check_texts(browser, "sample")
+    found = browser.js("document.querySelector('h2').style.color = 'rgb(128 128 128 / 0.6)'; " + CONTRAST)["low"]
+    CHECK("a text of low contrast is found", len(found) == 1, str(found))
+    browser.open("sample")
+
+
+def check_tab(browser):
+    """Tab alone comes to everything that can be used, and shows where it is. In a group of which one has the place among the tabs, arrows reach the others."""
+    wanted = browser.js("""
+      const grouped = '[role=tablist] *, [role=toolbar] *, [role=menu] *, [role=listbox] *, [role=radiogroup] *, [role=grid] *';
+      window.wanted = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')].filter(
+        (e) => !e.disabled && e.checkVisibility({visibilityProperty: true}) && !e.matches('[type=radio]:not(:checked)') && !(e.tabIndex < 0 && e.matches(grouped)));
+      window.reached = new Set();
+      window.unmarked = new Set();
+      document.activeElement.blur();
+      getSelection().removeAllRanges();
+      document.addEventListener('focusin', ({target}) => {
+        window.reached.add(target);
+        const {outlineStyle, outlineWidth, boxShadow} = getComputedStyle(target);
+        if ((outlineStyle === 'none' || outlineWidth === '0px') && boxShadow === 'none') window.unmarked.add(target.outerHTML.slice(0, 80));
+      });
+      return window.wanted.length""")
+    for _ in range(0, 2 * wanted + 20, 10):
+        browser.keys(*["Tab"] * 10)
+    left = browser.js("return window.wanted.filter((e) => !window.reached.has(e)).map((e) => e.outerHTML.slice(0, 80))")
+    CHECK("Tab reaches everything", wanted > 20 and not left, str((wanted, left)))
+    unmarked = browser.js("return [...window.unmarked]")
+    CHECK("the focus is always seen", not unmarked, str(unmarked))
+    mouse_only = browser.js("""
+      const usable = 'a[href], button, input, select, summary, label, [tabindex]';
+      return [...document.body.querySelectorAll('*')].filter((e) => getComputedStyle(e).cursor === 'pointer' && !e.closest(usable) && !e.querySelector(usable))
+        .map((e) => e.outerHTML.slice(0, 80))""")
+    CHECK("nothing is for the mouse alone", not mouse_only, str(mouse_only))
+
+
 def check_hostile(browser):
     browser.open("hostile")
     browser.js(OPEN_ALL)
@@ -311,6 +312,7 @@ def check_empty(browser):
     check_overflow(browser, "empty")
     browser.resize(1180)
     browser.screenshot("empty")
+    check_texts(browser, "empty")
 
 
 def check_big(browser):
@@ -318,9 +320,6 @@ def check_big(browser):
     browser.open("big")
     print("big: %d events, loaded in %.2f s" % (browser.js("return report.view.model.count"), time.time() - begin))
     CHECK("big: no console errors", not (log := browser.log()), str(log))
-    check_timeline.check_frames(browser, CHECK)
-    check_timeline.check_blocks(browser, CHECK)
-    browser.open("big")
     check_overflow(browser, "big")
     browser.resize(1180)
 
@@ -337,6 +336,49 @@ def check_real(browser, path):
     check_overflow(browser, name)
     browser.resize(1180)
     browser.screenshot("real")
+    check_texts(browser, name)
+
+
+def check_sample(browser):
+    browser.resize(1180)
+    browser.scheme("light")
+    browser.open("sample")
+    CHECK("no console errors", not (log := browser.log()), str(log))
+    for check in (check_page, check_quantities, check_charts, check_contrast, check_tables, check_colours):
+        guard(check, browser)
+    CHECK("no console errors after use", not (log := browser.log()), str(log))
+    check_overflow(browser, "sample")
+    browser.open("sample")
+    for check in (check_schemes, check_tab):
+        guard(check, browser)
+    CHECK("no console errors in both schemes", not (log := browser.log()), str(log))
+    browser.resize(1180, ratio=2)
+    CHECK("the canvas follows the pixel ratio", browser.js("const c = report.view.canvas; return c.width === 2 * c.clientWidth"))
+    browser.resize(1180)
+
+
+def guard(check, *arguments):
+    """What stops one check stops neither the others nor the other browser."""
+    try:
+        check(*arguments)
+    except Exception:
+        CHECK(check.__name__, False, "ended early: " + traceback.format_exc())
+
+
+def check_file(browser, name):
+    browser.resize(1180)
+    browser.scheme("light")
+    browser.open("sample")
+    importlib.import_module(name).check(browser, CHECK, OUT)
+
+
+def check_all(browser):
+    for check in (check_driver, check_sample, check_hostile, check_empty, check_big):
+        guard(check, browser)
+    for path in sys.argv[3:]:
+        guard(check_real, browser, path)
+    for name in FILES:
+        guard(check_file, browser, name)
 
 
 def main():
@@ -344,32 +386,19 @@ def main():
     subprocess.run([sys.executable, str(HERE / "make_sample.py"), str(OUT)], check=True)
     for name in ("sample", "compared", "ranks256", "ranks2048", "big", "hostile", "empty"):
         subprocess.run([MAKE_PAGE, str(OUT / (name + ".json")), str(OUT / (name + ".html"))], check=True)
-    browser = Browser()
-    try:
-        browser.resize(1180)
-        browser.scheme("light")
-        browser.open("sample")
-        CHECK("no console errors", not (log := browser.log()), str(log))
-        for check in (check_page, check_quantities, lambda browser: check_timeline.check_timeline(browser, CHECK), check_charts, check_tables, check_colours):
-            check(browser)
-        CHECK("no console errors after use", not (log := browser.log()), str(log))
-        check_overflow(browser, "sample")
-        browser.open("sample")
-        check_findings.check_all(browser, CHECK, OUT)
-        browser.open("sample")
-        check_schemes(browser)
-        CHECK("no console errors in both schemes", not (log := browser.log()), str(log))
-        browser.resize(1180, ratio=2)
-        CHECK("the canvas follows the pixel ratio", browser.js("const c = report.view.canvas; return c.width === 2 * c.clientWidth"))
-        browser.resize(1180)
-        for check in (check_hostile, check_empty, check_big):
-            check(browser)
-        for path in sys.argv[3:]:
-            check_real(browser, path)
-    finally:
-        browser.close()
-    print("%d passed, %d failed" % (CHECK.passed, CHECK.failed))
-    return 1 if CHECK.failed else 0
+    results, failed, ran = [], False, False
+    for kind in (Chromium, Firefox):
+        if missing := kind.missing():
+            results.append("skipped: %s, not installed: %s" % (kind.name, ", ".join(missing)))
+            continue
+        CHECK.begin(kind.name)
+        begin = time.time()
+        with contextlib.closing(kind(OUT)) as browser:
+            check_all(browser)
+        results.append("%s: %d passed, %d failed in %.0f s" % (kind.name, CHECK.passed, CHECK.failed, time.time() - begin))
+        failed, ran = failed or CHECK.failed > 0, True
+    print("\n".join(results))
+    return 0 if ran and not failed else 1
 
 
 if __name__ == "__main__":

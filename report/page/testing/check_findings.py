@@ -197,7 +197,7 @@ def check_many(browser, CHECK, folder):
         CHECK(name + ": bars are few", browser.js("return Chart.getChart(document.querySelector('#pictures canvas.chart')).data.labels.length") <= 256)
 
 
-def check_all(browser, CHECK, folder):
+def check(browser, CHECK, folder):
     """On the sample, as it is opened."""
     browser.js("document.documentElement.style.scrollBehavior = 'auto'")
     check_answer(browser, CHECK)

@@ -400,3 +400,11 @@ def check_blocks(browser, check):
     print("a timeline of 2,048 ranks is built in %.0f ms" % took)
     check("a timeline of 2,048 ranks is built within 2 s", took <= 2000, "%.0f ms" % took)
     check("it has few rows", len(browser.js(ROWS)) == 24, str(len(browser.js(ROWS))))
+
+
+def check(browser, CHECK, folder):
+    """On the sample, as it is opened, then on the page of 64 ranks."""
+    check_timeline(browser, CHECK)
+    browser.open("big")
+    check_frames(browser, CHECK)
+    check_blocks(browser, CHECK)
