@@ -3,10 +3,11 @@
 'use strict';
 
 (() => {
-  const {element} = report.dom;
+  const {element, explain} = report.dom;
   // The roles of run_report.proto's PathKind.
   const kRoles = ['wait', 'transfer', 'computation', 'copy', 'host', 'gap'];
-  const kTokens = ['ink', 'soft', 'rule', 'ground', 'panel', 'accent', 'wait-line', ...kRoles];
+  const kTokens = ['ink', 'soft', 'rule', 'ground', 'panel', 'accent', 'good', 'bad', 'wait-line',
+    ...kRoles];
   const kPointStyles = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
   const kSeries = ['transfer', 'wait', 'computation', 'copy', 'host'];
 
@@ -103,12 +104,15 @@
     beforeDatasetsDraw(chart) { if (chart.config.type !== 'bar') this.draw(chart); },
     afterDatasetsDraw(chart) { if (chart.config.type === 'bar') this.draw(chart); },
     draw(chart) {
-      const {ctx, scales: {y}, data} = chart;
+      const {ctx, chartArea, scales: {y}, data} = chart;
       for (const [at, {intervals, intervalColour}] of data.datasets.entries()) {
         if (!intervals || !chart.isDatasetVisible(at)) continue;
         ctx.save();
+        ctx.beginPath();
+        ctx.rect(chartArea.left, chartArea.top - 1, chartArea.width, chartArea.height + 2);
+        ctx.clip();
         ctx.strokeStyle = intervalColour;
-        ctx.lineWidth = 1.5;
+        ctx.lineWidth = 2;
         ctx.beginPath();
         chart.getDatasetMeta(at).data.forEach(({x}, index) => {
           const [low, high] = intervals[index] || [];
@@ -117,8 +121,8 @@
           ctx.moveTo(x, ends[0]);
           ctx.lineTo(x, ends[1]);
           for (const end of ends) {
-            ctx.moveTo(x - 4, end);
-            ctx.lineTo(x + 4, end);
+            ctx.moveTo(x - 9, end);
+            ctx.lineTo(x + 9, end);
           }
         });
         ctx.stroke();
@@ -137,12 +141,27 @@
       tooltip: {callbacks: tooltip ? {label: tooltip} : {}}}};
   }
 
+  // The value axis holds the intervals of all series, whole.
+  function holding(series, given) {
+    const ends = series.flatMap(({intervals = []}) => intervals.flat())
+        .filter((end) => report.format.isKnown(end) && (!given.log || end > 0));
+    if (!ends.length) return given;
+    const least = (a, b) => Math.min(a, b);
+    const most = (a, b) => Math.max(a, b);
+    const [low, high] = [ends.reduce(least), ends.reduce(most)];
+    return {...given, suggestedMin: least(low, given.suggestedMin ?? low),
+      suggestedMax: most(high, given.suggestedMax ?? high),
+      ...(given.min === undefined ? {} : {min: least(low, given.min), max: most(high, given.max)})};
+  }
+
   const short = (label) => label.length > 30 ? `${label.slice(0, 29)}…` : label;
 
   // Bars in ms. series: {label, role, use, data} and what Chart.js knows of a dataset.
-  function bars(palette, {labels, series, stacked = false, horizontal = false}) {
+  function bars(palette, {labels, series, stacked = false, horizontal = false, from = 0}) {
     const names = axis(palette, {title: '', stacked, labels: true});
-    const times = axis(palette, {title: 'time (ms)', stacked, beginAtZero: true});
+    names.ticks.autoSkip = !horizontal;
+    const times = axis(palette, holding(series, {title: 'time (ms)', stacked, min: from || undefined,
+      beginAtZero: !from}));
     return {type: 'bar', data: {labels: labels.map(short),
       datasets: series.map(({label, role, use, ...rest}) =>
         ({label: short(label), ...barStyle(palette, role, use), ...rest}))},
@@ -154,12 +173,13 @@
   function scatter(palette, {series, x, y}) {
     return {type: 'scatter', data: {datasets: series.map(({label, ...rest}, at) =>
       ({label: short(label), ...pointStyle(palette, at), ...rest}))},
-    options: options(palette, {points: true, scales: {x: axis(palette, x), y: axis(palette, y)},
+    options: options(palette, {points: true, scales: {x: axis(palette, x), y: axis(palette, holding(series, y))},
       tooltip: ({dataset, parsed}) =>
         `${dataset.label}: ${x.title} ${x.text(parsed.x)}, ${y.title} ${y.text(parsed.y)}`})};
   }
 
   const drawn = [];
+  let waiting = [];
 
   // A figure: a heading, a canvas that says in words what it shows, and the same numbers in a
   // table. label(), numbers() and config(palette) are asked again by redraw().
@@ -167,7 +187,7 @@
     const canvas = element('canvas', {class: 'chart', role: 'img'});
     const box = element('div', {class: 'plot'}, canvas);
     const details = element('details', {}, element('summary', {}, 'The numbers of this chart'));
-    const made = element('figure', {}, element('h3', {}, title), box, details);
+    const made = element('figure', {}, element('h3', {title: explain(title)}, title), box, details);
     let chart;
     const paint = () => {
       if (chart) chart.destroy();
@@ -179,12 +199,20 @@
       details.replaceChildren(details.firstChild, report.table(numbers()));
       paint();
     };
-    drawn.push({redraw, paint});
+    waiting.push({redraw, paint});
     return {element: made, redraw};
+  }
+
+  // Draws the figures that were made since the last call: they are on the page now.
+  function drawNew() {
+    const made = waiting;
+    waiting = [];
+    drawn.push(...made);
+    made.forEach((one) => one.redraw());
   }
 
   report.colours = colours;
   report.charts = {figure, bars, scatter, axis, options, fillOf, looksOf,
-    drawAll: () => drawn.forEach((one) => one.redraw()),
+    drawNew, add: (picture) => waiting.push(picture),
     repaintAll: () => drawn.forEach((one) => one.paint())};
 })();

@@ -7,7 +7,7 @@
 
 (() => {
   const number = (value) => typeof value === 'number' && Number.isFinite(value) ? value : undefined;
-  const kReaders = {number, text: (value) => value ?? '', flag: (value) => value ?? false};
+  const kReaders = {number, text: (value) => String(value ?? ''), flag: (value) => value ?? false};
   const kListItems = {...kReaders, number: (value) => number(value) ?? 0};
 
   // Returns the function that reads values of a shape: "text", "Finding[]", "Timeline?".

@@ -21,6 +21,9 @@
 
   const paragraph = (text, name) => element('p', {class: name}, text);
   const missing = (text) => paragraph(text, 'missing');
+  // What opens on a click on its title.
+  const folded = (title, ...children) =>
+      element('details', {}, element('summary', {}, title), ...children);
   const list = (lines) => element('ul', {}, ...lines.map((line) => element('li', {}, line)));
 
   // What a run's steps are called: periods, where nothing marks steps.
@@ -56,5 +59,5 @@
   const explain = (title) => kGlossary.find(([word]) =>
     new RegExp(`(^|[^a-z])${word.toLowerCase()}s?($|[^a-z])`).test(title.toLowerCase()))?.[1];
 
-  report.dom = {explain, element, button, paragraph, missing, list, stepChooser, stepName, stepWord};
+  report.dom = {explain, element, button, folded, paragraph, missing, list, stepChooser, stepName, stepWord};
 })();

@@ -59,8 +59,75 @@ const report = {};
     return runs.map(([low, high]) => low === high ? `${low}` : `${low}-${high}`).join(', ');
   }
 
+  // Types of which many kernels are made: they tell none from another.
+  const kPlainTypes = new Set(['int', 'long', 'short', 'char', 'float', 'double', 'bool', 'void',
+    'unsigned', 'signed', 'true', 'false', 'half', '__half', 'const', 'size_t', 'std']);
+  const kDeepest = 8;
+
+  // The position after the bracket that closes the one at a position; undefined when none does.
+  function afterBracket(text, from) {
+    const closing = {'<': '>', '(': ')', '{': '}'}[text[from]];
+    for (let at = from, depth = 0; at < text.length; ++at) {
+      if (text[at] === text[from]) ++depth;
+      if (text[at] === closing && text[at - 1] !== '-' && --depth === 0) return at + 1;
+    }
+    return undefined;
+  }
+
+  // Reads one C++ name or type: {short, plain: it tells nothing, at: where it ends}. Of a qualified
+  // name the last part counts, of its template arguments the first that is no plain type or number.
+  function readCpp(text, from, depth) {
+    let [at, word, args, last] = [from, '', '', ''];
+    const keep = () => {
+      if (word && word !== 'operator') last = word + args;
+      word = args = '';
+    };
+    while (at < text.length && !',>)'.includes(text[at])) {
+      if ('({'.includes(text[at]) || (text[at] === '<' && depth > kDeepest)) {
+        at = afterBracket(text, at) ?? text.length;
+        continue;
+      }
+      if (text[at] === '<') {
+        const found = [];
+        do {
+          found.push(readCpp(text, at + 1, depth + 1));
+          at = found.at(-1).at;
+        } while (text[at] === ',');
+        const telling = found.find(({plain}) => !plain) ?? (found.length === 1 ? found[0] : undefined);
+        args = telling ? `<${telling.short}>` : '';
+      } else if (text.startsWith('::', at)) {
+        keep();
+        ++at;
+      } else if (text[at] === ' ') {
+        // What stands before a space is a return type, or a type that "const" or ">" follows.
+        const rest = /^ +(const\b|&|\*|>|$)/.exec(text.slice(at, at + 12));
+        if (!rest && (word || last)) word = args = last = '';
+        if (rest?.[1] === 'const') at += 5;
+      } else {
+        word += text[at];
+      }
+      ++at;
+    }
+    keep();
+    return {short: last, at, plain: kPlainTypes.has(last.replace(/[*&]+$/, '')) || !/^[A-Za-z_]/.test(last)};
+  }
+
+  // A kernel's name as people say it: of a C++ signature without return type, namespaces, parameters
+  // and most template arguments. Other names stay.
+  //   void at::native::reduce_kernel<512, 1, ReduceOp<float, MeanOps<float> > >(...)
+  //   -> reduce_kernel<ReduceOp<MeanOps<float>>>
+  function shortName(name) {
+    const [, front, whole] = /^((?:.*?: )?)(.*)$/s.exec(name);
+    const text = whole.replaceAll('(anonymous namespace)::', '').replace(/ \[.*\]$/, '');
+    if (!/^[\w:~ ]+[<(]/.test(text) || / \(|->|[^:]:[^:]/.test(text)) return name;
+    if (!/<|[*&]|::|\b(int|float|double|long|char|bool|unsigned|void)\b/.test(text)) return name;
+    if (afterBracket(text, text.search(/[<(]/)) === undefined) return name;
+    const {short, at} = readCpp(text, 0, 0);
+    return short && at >= text.length ? front + short : name;
+  }
+
   report.format = {
-    isKnown, fixed, digitsFor, plain, kUnknown, nanoseconds, ranges,
+    shortName, isKnown, fixed, digitsFor, plain, kUnknown, nanoseconds, ranges,
     microseconds: (value) => isKnown(value) ? nanoseconds(value * 1e3) : kUnknown,
     milliseconds: (value) => isKnown(value) ? nanoseconds(value * 1e6) : kUnknown,
     bytes: (value) => scaled(value, kSizes),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables that sort by a click or a key on their headers, show 20 rows first and save as CSV.
+// Tables that sort by a click or a key on their headers, show some rows first and save as CSV.
 'use strict';
 
 (() => {
@@ -34,14 +34,34 @@
     return element('span', {class: 'track', 'aria-hidden': 'true'}, bar);
   }
 
+  // A number that is not 0 does not read as 0.
+  function numberText(value, digits) {
+    const shown = value === 0 ? '0' : report.format.fixed(value, digits);
+    const least = 10 ** -digits;
+    return value !== 0 && Math.abs(value) < least / 2 ? `< ${report.format.fixed(least, digits)}` : shown;
+  }
+
+  // A name that is shown short, and whole after a click.
+  function shortCell(name) {
+    const brief = report.format.shortName(name);
+    if (brief === name) return name;
+    const toggle = button(brief, () => {
+      const isWhole = toggle.getAttribute('aria-expanded') === 'true';
+      toggle.setAttribute('aria-expanded', String(!isWhole));
+      toggle.textContent = isWhole ? brief : name;
+    }, {class: 'name', 'aria-expanded': 'false', title: name});
+    return toggle;
+  }
+
   function cellOf(column, row) {
     const value = column.value(row);
     const missing = value === undefined || value === '';
     const shown = missing ? (column.absent ?? report.format.kUnknown) :
-        column.number ? report.format.fixed(value, column.shownDigits) : String(value);
+        column.number ? numberText(value, column.shownDigits) : String(value);
     const names = [column.number ? 'n' : '', missing ? 'unknown' : '',
-      column.wrap ? 'wrap' : shown.length <= 20 ? 'short' : ''];
-    const cell = element('td', {class: names.join(' ').trim() || undefined}, shown);
+      column.shorten ? 'wide' : column.wrap ? 'wrap' : shown.length <= 20 ? 'short' : ''];
+    const cell = element('td', {class: names.join(' ').trim() || undefined},
+        column.shorten && !missing ? shortCell(shown) : shown);
     if (column.bar && !missing) cell.append(barCell(value, column.largest));
     return cell;
   }
@@ -79,28 +99,56 @@
       for (const other of cell.parentNode.children) other.setAttribute('aria-sort', 'none');
       cell.setAttribute('aria-sort', next);
       onSort(column, next === 'ascending' ? 1 : -1);
-    }, {title: explain(column.title)}));
+    }, {title: explain(column.about ?? column.title)}));
     return cell;
   }
 
-  // columns: {title, unit, value(row), number, digits, absent, wrap, bar}.
+  // The columns that say something, and a sentence about those that are all 0 or all not known.
+  function tellingColumns(columns, rows) {
+    const empty = {'All 0': [], [`All ${report.format.kUnknown}`]: []};
+    const shown = columns.filter((column) => {
+      if (!column.number || !rows.length) return true;
+      const isZero = rows.every((row) => column.value(row) === 0);
+      const isUnknown = rows.every((row) => column.value(row) === undefined);
+      if (isZero || isUnknown) Object.values(empty)[isZero ? 0 : 1].push(column.title);
+      return !isZero && !isUnknown;
+    });
+    return {shown, left: Object.entries(empty).filter(([, titles]) => titles.length)
+        .map(([what, titles]) => `${what}: ${titles.join(', ')}.`).join(' ')};
+  }
+
+  const made = [];
+
+  // Marks the rows of some ranks, of one step where rows have steps, in the tables within an element
+  // and puts them first.
+  function select(within, {ranks, step}) {
+    const isChosen = (row) => ranks.includes(row.rank) &&
+        (step === undefined || row.step === undefined || row.step === step);
+    for (const one of made.filter(({element: whole}) => within.contains(whole))) one.choose(isChosen);
+  }
+
+  // columns: {title, unit, value(row), number, digits, absent, wrap, bar, shorten, about: the word of
+  // the glossary that explains it, where that is not in its title}.
   // The first order is the order of the rows. name is that of the CSV file.
-  function table({caption, name, columns, rows}) {
+  function table({caption, name, columns: given, rows, first = kFirstRows}) {
+    const {shown: columns, left} = tellingColumns(given, rows);
     let order = rows;
-    let all = rows.length <= kFirstRows + 5;
+    let isChosen = () => false;
+    let all = rows.length <= first + 5;
     const prepared = columns.map((column) => ({...column, shownDigits: digitsOf(column, rows),
       largest: column.bar ?
           rows.reduce((most, row) => Math.max(most, column.value(row) || 0), 0) : 0}));
     const body = element('tbody');
-    const fill = () => body.replaceChildren(...(all ? order : order.slice(0, kFirstRows)).map(
-        (row) => element('tr', {}, ...prepared.map((column) => cellOf(column, row)))));
+    const fill = () => body.replaceChildren(...(all ? order : order.slice(0, first)).map(
+        (row) => element('tr', {class: isChosen(row) ? 'chosen' : undefined}, ...prepared.map((column) => cellOf(column, row)))));
     const sort = (by, direction) => {
       order = [...rows].sort((a, b) => compare(by.value(a), by.value(b), direction));
       fill();
     };
     const head = element('tr', {}, ...prepared.map((column) => headerCell(column, sort)));
     fill();
-    const tools = element('p', {class: 'tools'}, csvLink(prepared, () => order, name));
+    const tools = element('p', {class: 'tools'}, csvLink(given, () => order, name),
+        left && element('span', {class: 'soft'}, left));
     if (!all) {
       const more = button(`Show all ${report.format.fixed(rows.length, 0)} rows`, () => {
         all = true;
@@ -109,9 +157,14 @@
       });
       tools.prepend(more);
     }
-    const made = element('table', {}, element('caption', {}, caption),
-        element('thead', {}, head), body);
-    return element('div', {class: 'table'}, element('div', {class: 'scroll'}, made), tools);
+    const whole = element('div', {class: 'table'}, element('div', {class: 'scroll'},
+        element('table', {}, element('caption', {}, caption), element('thead', {}, head), body)), tools);
+    made.push({element: whole, choose: (is) => {
+      isChosen = is;
+      order = [...order.filter(is), ...order.filter((row) => !is(row))];
+      fill();
+    }});
+    return whole;
   }
 
   // Columns. A value is the name of a field or a function of the row.
@@ -124,4 +177,5 @@
 
   report.columns = {text, number, whole, times};
   report.table = table;
+  report.selectRows = select;
 })();

@@ -1,114 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline's section: the canvas with its controls, legend, pointer, keys and texts.
+// The timeline's section: the canvas with its controls, legend and texts.
 'use strict';
 
 (() => {
   const {element, button, stepChooser} = report.dom;
   const {format, clamp} = report;
-  const kScroll = 54;  // How many pixels an arrow key moves the lanes.
   const kLongest = 50;
-
-  function tipRows(view, position) {
-    const {model, steps} = view;
-    const start = model.start[position];
-    const step = steps.find((one) => start >= one.start_ms * 1e3 && start < one.end_ms * 1e3);
-    const lane = model.lanes[model.lane[position]];
-    const rows = [['kind', model.kindOf(position)], ['rank', `${lane.rank}, ${lane.name}`],
-      step ? [`start in step ${step.step}`, format.microseconds(start - step.start_ms * 1e3)] :
-        ['start in run', format.microseconds(start)],
-      ['duration', format.microseconds(model.duration[position])]];
-    if (model.collectiveOf[position] >= 0) {
-      rows.push(['this rank waited',
-        format.microseconds(model.duration[model.waitOf[position]] ?? 0)]);
-    }
-    return rows;
-  }
-
-  function showTip(view, tip, position, x, y) {
-    tip.hidden = position < 0;
-    if (position < 0) return;
-    tip.replaceChildren(element('strong', {}, view.model.nameOf(position) || 'no name'),
-        element('dl', {}, ...tipRows(view, position).flatMap(
-            ([name, value]) => [element('dt', {}, name), element('dd', {}, value)])));
-    tip.style.left = `${clamp(x + 14, 4, Math.max(4, window.innerWidth - tip.offsetWidth - 8))}px`;
-    const below = y + 16 + tip.offsetHeight < window.innerHeight;
-    tip.style.top = `${below ? y + 16 : Math.max(4, y - 12 - tip.offsetHeight)}px`;
-  }
-
-  // Drag pans, two pointers zoom around their middle, a pointer at rest points at events.
-  function followPointers(view, canvas, tip) {
-    const held = new Map();
-    const place = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
-    const point = (event) => {
-      const position = view.eventAt(...place(event));
-      view.hover(position);
-      showTip(view, tip, position, event.clientX, event.clientY);
-    };
-    canvas.addEventListener('pointerdown', (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      held.set(event.pointerId, place(event));
-      point(event);
-    });
-    canvas.addEventListener('pointermove', (event) => {
-      const before = held.get(event.pointerId);
-      if (!before) return point(event);
-      const now = place(event);
-      held.set(event.pointerId, now);
-      tip.hidden = true;
-      const other = [...held].find(([id]) => id !== event.pointerId)?.[1];
-      if (other) {
-        const apart = (a) => Math.max(10, Math.abs(a[0] - other[0]));
-        view.zoomAt((now[0] + other[0]) / 2, apart(now) / apart(before));
-      } else {
-        view.panBy(before[0] - now[0]);
-        if (event.pointerType === 'mouse') view.frame.scrollTop += before[1] - now[1];
-      }
-    });
-    for (const name of ['pointerup', 'pointercancel']) {
-      canvas.addEventListener(name, (event) => held.delete(event.pointerId));
-    }
-    canvas.addEventListener('pointerleave', () => { view.hover(-1); tip.hidden = true; });
-    // Out of the whole run the wheel scrolls the page, so that nobody is held on the canvas.
-    canvas.addEventListener('wheel', (event) => {
-      const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-      if (!sideways && event.deltaY > 0 && view.isWhole() && !event.ctrlKey) return;
-      event.preventDefault();
-      tip.hidden = true;
-      const speed = event.ctrlKey ? 0.01 : 0.002;  // A pinch on a touchpad is a wheel with Ctrl.
-      if (sideways) view.panBy(event.deltaX || event.deltaY);
-      else view.zoomAt(place(event)[0], Math.exp(-clamp(event.deltaY, -200, 200) * speed));
-    }, {passive: false});
-  }
-
-  function followKeys(view, canvas, input, goTo) {
-    const part = () => view.plotWidth() / 8;
-    const actions = {
-      '+': () => view.zoomMiddle(1.5), '=': () => view.zoomMiddle(1.5),
-      '-': () => view.zoomMiddle(1 / 1.5),
-      ArrowLeft: () => view.panBy(-part()), ArrowRight: () => view.panBy(part()),
-      ArrowUp: () => view.frame.scrollTop -= kScroll,
-      ArrowDown: () => view.frame.scrollTop += kScroll,
-      Home: () => view.showStep(view.step),
-    };
-    canvas.addEventListener('keydown', (event) => {
-      const action = actions[event.key];
-      if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      action();
-    });
-    document.addEventListener('keydown', (event) => {
-      const typing = event.target.closest?.('input, select, textarea');
-      if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === '/') input.focus();
-      else if (event.key === 'n' && view.matches.length) goTo(1);
-      else if (event.key === 'p' && view.matches.length) goTo(-1);
-      else return;
-      event.preventDefault();
-    });
-  }
 
   function searchBox(view) {
     const input = element('input', {type: 'search', placeholder: 'name of an operation',
@@ -116,7 +13,7 @@
     const found = element('output', {'aria-live': 'polite'});
     const say = () => {
       const count = format.count(view.matches.length, 'match', 'matches');
-      const lane = view.model.lanes[view.model.lane[view.matches[view.current]]];
+      const lane = view.model.laneOf(view.matches[view.current]);
       const place = `${format.fixed(view.current + 1, 0)} of ${count}`;
       found.textContent = !input.value.trim() ? '' : lane ? `${place}, rank ${lane.rank}` : count;
     };
@@ -132,30 +29,26 @@
   }
 
   // Small pictures of the kinds, painted as the events are.
-  function paintLegend(view, list) {
-    const swatch = (paint) => {
+  function paintLegend({model, fills, palette}, list) {
+    const item = (name, paint) => {
       const canvas = element('canvas', {width: 22, height: 14, 'aria-hidden': 'true'});
       paint(canvas.getContext('2d'));
-      return canvas;
+      return element('li', {}, canvas, name);
     };
-    const kinds = view.model.kinds.map((kind, at) => [kind, swatch((context) => {
-      context.fillStyle = view.fills[at];
+    const kinds = model.kinds.map((kind, at) => item(kind, (context) => {
+      context.fillStyle = fills[at];
       context.fillRect(0, 0, 22, 14);
-      context.strokeStyle = view.palette.gap;
-      if (view.model.looks[at].role === 'gap') context.strokeRect(0.5, 0.5, 21, 13);
-    })]);
-    const line = (colour, dash) => swatch((context) => {
+      context.strokeStyle = palette.gap;
+      if (model.looks[at].role === 'gap') context.strokeRect(0.5, 0.5, 21, 13);
+    }));
+    const line = (name, colour, dash) => item(name, (context) => {
       context.strokeStyle = colour;
       context.lineWidth = 2.5;
       context.setLineDash(dash);
-      context.beginPath();
-      context.moveTo(0, 10);
-      context.lineTo(22, 10);
-      context.stroke();
+      context.strokeRect(-9, -9, 40, 19);  // Only its foot is in sight.
     });
-    list.replaceChildren(...[...kinds, ['critical path', line(view.palette.ink, [])],
-      ['one collective on all ranks', line(view.palette.accent, [5, 3])]]
-        .map(([name, picture]) => element('li', {}, picture, name)));
+    list.replaceChildren(...kinds, line('critical path', palette.ink, []),
+        line('one collective on all ranks', palette.accent, [5, 3]));
   }
 
   function longestTable(view, positions) {
@@ -167,8 +60,8 @@
     return report.table({caption: `The ${format.count(rows.length, 'longest event')} of ${where}`,
       name: 'longest_events', rows, columns: [text('name', model.nameOf, {absent: 'no name'}),
         text('kind', model.kindOf, {absent: 'no kind'}),
-        whole('rank', '', (at) => model.lanes[model.lane[at]].rank),
-        text('lane', (at) => model.lanes[model.lane[at]].name),
+        whole('rank', '', (at) => model.laneOf(at).rank),
+        text('lane', (at) => model.laneOf(at).name),
         number('start', 'µs', (at) => model.start[at] - origin, {digits: 1}),
         number('duration', 'µs', (at) => model.duration[at], {digits: 1})]});
   }
@@ -179,54 +72,139 @@
     const sums = model.kinds.map(() => 0);
     for (const position of positions) sums[model.kind[position]] += model.duration[position];
     const parts = model.kinds.map((kind, at) => `${kind} ${format.microseconds(sums[at])}`);
-    const ranks = new Set(model.lanes.map((lane) => lane.rank)).size;
     const what = view.step ? `Step ${view.step.step}` : 'The run';
     return `${what} has ${format.count(positions.length, 'event')} on ${
-      format.count(ranks, 'rank')}. ` +
+      format.count(model.ranks.length, 'rank')}. ` +
         `Time over all ranks: ${parts.join(', ')}. The table below lists the longest events.`;
   }
 
-  function keysHelp() {
-    const keys = [['wheel', 'zoom'], ['drag', 'move'], ['+ -', 'zoom'], ['arrows', 'move'],
-      ['Home', 'whole step'], ['/', 'search'], ['n p', 'next and previous match']];
-    return element('p', {class: 'soft keys'}, ...keys.flatMap(([key, what], at) =>
-      [at ? ', ' : '', element('kbd', {}, key), ` ${what}`]),
-    '. The canvas takes keys when it has the focus.');
+  // A button that stays pressed.
+  function toggleButton(label, isPressed, onToggle, attributes) {
+    const made = button(label, () => {
+      made.ariaPressed = String(made.ariaPressed !== 'true');
+      onToggle(made.ariaPressed === 'true');
+    }, {'aria-pressed': String(isPressed), ...attributes});
+    return made;
+  }
+
+  function sortButton(view) {
+    const {rows} = view;
+    return toggleButton('Latest first', rows.byLateness, (isPressed) => {
+      rows.sort(isPressed);
+      view.relayout();
+    }, rows.knowsLateness ? {title: 'The ranks that others waited for longest come first'} :
+      {disabled: '', title: 'Not known: no collective of these profiles says who came last'});
+  }
+
+  function imageLink(view) {
+    const link = element('a', {class: 'png', href: '#', download: 'timeline.png'}, 'Save as PNG');
+    link.addEventListener('click', () => {
+      view.draw();
+      link.href = view.canvas.toDataURL('image/png');
+    });
+    return link;
+  }
+
+  // The whole width of the window, and room for what sticks to its top.
+  function followWindow(view, section, minimap) {
+    const fit = () => {
+      section.style.setProperty('--wide', `${document.documentElement.clientWidth}px`);
+      section.style.setProperty('--nav', `${document.querySelector('nav')?.offsetHeight ?? 0}px`);
+      view.resize();
+      minimap.repaint();
+    };
+    fit();
+    new ResizeObserver(fit).observe(document.documentElement);
+    addEventListener('resize', fit);
+  }
+
+  // What other parts of the page call to show their evidence: a step, or a part of it, with these
+  // ranks open and the first event of that name selected. All may be absent.
+  function showInTimeline(view, section, chooseStep, {step, startMs, endMs, ranks = [], name}) {
+    const at = step === undefined ? -1 : view.steps.findIndex((one) => one.step === step);
+    if (at >= 0) chooseStep(at);
+    const from = (startMs ?? view.steps[at]?.start_ms) * 1e3;
+    const to = (endMs ?? view.steps[at]?.end_ms) * 1e3;
+    if (from < to) view.showWithMargin(from, to, 0.05);
+    view.rows.open(ranks, true);
+    view.relayout();
+    const {model} = view;
+    const found = name === undefined ? -1 : model.within(...(from < to ? [from, to] : view.range()))
+        .filter((event) => model.nameOf(event) === name &&
+            (!ranks.length || ranks.includes(model.laneOf(event).rank)))
+        .sort((a, b) => model.start[a] - model.start[b])[0] ?? -1;
+    const row = view.rows.list.find(({ranks: [{rank}]}) => ranks.includes(rank));
+    if (found >= 0) view.reveal(found); else if (row) view.scrollTo(row);
+    view.select(found);
+    section.scrollIntoView();
+    view.canvas.focus({preventScroll: true});
+  }
+
+  // The parts of the section that data does not change.
+  function layOut(section) {
+    const canvas = element('canvas', {class: 'events', role: 'application', tabindex: '0',
+      'aria-label': 'Timeline of all ranks. Arrow keys choose a rank, Enter opens it, ? lists all keys.',
+      'aria-describedby': 'timeline-summary'});
+    const parts = {canvas, controls: element('div', {class: 'controls'}),
+      frame: element('div', {class: 'lanes'}, element('div', {}, canvas)),
+      tip: element('div', {class: 'tip', hidden: '', role: 'tooltip'}),
+      legend: element('ul', {class: 'legend', 'aria-label': 'Kinds'}),
+      summary: element('p', {class: 'hidden', id: 'timeline-summary'}),
+      said: element('output', {class: 'hidden', 'aria-live': 'polite'}),
+      longest: element('details', {}, element('summary', {}, 'The longest events as a table')),
+      workspace: element('div', {class: 'workspace'})};
+    section.append(parts.workspace, parts.tip, parts.summary, parts.said,
+        element('p', {class: 'soft'}, 'A rank’s row shows what its device does, or its host where ' +
+            'it has none; computation hides what goes on behind it. Click a rank to see its lanes. ' +
+            'More than 32 ranks share rows that show how many of them do what. ',
+        element('kbd', {}, '?'), ' lists the keys.'), parts.longest);
+    return parts;
   }
 
   // Builds the timeline into the section. chosen is the position in steps to show first.
-  report.timeline = (section, timeline, steps, chosen) => {
-    const canvas = element('canvas', {class: 'events', role: 'img', tabindex: '0',
-      'aria-label': 'Timeline of all ranks', 'aria-describedby': 'timeline-summary'});
-    const spacer = element('div', {}, canvas);
-    const frame = element('div', {class: 'lanes'}, spacer);
-    const tip = element('div', {class: 'tip', hidden: '', role: 'tooltip'});
-    const summary = element('p', {class: 'hidden', id: 'timeline-summary'});
-    const legend = element('ul', {class: 'legend', 'aria-label': 'Kinds'});
-    const longest = element('details', {}, element('summary', {}, 'The longest events as a table'));
-    const controls = element('div', {class: 'controls'});
-    section.append(controls, legend, frame, tip, summary, keysHelp(), longest);
-    const model = report.timelineModel(timeline);
-    const view = new report.TimelineView(model, steps, canvas, frame);
-    spacer.style.height = `${view.tall}px`;
-    view.resize();
-    frame.style.height = `${view.height + 2}px`;
+  report.timeline = (section, {timeline, steps, blame, evidence, combine}, chosen) => {
+    const parts = layOut(section);
+    const lateness = new Map(combine.ranks.map((rank) => [rank.rank, rank.caused_wait_ms]));
+    const model = report.timelineModel(timeline, steps, lateness);
+    const view = new report.TimelineView(model, steps, parts.canvas, parts.frame);
+    const minimap = new report.TimelineMinimap(view);
+    const details = report.timelineDetails(view, {blame, evidence, truncated: timeline.truncated});
+    const search = searchBox(view);
+    const dialog = report.timelineInput(view, parts.tip, search,
+        () => parts.said.textContent = view.cursorText());
     const choose = (at) => {
       view.showStep(steps[at]);
       const {start_ms, end_ms} = view.step ?? {start_ms: -Infinity, end_ms: Infinity};
       const positions = model.within(start_ms * 1e3, end_ms * 1e3);
-      summary.textContent = summaryText(view, positions);
-      longest.replaceChildren(longest.firstChild, longestTable(view, positions));
+      parts.summary.textContent = summaryText(view, positions);
+      parts.longest.replaceChildren(parts.longest.firstChild, longestTable(view, positions));
     };
-    const search = searchBox(view);
-    controls.append(stepChooser(steps, chosen, choose), search.element);
+    const chooser = stepChooser(steps, chosen, choose);
+    const chooseStep = (at) => {
+      chooser.querySelector('select').value = at ?? '';
+      choose(at);
+    };
+    const sort = sortButton(view);
+    parts.controls.append(chooser, search.element, element('span', {class: 'buttons'}, sort,
+        toggleButton('Measure', false, (isPressed) => view.isMeasuring = isPressed,
+            {title: 'A drag measures a range of time; so does Shift+drag'}),
+        button('Keys', () => dialog.showModal(), {title: '?'}), imageLink(view)));
+    parts.workspace.append(element('div', {class: 'sticky'}, parts.controls, minimap.canvas),
+        parts.frame, details.panel, parts.legend, dialog);
+    followWindow(view, section, minimap);
     choose(chosen);
-    paintLegend(view, legend);
-    followPointers(view, canvas, tip);
-    followKeys(view, canvas, search.input, search.goTo);
-    frame.addEventListener('scroll', () => view.request());
-    new ResizeObserver(() => view.resize()).observe(frame);
-    view.repaint = () => { view.recolour(); paintLegend(view, legend); };
+    paintLegend(view, parts.legend);
+    parts.frame.addEventListener('scroll', () => view.request());
+    const changed = report.timelineLink(view, chooseStep);
+    view.onChange = () => {
+      minimap.draw();
+      details.update();
+      sort.ariaPressed = String(view.rows.byLateness);
+      changed();
+    };
+    view.onChange();
+    view.repaint = () => { view.recolour(); minimap.repaint(); paintLegend(view, parts.legend); };
+    report.showInTimeline = (what) => showInTimeline(view, section, chooseStep, what);
     return view;
   };
 })();

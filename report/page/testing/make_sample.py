@@ -3,16 +3,24 @@
 
 sample  4 ranks whose clocks were off, and of which one is late
 big     64 ranks, 100,000 events
+ranks256, ranks2048  so many ranks, 100,000 events; the link of one is slow
+compared the sample against another run
 hostile the sample with code in place of every text, formulas for the names of its nodes' hosts, and numbers that are missing, negative or huge
 empty   nothing at all
 """
 import json, pathlib, random, sys
 
 OUT = pathlib.Path(sys.argv[1])
+# Enums are given as numbers: their positions here.
+VERDICTS = ["UNKNOWN", "SAME", "LONGER", "SHORTER", "NEW", "GONE"]
 KINDS = ["computation", "transfer", "wait", "copy", "host", "gap"]
 HOSTILE = "</script><img src=x onerror=\"document.title='OWNED'\">"
 # What a spreadsheet would run when it stands in a cell.
 FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(1,1)"]
+# Calls of the host that nest, and a kernel as C++ names it.
+CALLS = ["aten::linear", "aten::addmm", "cudaLaunchKernel"]
+LONG_NAME = ("void at::native::vectorized_elementwise_kernel<%d, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
+             "(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)")
 
 
 class Timeline:
@@ -21,7 +29,7 @@ class Timeline:
     def __init__(self, ranks, steps, collectives, kernels, seed):
         self.random = random.Random(seed)
         self.names = ["copy.3", "python step", "gap"] + ["all-reduce.%d" % (40 + i) for i in range(collectives)] + [
-            "fusion.%d" % i for i in range(kernels)]
+            LONG_NAME % i if i % 3 == 2 else "fusion.%d" % i for i in range(kernels)] + CALLS
         self.ranks, self.collectives, self.kernels = ranks, collectives, kernels
         self.rows, self.groups, self.path, self.steps = [], [], [], []
         clock = [0.0] * ranks
@@ -38,7 +46,12 @@ class Timeline:
     def one_step(self, step, clock):
         slow = 3100.0 if step != 1 else 150.0
         for rank in range(self.ranks):
-            self.add(rank, 2, 1, 4, clock[rank], 900 + self.random.random() * 300)
+            host = 900 + self.random.random() * 300
+            self.add(rank, 2, 1, 4, clock[rank], host)
+            for depth in range(len(CALLS)):
+                name = 3 + self.collectives + self.kernels + depth
+                self.add(rank, 2, name, 4, clock[rank] + 20 * (depth + 1), host / 2 - 40 * depth)
+                self.add(rank, 2, name, 4, clock[rank] + host / 2 + 30 * (depth + 1), host / 3 - 50 * depth)
             self.add(rank, 0, 2, 5, clock[rank], 60)
             copy = slow if rank == 2 else 120 + self.random.random() * 60
             self.add(rank, 0, 0, 3, clock[rank] + 60, copy)
@@ -75,11 +88,12 @@ class Timeline:
             "lanes": [{"rank": lane // 3, "name": ("computation", "communication", "host")[lane % 3]}
                       for lane in range(3 * self.ranks)],
             "names": self.names, "kinds": KINDS,
-            "events": {"lane": column(0, 0), "name": column(2, 0), "kind": column(3, 0), "start_us": column(1, 2), "duration_us": column(4, 2)},
+            "events": {"lane": column(0, 0), "name": column(2, 0), "kind": column(3, 0), "start_us": column(1, 3), "duration_us": column(4, 3)},
             "path": {"lane": [p[0] for p in self.path], "start_us": [round(p[1], 2) for p in self.path],
                      "end_us": [round(p[2], 2) for p in self.path]},
             "collectives": [{"name": self.names[3 + c], "events": [place[m] for m, _ in members],
-                             "waits": [place.get(w, -1) for _, w in members]} for c, members in self.groups]}
+                             "waits": [place.get(w, -1) for _, w in members],
+                             **({"bytes": 1 << 20, "bus_gb_per_s": 3.25} if c else {})} for c, members in self.groups]}
 
 
 def host(rank, ranks):
@@ -124,13 +138,15 @@ def report(ranks, steps, collectives, kernels):
         "title": "jax_tp_cuda4_skewed" if ranks == 4 else "big_run", "version": "0.9", "command": "combine --run_dir=/runs/jax_tp_cuda4_skewed",
         "created": "2026-11-16 09:00 UTC",
         "run": {"framework": "JAX", "ranks": ranks, "hosts": sorted({host(r, ranks) for r in range(ranks)}), "recorded": "2026-10-02 11:20:33 UTC",
-                "steps": steps, "step_ms": step_ms, "step_spread_ms": 0.8, "wall_ms": wall, "events": len(made.rows)},
+                "steps": steps, "step_ms": step_ms, "step_spread_ms": 0.8, "step_mean_ms": step_ms, "wall_ms": wall, "events": len(made.rows)},
         "findings": [
             {"topic": "straggler", "verdict": "bad", "headline": "Rank 2 (host %s) is late in 5 of 6 steps and costs 11 %% of the step." % host(2, ranks),
-             "detail": "Its input copy takes 3 ms longer than that of the others.", "section": "blame"},
+             "detail": "Its input copy takes 3 ms longer than that of the others.", "section": "blame",
+             "rests_on": "Rests on all ranks of 288 of 288 collectives, clocks known within 4 µs.", "at_stake_ms": 2.9, "ranks": [2], "step": min(4, steps - 1),
+             "start_ms": made.steps[min(4, steps - 1)]["start_ms"], "end_ms": made.steps[min(4, steps - 1)]["start_ms"] + 4},
             {"topic": "clocks", "verdict": "good", "headline": "The clocks agree within 4 µs, and every collective now ends after it began.",
              "detail": "144 of 288 collectives were out of order before.", "section": "clocks"},
-            {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation"},
+            {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation", "at_stake_ms": 0.4},
             {"topic": "evidence", "verdict": "unknown", "headline": "The clock of one node is not known.",
              "detail": "Its trace holds no offsets and no collective with another node.", "section": "clocks"}],
         "combine": {
@@ -143,7 +159,8 @@ def report(ranks, steps, collectives, kernels):
                        "waited_ms": 2.0 if r == 2 else 20.4, "transfer_ms": 120.0} for r in range(ranks)],
             "transfers": [{"kind": kind, "bytes": size, "ranks": ranks, "count": 24, "transfer_ms": (25 + size / 3900) / 1e3, "wait_ms": .2,
                            "bus_gb_per_s": factor * size / (25e3 + size / 3.9)} for kind, factor in (("all-reduce", 1), ("all-gather", .8))
-                          for size in (2 ** k for k in range(12, 25))]},
+                          for size in (2 ** k for k in range(12, 25))],
+            "groups": groups(ranks)},
         "steps": made.steps, "path": path,
         "path_kinds": [{"kind": kind, "label": label, "role": role} for kind, label, _, role in path_kinds],
         "blame": [{"step": s, "rank": 2, "hostname": host(2, ranks), "caused_ms": 2.9 + rng.random() * .2, "share": .11, "op": "copy.3",
@@ -154,8 +171,10 @@ def report(ranks, steps, collectives, kernels):
                        "low_ns": step_ms * 0.9e6 * (0.6 / bandwidth + 0.4 * compute),
                        "high_ns": step_ms * 1.1e6 * (0.6 / bandwidth + 0.4 * compute),
                        "rests_on": ["6 recorded steps"], "assumptions": ["ranks stay where they are"]}
-                      for compute in (1, 0.5) for bandwidth in (0.5, 1, 2, 4)],
-        "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9},
+                      for compute in (1, 0.5) for bandwidth in (0.5, 1, 2, 4)] + [
+                      {"question": question, "ranks": count, "measured_step_ns": step_ms * 1e6, "step_ns": 30.4e6, "low_ns": 28e6, "high_ns": 33e6}
+                      for question, count in (("8 ranks", 8), ("latency 0.5x", ranks))],
+        "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9, "change": 5, "rank": 2},
                     {"what": "communication twice as fast", "step_ms": step_ms * .8, "saved_ms": step_ms * .2},
                     {"what": "no gaps between kernels", "step_ms": step_ms * .95, "saved_ms": step_ms * .05}],
         "simulation": {"network": "ring of 4", "calibrated_from": "sweep_cuda4", "mean_error": .06, "step_error": .05, "cells": cells,
@@ -165,12 +184,54 @@ def report(ranks, steps, collectives, kernels):
                                       {"name": "latency µs", "value": 22.0, "low": 20.5, "high": 23.9, "identifiable": True},
                                       {"name": "congestion factor", "value": 1.5}],
                        "notes": ["The sweep was recorded on an idle machine."]},
-        "timeline": made.json(),
+        "timeline": made.json(), "evidence": {"clock_uncertainty_ms": .004},
         "files": [{"kind": "perfetto", "path": "combined.pftrace", "bytes": 1234567, "note": "open at ui.perfetto.dev"},
                   {"kind": "analysis", "path": "analysis.json", "bytes": 83411}],
+        "operations": operations(ranks, steps),
         "notes": ["Rank 3 has no clock offsets; its events are placed by the collectives alone."],
         "stages": [{"name": "align", "state": "done", "seconds": .4}, {"name": "merge", "state": "done"},
                    {"name": "simulate", "state": "failed", "seconds": 1.25, "note": "It ran out of time."}]}
+
+
+KERNEL = ("void at::native::vectorized_elementwise_kernel<4, at::native::sqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::"
+          "{lambda(float)#1}, at::detail::Array<char*, 2> >(int, at::detail::Array<char*, 2>)")
+
+
+def groups(ranks):
+    """Neighbours, and every second rank, in pairs and rings; those with rank 2 are four times slower."""
+    rings = [[first, first + 1] for first in range(0, ranks, 2)] + [list(range(first, ranks, max(2, ranks // 8))) for first in range(max(2, ranks // 8))]
+    return [{"ranks": ring, "kind": "all-reduce", "bytes": size, "count": 24, "transfer_ms": (4 if 2 in ring else 1) * size / 4e6,
+             "bus_gb_per_s": (1.0 if 2 in ring else 4.0) - 0.01 * (ring[0] % 7)} for ring in rings for size in (2 ** 18, 2 ** 22)]
+
+
+def operations(ranks, steps):
+    names = [(KERNEL, "computation", "", 3.1), ("all-reduce.40", "transfer", "all-reduce", 2.2), ("copy.3", "copy", "", 0.9), ("jit(step)", "host", "", 0.5)]
+    names += [("fusion.%d" % at, "computation", "", 0.4 / at) for at in range(1, 30)]
+    return [{"name": name, "role": KINDS.index(role), "kind": kind, **({"bytes": 4194304} if kind else {}), "framework_op": "jit(step)/mul", "source": "train.py:42",
+             "count": 10 * ranks * steps, "total_ms": ms * ranks * steps, "step_ms": ms, "step_spread_ms": ms / 50, "path_ms": ms * steps,
+             "most_rank": 2, "most_ms": ms * steps * 1.3, "mean_of_ranks_ms": ms * steps} for name, role, kind, ms in names]
+
+
+def compared(sample):
+    """The sample against a run whose communication took less: the parts add up to the step."""
+    row = lambda name, before, after, noise, verdict, role="": {"name": name, "role": role, "change_ms": (after or 0) - (before or 0), "verdict": VERDICTS.index(verdict), "noise_ms": noise,
+                                                                **({"before_ms": before} if before is not None else {}), **({"after_ms": after} if after is not None else {})}
+    return {**sample, "comparison": {
+        "before": "monday", "after": "tuesday", "verdict": VERDICTS.index("LONGER"), "headline": "A step takes 30.0 ms, 6.0 ms longer: communication.",
+        "detail": "Steps of one run differ by 0.8 ms.", "step": row("step", 24.0, 30.0, 0.8, "LONGER"),
+        "parts": [row("communication", 10.0, 17.0, 0.5, "LONGER", "transfer"), row("computation", 12.0, 11.0, 0.4, "SHORTER", "computation"), row("host", 2.0, 2.0, 0.3, "SAME", "host")],
+        "operations": [row(KERNEL, 3.1, 4.03, 0.1, "LONGER", "computation"), row("fusion.new", None, 0.5, None, "NEW"), row("fusion.old", 0.4, None, None, "GONE"), row("copy.3", 0.9, 0.92, 0.1, "SAME")],
+        "collectives": [row("all-reduce of 4 MiB", 2.2, 5.1, 0.2, "LONGER")], "ranks": [row("rank 2", 0.3, 2.9, 0.2, "LONGER"), row("rank 1", 0.3, 0.31, 0.2, "SAME")],
+        "clocks": [row("node 1", 0.004, 0.004, None, "UNKNOWN")], "notes": ["The runs have other versions of JAX."],
+        "before_steps_ms": [24, 23.5, 24.6, 23.9], "after_steps_ms": [30.1, 29.4, 30.8, 30, 29.7]}}
+
+
+def many(ranks, steps, collectives, kernels):
+    """A report of so many ranks, with what grows with them as small as in real ones."""
+    made, rng = report(ranks, steps, collectives, kernels), random.Random(5)
+    node = lambda r: {"node_id": r, "hostname": "node-%d" % (r // 8), "ranks": [r], "method": "collectives", "offset_ns": rng.randrange(-900, 900), "uncertainty_ns": 1000, "uncertainty_max_ns": 1200}
+    made["combine"]["nodes"] = [node(r) for r in range(ranks)]
+    return made
 
 
 def hostile(value, rng):
@@ -198,7 +259,10 @@ write("sample", sample)
 big = report(64, 12, 16, 7)
 print("sample %d events, big %d events" % (len(sample["timeline"]["events"]["lane"]), len(big["timeline"]["events"]["lane"])))
 write("big", big)
-attack = hostile(sample, random.Random(3))
+write("compared", compared(sample))
+write("ranks256", many(256, 6, 8, 6))
+write("ranks2048", many(2048, 2, 4, 3))
+attack = hostile(compared(sample), random.Random(3))
 for node, formula in zip(attack["combine"]["nodes"], FORMULAS):
     node["hostname"] = formula
 write("hostile", attack)
