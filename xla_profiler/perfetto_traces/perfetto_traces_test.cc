@@ -629,7 +629,7 @@ TEST(PerfettoTracesTest, RanksAreThoseOfTheCallsElseOfTheNames) {
   EXPECT_EQ(rank_of("t.pftrace", "reduce"), "0 by name");
   EXPECT_THAT(OpenTraces({{"t2.pftrace", trace_of(R"("a":"b")")}}).notes,
               ElementsAre(HasSubstr("t2.pftrace: no call tells its rank; by its name it is 2")));
-  EXPECT_THAT(Open({{"t.pftrace", trace_of(R"("a":"b")")}}).notes,
+  EXPECT_THAT(OpenTraces({{"t.pftrace", trace_of(R"("a":"b")")}}).notes,
               ElementsAre(HasSubstr("tells its rank, nor does its name; it is taken to be 0")));
 }
 
