@@ -320,9 +320,6 @@ def check_big(browser):
     browser.open("big")
     print("big: %d events, loaded in %.2f s" % (browser.js("return report.view.model.count"), time.time() - begin))
     CHECK("big: no console errors", not (log := browser.log()), str(log))
-    check_timeline.check_frames(browser, CHECK)
-    check_timeline.check_blocks(browser, CHECK)
-    browser.open("big")
     check_overflow(browser, "big")
     browser.resize(1180)
 
@@ -351,7 +348,7 @@ def main():
         browser.scheme("light")
         browser.open("sample")
         CHECK("no console errors", not (log := browser.log()), str(log))
-        for check in (check_page, check_quantities, check_charts, lambda browser: check_timeline.check_timeline(browser, CHECK), check_forecasts, check_tables, check_colours):
+        for check in (check_page, check_quantities, check_charts, check_forecasts, check_tables, check_colours):
             check(browser)
         CHECK("no console errors after use", not (log := browser.log()), str(log))
         check_overflow(browser, "sample")
@@ -363,6 +360,8 @@ def main():
         browser.resize(1180)
         for check in (check_hostile, check_empty, check_big):
             check(browser)
+        browser.open("sample")
+        check_timeline.check(browser, CHECK, OUT)
         for path in sys.argv[3:]:
             check_real(browser, path)
     finally:
