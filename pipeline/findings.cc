@@ -260,9 +260,7 @@ int PlaceOf(const RunReport& report, const Finding& finding) {
   if (topic == "comparison" || topic == "evidence") return 0;
   if (topic == "clocks" && is_bad && contradicts) return 0;
   if (is_bad && (topic == "straggler" || topic == "links")) return 1;
-  const double unit_ms =
-      report.run().has_step_mean_ms() ? report.run().step_mean_ms() : report.run().wall_ms();
-  if (finding.at_stake_ms() > kNotableSaving * unit_ms) return 2;
+  if (finding.has_at_stake_ms()) return 2;
   if (is_bad) return 3;
   if (finding.verdict() == "unknown") return 6;
   const bool is_side = topic == "clocks" || topic == "simulation";
@@ -280,6 +278,11 @@ void AddFindings(RunReport* report) {
     if (finding.has_value()) *report->add_findings() = *finding;
   }
   report->mutable_findings()->MergeFrom(added);
+  const double unit_ms =
+      report->run().has_step_mean_ms() ? report->run().step_mean_ms() : report->run().wall_ms();
+  for (Finding& finding : *report->mutable_findings()) {
+    if (finding.at_stake_ms() <= kNotableSaving * unit_ms) finding.clear_at_stake_ms();
+  }
   const auto weight = [&](const Finding& finding) {
     return std::make_pair(PlaceOf(*report, finding), -finding.at_stake_ms());
   };

@@ -34,7 +34,7 @@
 
   function heading(data, top) {
     const {title, run, created} = data;
-    const spread = run.step_spread_ms === undefined ? '' :
+    const spread = !(run.steps > 2) || run.step_spread_ms === undefined ? '' :
         ` (spread ${format.milliseconds(run.step_spread_ms)})`;
     const facts = [['framework', run.framework || format.kUnknown],
       ['ranks', format.plain(run.ranks)], ['hosts', hostsText(run.hosts)],

@@ -95,11 +95,14 @@
     return counts.filter(([, count]) => count).map(([word, count]) => `${format.fixed(count, 0)} ${word}`).join(', ');
   }
 
-  function comparison({comparison: data}, section) {
+  function comparison({comparison: data, findings}, section) {
     const {step, before, after, headline, detail, verdict} = data;
-    section.append(element('article', {class: `verdict ${kLooks[verdict] ?? 'unknown'}`},
-        element('span', {class: 'word'}, `${before || 'before'} → ${after || 'after'}: ${wordOf(data)}`),
-        element('h3', {}, headline || 'What is different is not known.'), detail ? paragraph(detail) : ''));
+    const runs = `${before || 'before'} → ${after || 'after'}: ${wordOf(data)}`;
+    // The answer above has said it.
+    section.append(findings[0]?.topic === 'comparison' ? paragraph(runs) :
+      element('article', {class: `verdict ${kLooks[verdict] ?? 'unknown'}`},
+          element('span', {class: 'word'}, runs),
+          element('h3', {}, headline || 'What is different is not known.'), detail ? paragraph(detail) : ''));
     const pair = element('div', {class: 'pair'});
     pair.append(step.before_ms > 0 && step.after_ms > 0 ? waterfallChart(data) :
       missing(`A run has no ${stepWord()}s, so their parts cannot be compared. Record some ${stepWord()}s of both.`));
