@@ -260,8 +260,10 @@ int PlaceOf(const RunReport& report, const Finding& finding) {
   if (topic == "comparison" || topic == "evidence") return 0;
   if (topic == "clocks" && is_bad && contradicts) return 0;
   if (is_bad && (topic == "straggler" || topic == "links")) return 1;
-  if (finding.has_at_stake_ms()) return 2;
-  if (is_bad) return 3;
+  // A rank that others wait for is worth a look, though mending it alone would not help.
+  const bool names_rank = topic == "straggler" && finding.ranks_size() > 0;
+  if (finding.has_at_stake_ms() || names_rank) return 2;
+  if (is_bad && topic != "simulation") return 3;
   if (finding.verdict() == "unknown") return 6;
   const bool is_side = topic == "clocks" || topic == "simulation";
   return topic == "run" ? 5 : is_side ? 7 : 4;
