@@ -166,7 +166,7 @@
 
   const inOrder = (values) => [...new Set(values)].sort((a, b) => a - b);
   const positions = (values) => new Map(values.map((value, at) => [value, at]));
-  const heightFor = (rows) => clamp(20 * rows, 80, 220) + kBottom;
+  const heightFor = (rows) => clamp(15 * rows, 80, 220) + kBottom;
 
   // How much later than the first a rank came, by step: what the rank that waited longest waited
   // more than it.
@@ -259,7 +259,7 @@
     const {values, group, isCut} = pairsOf(held, rowOf);
     const worst = groups.reduce((a, b) => b.ratio < a.ratio ? b : a);
     const made = new CellFigure({title: 'Relative speed between ranks', values, rows: ranks.length,
-      columns: ranks.length, height: clamp(20 * ranks.length, 120, 260) + kBottom,
+      columns: ranks.length, height: clamp(15 * ranks.length, 100, 260) + kBottom,
       scale: ['as fast as the fastest', 'slower'],
       rowName: (row) => ranks[row], columnName: (column) => ranks[column],
       rowOf: (rank) => rowOf.get(rank) ?? -1,

@@ -33,15 +33,14 @@
   }
 
   function heading(data, top) {
-    const {title, run, created} = data;
+    const {title, run} = data;
     const spread = !(run.steps > 2) || run.step_spread_ms === undefined ? '' :
         ` (spread ${format.milliseconds(run.step_spread_ms)})`;
     const facts = [['framework', run.framework || format.kUnknown],
       ['ranks', format.plain(run.ranks)], ['hosts', hostsText(run.hosts)],
       ['recorded', run.recorded || format.kUnknown], [`${stepWord()}s`, format.plain(run.steps)],
       [`time per ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
-      ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)],
-      ...(created ? [['report made', created]] : [])];
+      ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)]];
     top.append(element('div', {class: 'title'},
         element('h1', {}, title || 'A run without a name'),
         element('p', {class: 'tools'}, jsonLink(title), themeChooser())));
@@ -256,8 +255,8 @@
       missing('The data names no stages of the analysis.'));
   }
 
-  report.made = ({version, command}) => paragraph(
-      `Made by Meridian${version ? ` ${version}` : ''}${command ? ` with: ${command}` : ''}`);
+  report.made = ({version, created, command}) => paragraph(
+      `Made by Meridian${version ? ` ${version}` : ''}${created ? `, ${created},` : ''}${command ? ` with: ${command}` : ''}`);
   // Why something is not known, by the stage that would have found it, and what to do.
   report.lacks = ({stages, evidence}, name, what) => {
     const stage = stages.find((one) => one.name === name && one.state !== 'done');

@@ -57,7 +57,7 @@
     let shown = byRank(waiting);
     const isFew = () => shown.length <= 12;
     const chart = charts.figure({title: 'Wall time of each rank, by waiting',
-      height: () => isFew() ? Math.max(140, 76 + 20 * shown.length) : 240, label: () => waitingLabel(shown, where),
+      height: () => isFew() ? Math.max(140, 76 + 16 * shown.length) : 204, label: () => waitingLabel(shown, where),
       numbers: () => ({caption: `Wall time of each rank in ${where}`, name: 'wall_by_rank',
         rows: shown, columns: [whole('rank', '', 'rank'), number('waiting', 'ms', 'wait'),
           number('transfer', 'ms', 'transfer'), number('rest of wall time', 'ms', 'other'),
@@ -117,7 +117,7 @@
     const lines = networkLines(transfers, cells);
     const drawable = transfers.filter(hasBandwidth);
     const best = drawable.reduce((most, row) => Math.max(most, row.bus_gb_per_s), 0);
-    return charts.figure({title: 'Size against bus bandwidth', height: () => 240,
+    return charts.figure({title: 'Size against bus bandwidth', height: () => 214,
       label: () => `Scatter of ${format.count(drawable.length, 'size')} of collectives; the ` +
           `highest bus bandwidth is ${format.rate(best)}.`,
       numbers: () => ({caption: 'Transfers by kind and size', name: 'transfers', rows: transfers,
@@ -175,12 +175,14 @@
   const operationName = ({name, kind, bytes}) => kind && !name.includes(kind) ?
       `${name} (${kind}${bytes === undefined ? '' : ` of ${format.bytes(bytes)}`})` : name;
 
+  const withoutFolders = (place) => place.replace(/^.*\/(?=[^/]*:\d+$)/, '');
+
   function operations(data, section) {
     const {operations: rows, path} = data;
     if (!rows.length) return report.lacks(data, 'path', 'What ranks spend their time on');
     const all = total(path, 'ms');
     section.append(table({caption: 'What ranks spend their time on, the longest first', name: 'operations',
-      rows: rows.map((row) => ({...row, rank: row.most_rank})), first: 8, columns: [
+      rows: rows.map((row) => ({...row, rank: row.most_rank})), first: 6, columns: [
         text('operation', operationName, {wrap: true, shorten: true}),
         text('role', ({role}) => role.toLowerCase().replace('transfer', 'communication')),
         whole('count', '', 'count'), number('total', 'ms', 'total_ms'),
@@ -190,7 +192,7 @@
         number('imbalance', '%', ({most_ms: most, mean_of_ranks_ms: mean}) =>
           mean > 0 ? 100 * (most / mean - 1) : undefined, {digits: 0}),
         whole('on rank', '', 'most_rank'),
-        text('source', (row) => row.source || row.framework_op, {wrap: true, absent: ''})]}));
+        text('source', (row) => row.source || row.framework_op, {wrap: true, absent: '', brief: withoutFolders})]}));
   }
 
   function pathKinds(kinds) {

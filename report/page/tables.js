@@ -57,10 +57,11 @@
     const value = column.value(row);
     const missing = value === undefined || value === '';
     const shown = missing ? (column.absent ?? report.format.kUnknown) :
-        column.number ? numberText(value, column.shownDigits) : String(value);
+        column.number ? numberText(value, column.shownDigits) : column.brief?.(value) ?? String(value);
     const names = [column.number ? 'n' : '', missing ? 'unknown' : '',
       column.shorten ? 'wide' : column.wrap ? 'wrap' : shown.length <= 20 ? 'short' : ''];
-    const cell = element('td', {class: names.join(' ').trim() || undefined},
+    const cell = element('td', {class: names.join(' ').trim() || undefined,
+      title: column.brief && !missing ? value : undefined},
         column.shorten && !missing ? shortCell(shown) : shown);
     if (column.bar && !missing) cell.append(barCell(value, column.largest));
     return cell;
@@ -127,8 +128,8 @@
     for (const one of made.filter(({element: whole}) => within.contains(whole))) one.choose(isChosen);
   }
 
-  // columns: {title, unit, value(row), number, digits, absent, wrap, bar, shorten, about: the word of
-  // the glossary that explains it, where that is not in its title}.
+  // columns: {title, unit, value(row), number, digits, absent, wrap, bar, shorten, brief(value): what is
+  // shown of it, about: the word of the glossary that explains it, where that is not in its title}.
   // The first order is the order of the rows. name is that of the CSV file.
   function table({caption, name, columns: given, rows, first = kFirstRows}) {
     const {shown: columns, left} = tellingColumns(given, rows);

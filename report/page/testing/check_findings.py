@@ -88,6 +88,7 @@ def check_operations(browser, CHECK):
     cells = "return [...document.querySelector('#operations tbody tr').cells].map((c) => c.textContent)"
     row = browser.js(cells)
     CHECK("operations are told", row[0] == "vectorized_elementwise_kernel<sqrt_kernel_cuda>" and row[1:3] == ["computation", "240"] and "30" in row and row[-1] == "train.py:42", str(row))
+    CHECK("a source is whole on hover", browser.js("return document.querySelector('#operations tbody tr').cells[10].title") == "/home/user/train.py:42")
     browser.js("document.querySelector('#operations .name').click()")
     CHECK("a click shows the whole name", browser.js(cells)[0].startswith("void at::native::vectorized"), browser.js(cells)[0])
     browser.js("document.querySelector('#operations .name').click()")

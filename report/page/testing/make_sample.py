@@ -207,7 +207,7 @@ def groups(ranks):
 def operations(ranks, steps):
     names = [(KERNEL, "computation", "", 3.1), ("all-reduce.40", "transfer", "all-reduce", 2.2), ("copy.3", "copy", "", 0.9), ("jit(step)", "host", "", 0.5)]
     names += [("fusion.%d" % at, "computation", "", 0.4 / at) for at in range(1, 30)]
-    return [{"name": name, "role": KINDS.index(role), "kind": kind, **({"bytes": 4194304} if kind else {}), "framework_op": "jit(step)/mul", "source": "train.py:42",
+    return [{"name": name, "role": KINDS.index(role), "kind": kind, **({"bytes": 4194304} if kind else {}), "framework_op": "jit(step)/mul", "source": "/home/user/train.py:42",
              "count": 10 * ranks * steps, "total_ms": ms * ranks * steps, "step_ms": ms, "step_spread_ms": ms / 50, "path_ms": ms * steps,
              "most_rank": 2, "most_ms": ms * steps * 1.3, "mean_of_ranks_ms": ms * steps} for name, role, kind, ms in names]
 
