@@ -5,7 +5,6 @@
 #ifndef XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 #define XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
