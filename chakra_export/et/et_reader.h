@@ -76,10 +76,6 @@ class EtReader {
   // Where the record of the node that Next returned last begins, its length included.
   uint64_t node_offset() const { return node_offset_; }
 
-  // How many bytes of the inflated file have been read, and how many there are.
-  uint64_t offset() const { return offset_; }
-  uint64_t size() const { return bytes_.size(); }
-
   const std::string& path() const { return path_; }
 
   // Whether the file is gzip on disk.

@@ -4,7 +4,6 @@
 #ifndef CHAKRA_EXPORT_ET_TOOLS_ET_CHECK_H_
 #define CHAKRA_EXPORT_ET_TOOLS_ET_CHECK_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 

@@ -1,6 +1,5 @@
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/strip.h"
 #include "chakra_export/et_tools/et_summary.h"
 #include "google/protobuf/message.h"

@@ -19,17 +19,12 @@ class ChakraWorkloadReport;
 inline constexpr int64_t kFirstStartNs = 1000000000;
 
 // Makes traces that can be given away: a simulation of them gives the same result, and they say
-// nothing else about the program.
+// nothing else about the program. docs/chakra_et.md#obfuscation has what is kept, replaced, shifted
+// and left out.
 //
-//   kept       ids, types, dependencies and their kinds, durations, and the attributes that
-//              simulators and this project read (sizes, peers, groups, streams, num_ops, ...)
-//   replaced   names, the same ones by the same ones on all ranks; threads by 1, 2, ...; groups whose
-//              name is no number
-//   shifted    start times, so that the first is kFirstStartNs
-//   left out   inputs and outputs, all other attributes, descriptions, metadata, unknown fields
-//
-// Writes PREFIX.<rank>.et for each file and the groups of `options`, renamed, in place of an earlier workload when the
-// files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is bad.
+// Writes PREFIX.<rank>.et for each file and the groups of `options`, renamed, in place of an earlier
+// workload when the files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written
+// when a file is bad.
 absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
                                                       const EtGraphReaderOptions& options,
                                                       const std::string& output_prefix);

@@ -34,13 +34,6 @@ bool IsReceive(const ExecutionGraph& graph, NodeIndex node) {
   return graph.type(node) == ChakraProtoMsg::COMM_RECV_NODE;
 }
 
-// Returns the nodes of a node's communication, itself too; none when it does not communicate.
-absl::Span<const NodeIndex> Peers(const CommunicationMatch& match, NodeIndex node) {
-  const CommunicationMatch::Instance instance = match.instance_of(node);
-  if (instance == CommunicationMatch::kNoInstance) return {};
-  return match.members(instance);
-}
-
 void AppendNode(const ExecutionGraph& graph, NodeIndex node, std::string* text) {
   absl::StrAppend(text, "    n", node, " [label=\"", Escaped(graph.name(node)), "\\n",
                   graph.id(node), ", ", graph.duration_ns(node),
@@ -48,22 +41,21 @@ void AppendNode(const ExecutionGraph& graph, NodeIndex node, std::string* text) 
                   "];\n");
 }
 
-void AppendEdges(const ExecutionGraph& graph, const CommunicationMatch& match, NodeIndex node,
-                 std::string* text) {
+void AppendEdges(const ExecutionGraph& graph, NodeIndex node, std::string* text) {
   const absl::Span<const NodeIndex> sources = graph.dependencies(node);
   for (size_t i = 0; i < sources.size(); ++i) {
     absl::StrAppend(text, "  n", sources[i], " -> n", node, " [label=\"",
                     graph.dependency_kinds(node)[i].Letters(), "\"];\n");
   }
-  // Each member is joined with the one before it.
-  NodeIndex before = kNoNodeIndex;
-  for (const NodeIndex peer : Peers(match, node)) {
-    if (peer == node && before != kNoNodeIndex) {
-      absl::StrAppend(text, "  n", before, " -> n", node,
-                      " [style=dotted, dir=", IsReceive(graph, node) ? "forward" : "none",
-                      ", constraint=false];\n");
-    }
-    before = peer;
+}
+
+// Joins each member of a communication with the one before it.
+void AppendPeers(const ExecutionGraph& graph, absl::Span<const NodeIndex> members,
+                 std::string* text) {
+  for (size_t i = 1; i < members.size(); ++i) {
+    absl::StrAppend(text, "  n", members[i - 1], " -> n", members[i],
+                    " [style=dotted, dir=", IsReceive(graph, members[i]) ? "forward" : "none",
+                    ", constraint=false];\n");
   }
 }
 
@@ -170,8 +162,9 @@ absl::StatusOr<std::string> GraphDot(const ExecutionGraph& graph) {
     for (const NodeIndex node : members) AppendNode(graph, node, &text);
     absl::StrAppend(&text, "  }\n");
   }
-  for (const auto& [rank, members] : ranks) {
-    for (const NodeIndex node : members) AppendEdges(graph, match, node, &text);
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) AppendEdges(graph, node, &text);
+  for (CommunicationMatch::Instance i = 0; i < match.instance_count(); ++i) {
+    AppendPeers(graph, match.members(i), &text);
   }
   return absl::StrCat(text, "}\n");
 }

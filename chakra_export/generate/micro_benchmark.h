@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same communication over and over, of each size in turn: what networks are measured with.
-//
-//   all-reduce, all-gather, reduce-scatter, all-to-all    of each group
-//   p2p-ring        every rank sends to the next of its group, the last to the first
-//   p2p-pair        ranks 0, 2, 4, ... send to the next
-//   p2p-ping-pong   and are answered with as much
-//   p2p-incast      all ranks of a group send to its first
-//
-// A rank begins a round when it has finished the one before.
+// docs/chakra_generate.md#micro-benchmarks says who sends what to whom in each pattern. A rank begins
+// a round when it has finished the one before.
 #ifndef CHAKRA_EXPORT_GENERATE_MICRO_BENCHMARK_H_
 #define CHAKRA_EXPORT_GENERATE_MICRO_BENCHMARK_H_
 
@@ -21,7 +15,7 @@
 
 namespace meridian {
 
-// Returns the names above, in their order.
+// Returns the names of the patterns, in the order of that page.
 std::vector<std::string> MicroPatternNames();
 
 struct MicroBenchmarkOptions {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training step of a transformer on tensor x data x pipeline parallel ranks (rank_layout.h), or
-// its forward passes alone, for inference.
+// One training step of a transformer on tensor x data x pipeline parallel ranks (RankLayout), or its
+// forward passes alone, for inference. docs/chakra_generate.md lists what is computed and what is
+// communicated, how often and with how many bytes.
 //
 // A stage of the pipeline has an equal share of the layers, the first also the embedding, the last
 // the head (output weights of its own). The microbatches pass through as PipelineSchedule says,
@@ -10,25 +11,11 @@
 //               forward       of the tensor  forward
 //                             group
 //
-//   tensor parallel    Megatron's: an all-reduce of the activations after attention and MLP,
-//                      forward and backward; after the embedding, for the loss, and for the
-//                      gradient that leaves the head
-//   pipeline           messages between ranks of equal indices; the tag of an activation is its
-//                      microbatch, of a gradient that plus the number of microbatches. The next
-//                      receive of a direction is posted when the one before is done
-//   data parallel      once a layer's last gradient is there, an all-reduce of all its gradients,
-//                      beside further computation, but after all that another stage waits for.
-//                      With `zero`: a reduce-scatter, and after the optimizer an all-gather of the
-//                      parameters
-//   sharded            (fully sharded data parallel, ZeRO-3) no copy keeps all parameters: each part
-//                      is gathered before a pass computes with it, one part ahead, and its gradients
-//                      are scattered after each backward pass
-//   context parallel   some copies share the tokens of their sequences: before attention, forward and
-//                      backward, they gather all keys and values, and scatter the gradients of these
-//   experts            (mixture of experts) the copies divide a layer's experts between them; each
-//                      token goes to some of them and back: an all-to-all before and after the MLP,
-//                      forward and backward. Gradients of experts are nobody else's
-//   optimizer          one node, after all gradients
+// - The next receive of a direction is posted when the one before is done.
+// - Gradients are summed beside further computation, but after all that another stage waits for.
+//   Those of experts are nobody else's.
+// - Sharded parameters are gathered before a pass computes with them, one part ahead.
+// - The optimizer is one node, after all gradients.
 //
 // Communication has no duration of its own: it is what simulators find out.
 #ifndef CHAKRA_EXPORT_GENERATE_TRANSFORMER_STEP_H_
@@ -109,20 +96,9 @@ struct TransformerOptions {
   TransformerPhase phase = TransformerPhase::kTraining;
 };
 
-// What the pieces of a transformer cost one rank, for one microbatch of t tokens: h = hidden size,
-// s = sequence, v = vocabulary, p = tensor parallel ranks, e = bytes of an element.
-//
-//                operations            elements moved          parameters
-//   attention    (8 t h^2 + 4 t s h)/p  2 t h + (8 t h + 4 h^2)/p   4 h^2 / p
-//   MLP           16 t h^2 / p          2 t h + (8 t h + 8 h^2)/p   8 h^2 / p     (4 h inside)
-//   embedding     t h                   2 t h                       v h / p
-//   head          2 t v h / p           t h + (t v + v h)/p         v h / p
-//
-// for the forward pass; a backward pass is twice that. Of context parallel ranks, t are the tokens of
-// one. Experts multiply the MLP's operations, and the
-// elements of its activations, by the experts of a token; its parameters by those that a rank has.
-// When a token is decoded, attention also reads 2 s h / p elements for each sequence. Every product reads its operands and writes
-// its result once; attention scores never leave the chip. Norms and biases are left out.
+// What the pieces of a transformer cost one rank, for one microbatch; docs/chakra_generate.md has the
+// formulas. Every product reads its operands and writes its result once; attention scores never
+// leave the chip.
 struct TransformerCost {
   // Costs of the forward pass.
   WorkCost attention;
@@ -134,14 +110,15 @@ struct TransformerCost {
   int64_t layer_parameters = 0;
   int64_t expert_parameters = 0;
   int64_t vocabulary_parameters = 0;
-  // What goes from layer to layer: t h elements, in bytes.
+  // What goes from layer to layer.
   int64_t activation_bytes = 0;
   // The keys and values of a rank's own tokens, in bytes.
   int64_t context_bytes = 0;
   // What goes to the experts of the tokens, and back.
   int64_t expert_bytes = 0;
-  // What the ranks of a tensor group sum to get the loss, or the next token (8 bytes of each): of each token its largest logit, the sum
-  // of exponentials and the logit of the right answer, as 4-byte numbers.
+  // What the ranks of a tensor group sum to get the loss: of each token its largest logit, the sum of
+  // exponentials and the logit of the right answer, as 4-byte numbers. Or to get the next token: 8
+  // bytes of each.
   int64_t loss_bytes = 0;
 };
 

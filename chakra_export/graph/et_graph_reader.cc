@@ -76,14 +76,14 @@ class GraphReader {
   absl::Status ReadFile(const EtFile& file) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_));
     ids_ = NodeIdIndex();
-    forward_.clear();
+    dependencies_.clear();
     first_node_ = static_cast<NodeIndex>(builder_.node_count());
     rank_ = file.rank;
     // So that a rank without nodes counts as one.
     builder_.AddResource({file.rank, ResourceKind::kCompute, 0});
     RETURN_IF_ERROR(reader.ForEachNode([this](const Node& node) { return AddNode(node); }));
     RETURN_IF_ERROR(ids_.CheckAreUnique(&reader));
-    return ResolveForward(&reader);
+    return AddDependencies(&reader);
   }
 
   ExecutionGraph Build(const std::vector<int64_t>& all_ranks) && {
@@ -100,8 +100,8 @@ class GraphReader {
   }
 
  private:
-  // A dependency on a node that had not been read yet.
-  struct Forward {
+  // `node` waits for the node of that id.
+  struct Dependency {
     uint64_t id;
     NodeIndex node;
     EdgeKinds kinds;
@@ -127,7 +127,7 @@ class GraphReader {
     const NodeIndex index = builder_.AddNode(added);
     ids_.Add(node.id());
     if (options_.visit) RETURN_IF_ERROR(options_.visit(index, node));
-    return AddDependencies(node, index);
+    return ListDependencies(node, index);
   }
 
   absl::Status AddGroups(const Node& node) {
@@ -183,7 +183,7 @@ class GraphReader {
     return communication;
   }
 
-  absl::Status AddDependencies(const Node& node, NodeIndex index) {
+  absl::Status ListDependencies(const Node& node, NodeIndex index) {
     ASSIGN_OR_RETURN(const std::optional<std::string> text,
                      GetStringAttribute(node.attr(), kDependencyKindsAttribute));
     std::optional<std::vector<EdgeKinds>> kinds;
@@ -197,38 +197,30 @@ class GraphReader {
       }
     }
     for (int i = 0; i < node.data_deps_size(); ++i) {
-      RETURN_IF_ERROR(AddDependency(index, node.data_deps(i),
-                                    kinds.has_value() ? (*kinds)[i] : EdgeKind::kData));
+      dependencies_.push_back(
+          {node.data_deps(i), index, kinds.has_value() ? (*kinds)[i] : EdgeKind::kData});
     }
-    for (const uint64_t id : node.ctrl_deps())
-      RETURN_IF_ERROR(AddDependency(index, id, EdgeKind::kControl));
-    return absl::OkStatus();
+    for (const uint64_t id : node.ctrl_deps()) {
+      dependencies_.push_back({id, index, EdgeKind::kControl});
+    }
+    if (builder_.dependency_count() + dependencies_.size() <= ExecutionGraph::kMaxDependencies) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument("there are too many dependencies");
   }
 
-  absl::Status AddDependency(NodeIndex node, uint64_t id, EdgeKinds kinds) {
-    if (builder_.dependency_count() + forward_.size() >= ExecutionGraph::kMaxDependencies) {
-      return InvalidArgument("there are too many dependencies");
-    }
-    const std::optional<size_t> position = ids_.Find(id);
-    if (position.has_value()) {
-      builder_.AddDependency(node, first_node_ + static_cast<NodeIndex>(*position), kinds);
-    } else {
-      forward_.push_back({id, node, kinds});
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ResolveForward(EtReader* reader) {
-    for (const Forward& forward : forward_) {
-      const std::optional<size_t> position = ids_.Find(forward.id);
-      if (!position.has_value()) {
-        if (options_.ignore_dangling) continue;
-        const size_t node = forward.node - first_node_;
+  // Adds those of the file, when all its ids are known.
+  absl::Status AddDependencies(EtReader* reader) {
+    for (const Dependency& dependency : dependencies_) {
+      const std::optional<size_t> position = ids_.Find(dependency.id);
+      if (position.has_value()) {
+        builder_.AddDependency(dependency.node, first_node_ + static_cast<NodeIndex>(*position),
+                               dependency.kinds);
+      } else if (!options_.ignore_dangling) {
+        const size_t node = dependency.node - first_node_;
         return reader->NodeErrorAt(node, absl::StrCat("node ", ids_.id(node), " depends on ",
-                                                      forward.id, ", which no node has as id"));
+                                                      dependency.id, ", which no node has as id"));
       }
-      builder_.AddDependency(forward.node, first_node_ + static_cast<NodeIndex>(*position),
-                             forward.kinds);
     }
     return absl::OkStatus();
   }
@@ -241,12 +233,11 @@ class GraphReader {
   std::map<std::string, GroupIndex> group_numbers_;
   ExecutionGraphBuilder builder_;
 
-  // The file being read: its rank, its first node, the ids of its nodes, and the dependencies that
-  // are still open.
+  // The file being read: its rank, its first node, the ids of its nodes, and what they wait for.
   int64_t rank_ = 0;
   NodeIndex first_node_ = 0;
   NodeIdIndex ids_;
-  std::vector<Forward> forward_;
+  std::vector<Dependency> dependencies_;
 };
 
 }  // namespace

@@ -49,12 +49,8 @@ std::vector<NodeIndex> FoldHosts(const std::vector<NodeIndex>& order, RunGraph* 
 //   graph       [kernel a]-[ gap   ]-[kernel b]
 //                               launch
 //
-// A gap lasts from the end of the computation before it, or of what its node waits for if that is
-// later, to its node's start. Work of which nobody knows the launch (XLA:CPU, TPU) may have waited
-// for any work of its rank that had ended. Gaps shorter than a microsecond are carried along until
-// they make one, so that a replay never drifts from what was measured. Where the host's call that
-// launched it is there, only gaps count that are longer than a device takes to start
-// (inferred_waits.h).
+// docs/run_graph.md#gaps says where they are. Gaps shorter than a microsecond are carried along until
+// they make one, so that a replay never drifts from what was measured.
 //
 // The run begins with the earliest start of all ranks, if these have one clock; a rank that starts
 // later has a gap before what it begins with. A rank whose first node communicates has a gap before

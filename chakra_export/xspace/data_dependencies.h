@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edges for what device work waited for.
+// Edges for what device work waited for; docs/run_graph.md has the rules.
 //
-// Streams. Each runs its work in order.
-//
-// Data. A kernel waits for those that made its operands.
-//
-// The instruction of a kernel tells what it reads; the producer is the last node of that
-// instruction, in the same execution of the program, that came before. A command buffer stands for
-// the instructions of the schedule between the ones that were launched right before and right after
-// it: its first kernel waits for all that they read, and who reads from them waits for its last.
-//
-// Asynchronous instructions (all-gather-start and -done, async-start around a fusion) run on a
-// stream of their own. The start lets that stream wait for the computation launched before it; the
-// done lets the computation launched after it wait for that stream, also what does not read the
-// result:
-//
-//   schedule      slice   all-gather-start   copy   all-gather-done   while (add, ...)
-//   computation   [slice]--+                [copy]                  +--[add]
-//                          +--[all-gather                        ]--+
-//
-// Times. Work that starts long after all of that, and after its launch, is taken to have waited for
-// what had just ended on another stream of its device (inferred_waits.h).
+//   streams   each runs its work in order
+//   data      a kernel waits for those that made its operands: its instruction tells what it reads,
+//             and the producer is the last node of that instruction, in the same execution of the
+//             program, that came before. A command buffer stands for the instructions of the
+//             schedule between the ones that were launched right before and right after it
+//   sync      asynchronous instructions (all-gather-start and -done, async-start around a fusion)
+//             run on a stream of their own, which their start lets wait for the computation
+//             launched before it, and their done the computation launched after it for that stream
+//   inferred  work that starts long after all of that, and after its launch, is taken to have waited
+//             for what had just ended on another stream of its device (inferred_waits.h)
 #ifndef CHAKRA_EXPORT_XSPACE_DATA_DEPENDENCIES_H_
 #define CHAKRA_EXPORT_XSPACE_DATA_DEPENDENCIES_H_
 

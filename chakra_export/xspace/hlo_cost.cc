@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -18,21 +19,15 @@ constexpr int64_t kMaxOperations = int64_t{1} << 60;
 // How deep fusions may lie within fusions.
 constexpr int kMaxFusionDepth = 8;
 
-std::optional<int64_t> Multiply(int64_t a, int64_t b) {
-  int64_t product = 0;
-  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) || product > kMaxOperations) {
-    return std::nullopt;
-  }
-  return product;
-}
-
+// Returns nullopt for a product that is not believed, and for negative sizes.
 template <typename Sizes>
 std::optional<int64_t> ProductOf(const Sizes& sizes) {
-  std::optional<int64_t> product = 1;
+  absl::int128 product = 1;
   for (const int64_t size : sizes) {
-    if (product.has_value()) product = Multiply(*product, size);
+    product *= size;
+    if (size < 0 || product > kMaxOperations) return std::nullopt;
   }
-  return product;
+  return static_cast<int64_t>(product);
 }
 
 std::optional<int64_t> ElementsOf(const HloInstruction& instruction) {
@@ -41,16 +36,17 @@ std::optional<int64_t> ElementsOf(const HloInstruction& instruction) {
   return ProductOf(shape->dimensions());
 }
 
-// Returns how many products make one element of a dot.
-std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
-  if (dot.operands().empty()) return std::nullopt;
+// Every element is a sum over the contracted dimensions: a product and an addition for each.
+std::optional<int64_t> OperationsOfDot(const HloInstruction& dot) {
+  const std::optional<int64_t> elements = ElementsOf(dot);
+  if (dot.operands().empty() || !elements.has_value()) return std::nullopt;
   const xla::ShapeProto& lhs = dot.operands()[0]->shape();
-  std::vector<int64_t> contracted;
+  std::vector<int64_t> factors = {2, *elements};
   for (const int64_t dimension : dot.proto().dot_dimension_numbers().lhs_contracting_dimensions()) {
     if (dimension < 0 || dimension >= lhs.dimensions_size()) return std::nullopt;
-    contracted.push_back(lhs.dimensions(static_cast<int>(dimension)));
+    factors.push_back(lhs.dimensions(static_cast<int>(dimension)));
   }
-  return ProductOf(contracted);
+  return ProductOf(factors);
 }
 
 // True for opcodes that only move or arrange values.
@@ -87,13 +83,7 @@ std::optional<int64_t> OperationsOf(const HloInstruction& instruction, int depth
     }
     return sum;
   }
-  if (opcode == "dot") {
-    const std::optional<int64_t> elements = ElementsOf(instruction);
-    const std::optional<int64_t> products = ContractedSize(instruction);
-    if (!elements.has_value() || !products.has_value()) return std::nullopt;
-    const std::optional<int64_t> pairs = Multiply(*elements, *products);
-    return pairs.has_value() ? Multiply(*pairs, 2) : std::nullopt;
-  }
+  if (opcode == "dot") return OperationsOfDot(instruction);
   const bool reduces = opcode == "reduce" || opcode == "reduce-window";
   if (reduces && !instruction.operands().empty()) return ElementsOf(*instruction.operands()[0]);
   return ElementsOf(instruction);

@@ -1,4 +1,4 @@
-#include "chakra_export/xspace/program_nodes.h"
+#include "chakra_export/xspace/work_nodes.h"
 
 #include <string>
 #include <vector>

@@ -13,10 +13,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/hlo/replica_groups.h"
 
 namespace meridian {
 namespace {
@@ -124,20 +125,13 @@ bool Agree(const HloCollective& a, const HloCollective& b) {
          a.participants->device_pairs == b.participants->device_pairs;
 }
 
-// Returns e.g. "all-reduce psum.7 of 4096 bytes {0,1} {2,3}".
+// Returns e.g. "all-reduce psum.7 of 4096 bytes {0,1},{2,3}".
 std::string Describe(const HloCollective& collective) {
-  constexpr size_t kGroupsToName = 4;
-  constexpr size_t kDevicesToName = 8;
-  std::string text = absl::StrCat(CollectiveKindName(collective.kind), " ",
-                                  std::string(collective.instruction->name()), " of ",
-                                  collective.operand_bytes, " bytes");
-  const IdGroups& groups = collective.participants->device_groups;
-  for (size_t g = 0; g < std::min(groups.size(), kGroupsToName); ++g) {
-    absl::StrAppend(&text, " {", absl::StrJoin(groups[g].subspan(0, kDevicesToName), ","),
-                    groups[g].size() > kDevicesToName ? ",...}" : "}");
-  }
-  if (groups.size() > kGroupsToName) absl::StrAppend(&text, " ...");
-  return text;
+  constexpr size_t kShownCharacters = 80;
+  return absl::StrCat(
+      CollectiveKindName(collective.kind), " ", std::string(collective.instruction->name()), " of ",
+      collective.operand_bytes, " bytes ",
+      FirstCharacters(ToString(collective.participants->device_groups), kShownCharacters));
 }
 
 // Says what two programs of one name differ in.

@@ -56,6 +56,14 @@ absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<Profil
                                         const CollectiveRun& run,
                                         const WorkNodesOptions& options = {});
 
+// Returns the programs of the run as they were compiled, without what was measured: each once, in the
+// order in which they first ran, on every rank that they are assigned to, whether or not its profile
+// is at hand. The nodes have no times, an instruction each, and data and control edges. A loop's body
+// and a conditional's first branch stand for themselves once, with a note. InvalidArgument when no
+// program is known.
+absl::StatusOr<WorkNodes> MakeProgramNodes(
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run);
+
 // How many pieces of work make a node.
 enum class WorkGranularity : uint8_t {
   // Every kernel is a node.

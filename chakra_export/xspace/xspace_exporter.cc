@@ -13,7 +13,6 @@
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_nodes.h"
-#include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"

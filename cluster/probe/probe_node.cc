@@ -1,7 +1,6 @@
 #include "cluster/probe/probe_node.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "xla_profiler/base/errors.h"

@@ -13,16 +13,8 @@
 //
 // Calls. Kineto tells which record a wait is for, and which stream a synchronising call is for,
 // only in cuda_sync events, which many traces lack. Then there is a call that waits and the times:
-//
-//   host       [cudaStreamWaitEvent] [cudaLaunchKernel]
-//   stream A   |------------ work ------------|
-//   stream B      idle                          |-- launched work --|
-//
-// The first work that a thread launches after cudaStreamWaitEvent is taken to have waited for the
-// last work of other streams of its device that ended before it started, if that ended after the
-// launch and after the work before on its own stream. A call that synchronises with the device, the
-// trace does not say with what, is taken to have waited for the last work that ended before it
-// returned, if that ended within the call. Otherwise nobody waited.
+// of the first work launched after cudaStreamWaitEvent, and of a synchronising call itself
+// (docs/run_graph.md#inferred-waits).
 #ifndef XLA_PROFILER_DEPENDENCIES_INFERRED_WAITS_H_
 #define XLA_PROFILER_DEPENDENCIES_INFERRED_WAITS_H_
 

@@ -13,18 +13,16 @@ using Integers = std::vector<int64_t>;
 // Real arrays have a handful; more would make the odometer of Transpose slow.
 constexpr size_t kMaxRank = 64;
 
-absl::Status Invalid(absl::string_view reason) { return InvalidArgument(reason); }
-
 // Returns the number of elements of an array of these dimensions, each at least 1.
 absl::StatusOr<int64_t> ElementCount(const Integers& dims, absl::string_view what) {
   if (dims.size() > kMaxRank) {
-    return Invalid(absl::StrCat(what, " has ", dims.size(), " dimensions; at most ", kMaxRank));
+    return InvalidArgument(what, " has ", dims.size(), " dimensions; at most ", kMaxRank);
   }
   int64_t count = 1;
   for (int64_t dim : dims) {
-    if (dim <= 0) return Invalid(absl::StrCat(what, " has a dimension of ", dim));
+    if (dim <= 0) return InvalidArgument(what, " has a dimension of ", dim);
     if (dim > kMaxGroupIds / count) {
-      return Invalid(absl::StrCat(what, " has more than ", kMaxGroupIds, " ids"));
+      return InvalidArgument(what, " has more than ", kMaxGroupIds, " ids");
     }
     count *= dim;
   }
@@ -39,8 +37,8 @@ absl::Status CheckPermutation(const Integers& perm, size_t rank) {
     if (valid) seen[axis] = true;
   }
   if (valid) return absl::OkStatus();
-  return Invalid(
-      absl::StrCat("(", absl::StrJoin(perm, ","), ") is no permutation of ", rank, " dimensions"));
+  return InvalidArgument("(", absl::StrJoin(perm, ","), ") is no permutation of ", rank,
+                         " dimensions");
 }
 
 // Returns the elements of an array of these dimensions in row-major order after transposition:
@@ -94,10 +92,10 @@ absl::Status CheckDistinct(absl::Span<const int64_t> ids, absl::string_view what
   Integers sorted(ids.begin(), ids.end());
   absl::c_sort(sorted);
   if (!sorted.empty() && sorted.front() < 0) {
-    return Invalid(absl::StrCat(what, " name the negative id ", sorted.front()));
+    return InvalidArgument(what, " name the negative id ", sorted.front());
   }
   const auto twice = absl::c_adjacent_find(sorted);
-  if (twice != sorted.end()) return Invalid(absl::StrCat(what, " name the id ", *twice, " twice"));
+  if (twice != sorted.end()) return InvalidArgument(what, " name the id ", *twice, " twice");
   return absl::OkStatus();
 }
 
@@ -111,10 +109,10 @@ absl::StatusOr<IdGroups> ReadList(
   IdGroups groups;
   for (const xla::ReplicaGroup& group : list) {
     if (group.replica_ids().empty()) {
-      return Invalid(absl::StrCat("replica group ", groups.size(), " has no members"));
+      return InvalidArgument("replica group ", groups.size(), " has no members");
     }
     if (groups.ids().size() + group.replica_ids_size() > static_cast<size_t>(kMaxGroupIds)) {
-      return Invalid(absl::StrCat("replica groups have more than ", kMaxGroupIds, " ids"));
+      return InvalidArgument("replica groups have more than ", kMaxGroupIds, " ids");
     }
     groups.Add(IntegersOf(group.replica_ids()));
   }
@@ -154,7 +152,7 @@ absl::StatusOr<Mesh> ReadMesh(const xla::MeshProto& proto) {
     mesh.ids = Iota(count);
   }
   if (static_cast<int64_t>(mesh.ids.size()) != count) {
-    return Invalid(absl::StrCat("a mesh of ", count, " positions has ", mesh.ids.size(), " ids"));
+    return InvalidArgument("a mesh of ", count, " positions has ", mesh.ids.size(), " ids");
   }
   return mesh;
 }
@@ -179,8 +177,8 @@ absl::Status SplitAxis(int64_t axis_size, const std::vector<AxisRef>& all, std::
                       ref.pre_size <= axis_size && ref.size <= axis_size / ref.pre_size &&
                       axis_size % (ref.pre_size * ref.size) == 0;
     if (!fits) {
-      return Invalid(absl::StrCat("sub-axis (", ref.pre_size, ")", ref.size, " does not fit axis ",
-                                  ref.axis, " of size ", axis_size));
+      return InvalidArgument("sub-axis (", ref.pre_size, ")", ref.size, " does not fit axis ",
+                             ref.axis, " of size ", axis_size);
     }
     if (ref.pre_size != done) dims->push_back(ref.pre_size / done);
     (*dim_of_ref)[index] = static_cast<int64_t>(dims->size());
@@ -223,8 +221,7 @@ absl::StatusOr<IdGroups> ReadMeshAxes(const xla::MeshAxesReplicaGroupListProto& 
   for (const xla::AxisRefProto& proto : list.axes()) {
     const int64_t axis = proto.mesh_axis_index();
     if (axis < 0 || axis >= static_cast<int64_t>(mesh.axis_sizes.size())) {
-      return Invalid(
-          absl::StrCat("axis ", axis, " is none of the mesh's ", mesh.axis_sizes.size()));
+      return InvalidArgument("axis ", axis, " is none of the mesh's ", mesh.axis_sizes.size());
     }
     const xla::SubAxisInfoProto& part = proto.sub_axis_info();
     refs.push_back(proto.has_sub_axis_info() ? AxisRef{axis, part.pre_size(), part.size()}
@@ -241,8 +238,8 @@ absl::StatusOr<IdGroups> IotaGroups(int64_t num_groups, int64_t group_size,
   ASSIGN_OR_RETURN(const int64_t count, ElementCount({num_groups, group_size}, "iota group list"));
   ASSIGN_OR_RETURN(const int64_t num_ids, ElementCount(dims, "iota reshape"));
   if (num_ids != count) {
-    return Invalid(absl::StrCat(num_groups, " groups of ", group_size, " cannot be cut from ",
-                                num_ids, " ids"));
+    return InvalidArgument(num_groups, " groups of ", group_size, " cannot be cut from ", num_ids,
+                           " ids");
   }
   ASSIGN_OR_RETURN(const Integers ids, TransposedIota(dims, perm, "iota reshape"));
   return Cut(ids, group_size);

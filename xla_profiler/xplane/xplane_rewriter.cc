@@ -29,7 +29,7 @@ class SinkOutput {
         return;
       }
     }
-    CopyPiece(buffer_.get() + used_, bytes.data(), bytes.size());
+    std::memcpy(buffer_.get() + used_, bytes.data(), bytes.size());
     used_ += bytes.size();
   }
 
@@ -121,7 +121,7 @@ class XEventRewriter {
     }
     const char* end = payload.data() + payload.size();
     if (keeps_ids) {
-      CopyPiece(out, plain.stats, end - plain.stats);
+      std::memcpy(out, plain.stats, end - plain.stats);
       return {plain_.data(), static_cast<size_t>(out + (end - plain.stats) - plain_.data())};
     }
     absl::string_view stat;
@@ -187,7 +187,7 @@ class XEventRewriter {
     *out++ = OneByteTag(XEventField::kStats, WireType::kBytes);
     out = EncodeVarint(1 + VarintSize(static_cast<uint64_t>(id)) + value.size(), out);
     out = PutVarint(XStatField::kMetadataId, id, out);
-    CopyPiece(out, value.data(), value.size());
+    std::memcpy(out, value.data(), value.size());
     return out + value.size();
   }
 

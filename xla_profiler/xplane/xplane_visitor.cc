@@ -69,8 +69,13 @@ class XStatDecoder {
     WireReader reader(payload, source_.origin(), depth_);
     WireField field;
     while (reader.Next(&field)) {
-      if (field.type == WireType::kVarint) {
-        DecodeVarint(field, stat);
+      if (field.IsVarint(XStatField::kMetadataId)) {
+        stat->id_ = static_cast<int64_t>(field.scalar);
+      } else if (field.IsVarint(XStatField::kUint64) || field.IsVarint(XStatField::kInt64) ||
+                 field.IsVarint(XStatField::kRef) ||
+                 (field.number == XStatField::kDouble && field.type == WireType::kFixed64)) {
+        stat->value_case_ = static_cast<ValueCase>(field.number);
+        stat->scalar_ = field.scalar;
       } else if (field.IsBytes(XStatField::kStr)) {
         *error = ReadText(field.bytes, source_.origin(), &stat->text_);
         if (!error->ok()) return false;
@@ -78,35 +83,11 @@ class XStatDecoder {
       } else if (field.IsBytes(XStatField::kBytes)) {
         stat->text_ = field.bytes;
         stat->value_case_ = ValueCase::kBytes;
-      } else if (field.number == XStatField::kDouble && field.type == WireType::kFixed64) {
-        SetScalar(ValueCase::kDouble, field.scalar, stat);
       }
     }
     if (!reader.failed()) return true;
     *error = reader.status();
     return false;
-  }
-
-  static void DecodeVarint(const WireField& field, XStatVisitor* stat) {
-    switch (field.number) {
-      case XStatField::kMetadataId:
-        stat->id_ = static_cast<int64_t>(field.scalar);
-        break;
-      case XStatField::kUint64:
-        SetScalar(ValueCase::kUint64, field.scalar, stat);
-        break;
-      case XStatField::kInt64:
-        SetScalar(ValueCase::kInt64, field.scalar, stat);
-        break;
-      case XStatField::kRef:
-        SetScalar(ValueCase::kRef, field.scalar, stat);
-        break;
-    }
-  }
-
-  static void SetScalar(ValueCase value_case, uint64_t scalar, XStatVisitor* stat) {
-    stat->value_case_ = value_case;
-    stat->scalar_ = scalar;
   }
 
   ABSL_ATTRIBUTE_NOINLINE bool FailUndefined(absl::string_view payload, const XStatVisitor* stat,

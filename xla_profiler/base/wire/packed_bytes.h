@@ -32,8 +32,6 @@ class PackedBytes {
   // Unpacks bytes that the caller keeps alive.
   explicit PackedBytes(absl::string_view packed) : unpacks_(true), rest_(packed) {}
 
-  bool unpacks() const { return unpacks_; }
-
   // Appends the values, or sets them to what comes next. Values of bytes that were cut short are
   // what they were, or empty; Finish tells.
   template <typename... Values>

@@ -5,12 +5,9 @@
 #ifndef XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 #define XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
-#include "absl/base/attributes.h"
 #include "absl/numeric/bits.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/wire/wire_reader.h"
@@ -62,24 +59,6 @@ class StringOutput {
  private:
   std::string* out_;
 };
-
-// Copies a few bytes without a call; most pieces of an event are short.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyPiece(char* to, const char* from, size_t size) {
-  if (size > 32) {
-    std::memcpy(to, from, size);
-  } else if (size >= 16) {
-    std::memcpy(to, from, 16);
-    std::memcpy(to + size - 16, from + size - 16, 16);
-  } else if (size >= 8) {
-    std::memcpy(to, from, 8);
-    std::memcpy(to + size - 8, from + size - 8, 8);
-  } else if (size >= 4) {
-    std::memcpy(to, from, 4);
-    std::memcpy(to + size - 4, from + size - 4, 4);
-  } else {
-    for (size_t i = 0; i < size; ++i) to[i] = from[i];
-  }
-}
 
 template <typename Output>
 void WriteVarintField(uint32_t number, uint64_t value, Output* output) {
