@@ -361,12 +361,14 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
   ForecastReport report;
   report.set_question(question.text);
   report.set_ranks(ranks);
-  const bool is_plain = !question.latency.has_value() && !question.network.has_value() &&
-                        !question.fix_rank.has_value() && ranks == job_.ranks();
-  if (is_plain && question.bandwidth.value_or(Change()).is_multiple) {
-    report.set_bandwidth(question.bandwidth.value_or(Change()).value);
+  const Change bandwidth = question.bandwidth.value_or(Change());
+  const Change latency = question.latency.value_or(Change());
+  if (!question.network.has_value() && bandwidth.is_multiple && latency.is_multiple) {
+    report.set_bandwidth(bandwidth.value);
+    report.set_latency(latency.value);
     report.set_compute(question.compute.value_or(1));
   }
+  if (question.fix_rank.has_value()) report.set_fix_rank(*question.fix_rank);
   const StepLengths lengths = LengthsOf(job_.graph().graph, then.graph.graph);
   // A rank that is late in a few steps shows in the mean, not in the median.
   const bool of_mean = question.fix_rank.has_value();

@@ -19,6 +19,9 @@ namespace {
 // A mean that differs more from its median is worth telling.
 constexpr double kNotableDifference = 0.03;
 
+// A simulation that is farther off gives no answers.
+constexpr double kTrustedError = 0.3;
+
 // Offsets below this are never worth telling.
 constexpr double kSmallestMs = 1e-3;
 
@@ -224,19 +227,25 @@ std::optional<Finding> WhatIfFinding(const RunReport& report) {
 std::optional<Finding> SimulationFinding(const RunReport& report) {
   if (!report.has_simulation() || report.simulation().cells_size() == 0) return std::nullopt;
   const SimulationPart& simulation = report.simulation();
-  std::string headline = absl::StrCat("The simulated network gives this run's collectives within ",
-                                      PercentText(simulation.mean_error()), " in the mean");
-  if (simulation.has_step_error()) {
-    absl::StrAppend(&headline, ", and its steps within ", PercentText(simulation.step_error()));
-  }
   const double worst = std::max(simulation.mean_error(), simulation.step_error());
-  return MakeFinding("simulation",
-                     worst <= 0.15  ? CanCompareRanks(report.evidence()) ? "good" : "info"
-                     : worst <= 0.3 ? "info"
-                                    : "bad",
-                     "simulation", absl::StrCat(headline, "."),
-                     absl::StrCat("Calibrated from ", simulation.calibrated_from(),
-                                  "; network: ", simulation.network(), "."));
+  const std::string steps =
+      simulation.has_step_error()
+          ? absl::StrCat(", and its steps ", worst <= kTrustedError ? "within " : "by ",
+                         PercentText(simulation.step_error()))
+          : "";
+  return MakeFinding(
+      "simulation",
+      worst > kTrustedError                ? "unknown"
+      : worst > 0.15                       ? "info"
+      : CanCompareRanks(report.evidence()) ? "good"
+                                           : "info",
+      "simulation",
+      absl::StrCat("The simulated network ",
+                   worst <= kTrustedError ? "gives this run's collectives within "
+                                          : "does not give this run: it misses its collectives by ",
+                   PercentText(simulation.mean_error()), " in the mean", steps, "."),
+      absl::StrCat("Calibrated from ", simulation.calibrated_from(),
+                   "; network: ", simulation.network(), "."));
 }
 
 }  // namespace
@@ -263,7 +272,7 @@ int PlaceOf(const RunReport& report, const Finding& finding) {
   // A rank that others wait for is worth a look, though mending it alone would not help.
   const bool names_rank = topic == "straggler" && finding.ranks_size() > 0;
   if (finding.has_at_stake_ms() || names_rank) return 2;
-  if (is_bad && topic != "simulation") return 3;
+  if (is_bad) return 3;
   if (finding.verdict() == "unknown") return 6;
   const bool is_side = topic == "clocks" || topic == "simulation";
   return topic == "run" ? 5 : is_side ? 7 : 4;

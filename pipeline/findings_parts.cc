@@ -176,7 +176,8 @@ void ShowIn(const RunReport& report, std::optional<int64_t> step, Finding* findi
 const ForecastReport* FindForecast(const RunReport& report, double bandwidth, double compute) {
   for (const ForecastReport& forecast : report.forecasts()) {
     if (forecast.has_bandwidth() && forecast.bandwidth() == bandwidth &&
-        forecast.compute() == compute) {
+        forecast.compute() == compute && forecast.latency() == 1 && !forecast.has_fix_rank() &&
+        forecast.ranks() == report.run().ranks()) {
       return &forecast;
     }
   }

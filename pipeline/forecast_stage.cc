@@ -13,9 +13,8 @@
 namespace meridian {
 namespace {
 
-// The page's sliders move over these, all combinations.
+// The page's sliders move over these, and one other change beside each.
 constexpr double kBandwidths[] = {0.5, 1, 2, 4};
-constexpr double kComputes[] = {1, 0.5};
 
 // A job with more messages takes too long to ask so much: rings have about twice the square of their
 // members.
@@ -44,29 +43,26 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const Wh
     }
     *report->add_forecasts() = *std::move(answer);
   };
-  for (const double compute : kComputes) {
-    for (const double bandwidth : kBandwidths) {
-      ForecastQuestion question;
+  for (const double bandwidth : kBandwidths) {
+    // Asks about the links of this speed and what else is changed, in words.
+    const auto ask_with = [&](ForecastQuestion question, std::string what) {
       question.bandwidth = Change{true, bandwidth};
-      question.compute = compute;
-      question.text = absl::StrCat("bandwidth ", bandwidth, "x",
-                                   compute == 1 ? "" : absl::StrCat(", compute ", compute, "x"));
+      question.text = what.empty()     ? absl::StrCat("bandwidth ", bandwidth, "x")
+                      : bandwidth == 1 ? std::move(what)
+                                       : absl::StrCat("bandwidth ", bandwidth, "x, ", what);
       ask(question);
-    }
-  }
-  ForecastQuestion latency;
-  latency.latency = Change{true, 0.5};
-  latency.text = "latency 0.5x";
-  ask(latency);
-  ForecastQuestion ranks;
-  ranks.ranks = 2 * job.ranks();
-  ranks.text = absl::StrCat(ranks.ranks, " ranks");
-  ask(ranks);
-  if (late_rank != nullptr) {
-    ForecastQuestion level;
+    };
+    ask_with({}, "");
+    ForecastQuestion compute, latency, ranks, level;
+    compute.compute = 0.5;
+    ask_with(compute, "compute 0.5x");
+    latency.latency = Change{true, 0.5};
+    ask_with(latency, "latency 0.5x");
+    ranks.ranks = 2 * job.ranks();
+    ask_with(ranks, absl::StrCat(ranks.ranks, " ranks"));
+    if (late_rank == nullptr) continue;
     level.fix_rank = late_rank->rank();
-    level.text = late_rank->what();
-    ask(level);
+    ask_with(level, late_rank->what());
   }
   return absl::OkStatus();
 }

@@ -39,7 +39,7 @@
     const facts = [['framework', run.framework || format.kUnknown],
       ['ranks', format.plain(run.ranks)], ['hosts', hostsText(run.hosts)],
       ['recorded', run.recorded || format.kUnknown], [`${stepWord()}s`, format.plain(run.steps)],
-      [`time per ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
+      [`median ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
       ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)]];
     top.append(element('div', {class: 'title'},
         element('h1', {}, title || 'A run without a name'),
@@ -79,7 +79,7 @@
   };
 
   // The bar of a step now and that of one without what the finding is about.
-  function stepBars(data, stake) {
+  function stepBars(data, {at_stake_ms: stake, topic}) {
     const parts = spentOn(data);
     const whole = data.run.step_mean_ms ?? data.run.wall_ms;
     if (!parts.length) return missing(report.lacks(data, 'path', 'What a step is spent on'));
@@ -89,10 +89,12 @@
     const row = (name, text, segments) => [element('dt', {}, name),
       element('dd', {class: 'stack', 'aria-hidden': 'true'}, ...segments),
       element('dd', {}, element('b', {}, text))];
-    const bars = element('dl', {class: 'bars'}, ...row(`${noun} now`, format.milliseconds(whole),
+    const mean = data.run.step_mean_ms === undefined ? '' : 'mean ';
+    const bars = element('dl', {class: 'bars'}, ...row(`${mean}${noun} now`, format.milliseconds(whole),
         parts.map(({role, ms}) => segment(role, ms / longest))));
     if (stake > 0 && whole > 0) {
-      bars.append(...row('without it', `${format.milliseconds(Math.max(0, whole - stake))} (${
+      const then = topic === 'comparison' ? 'before' : topic === 'network' ? 'on links twice as fast' : 'without that';
+      bars.append(...row(then, `${format.milliseconds(Math.max(0, whole - stake))} (${
         format.percent(Math.min(1, stake / whole))} less)`, [segment('then', (whole - stake) / longest)]));
     }
     return element('div', {}, bars, element('ul', {class: 'legend'}, ...parts.map(({role, ms, kinds}) =>
@@ -128,11 +130,11 @@
 
   function answer(data) {
     const [finding] = data.findings;
-    const {headline, detail, rests_on: basis, at_stake_ms: stake} = finding;
+    const {headline, detail, rests_on: basis} = finding;
     const name = verdictOf(finding);
     return element('article', {class: `answer verdict ${name}`},
         element('span', {class: 'word'}, kWords[name]), element('h3', {}, headline),
-        detail ? paragraph(detail) : '', stepBars(data, stake),
+        detail ? paragraph(detail) : '', stepBars(data, finding),
         paragraph(basis || 'The data does not say what this rests on.', 'soft'),
         element('p', {class: 'gos'}, ...evidenceButtons(finding)));
   }
@@ -144,7 +146,7 @@
         element('summary', {}, element('span', {class: `word ${name}`}, kWords[name]),
             element('span', {class: 'headline'}, headline),
             element('span', {class: 'stake', title: explain('at stake')},
-                stake > 0 ? format.milliseconds(stake) : '')),
+                stake > 0 ? `saves ${format.milliseconds(stake)}` : '')),
         detail ? paragraph(detail) : '', basis ? paragraph(basis, 'soft') : '',
         element('p', {class: 'gos'}, ...evidenceButtons(finding)));
   }

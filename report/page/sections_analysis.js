@@ -253,18 +253,9 @@
   }
 
   // What a forecast was asked, by the names of kAsked: {bandwidth: 2, rank: 5}; undefined where it was
-  // asked something else, too.
-  function askedOf({question}) {
-    const asked = {};
-    for (const part of question.split(', ')) {
-      const [, name, value] = /^(bandwidth|compute|latency) ([\d.]+)x$/.exec(part) ??
-          /^()(\d+) ranks$/.exec(part) ?? [];
-      const rank = /^rank (\d+) is as fast as the others$/.exec(part)?.[1];
-      if (rank === undefined && value === undefined) return undefined;
-      asked[rank !== undefined ? 'rank' : name || 'ranks'] = Number(rank ?? value);
-    }
-    return asked;
-  }
+  // asked something else.
+  const askedOf = ({bandwidth, compute, latency, ranks, fix_rank: rank}) => bandwidth === undefined ?
+    undefined : {bandwidth, compute, latency, ranks, rank};
 
   // What can be changed: name, label, and what it is when nothing is changed.
   const kAsked = [['bandwidth', 'Bandwidth of the links', 1], ['latency', 'Latency of the links', 1],
@@ -326,9 +317,10 @@
     forecastTime('step then', 'step_ns'), forecastTime('90 % interval from', 'low_ns'),
     forecastTime('90 % interval to', 'high_ns')];
 
-  // What a step takes against the bandwidth of the links, a line for each time of computation.
+  // What a step takes against the bandwidth of the links, a line for what else is changed.
   function forecastCurve(forecasts) {
-    const grid = forecasts.filter((row) => row.bandwidth !== undefined);
+    const grid = forecasts.filter((row) => row.bandwidth !== undefined).map((row) =>
+      ({...row, other: row.question.replace(/^bandwidth [\d.]+x(, )?/, '') || 'nothing else'}));
     const ms = (ns) => ns * 1e-6;
     return charts.figure({title: 'A step against the bandwidth of the links',
       label: () => `Lines of what a step would take: ${grid.map((row) =>
@@ -341,8 +333,7 @@
           max: Math.max(...grid.map((row) => row.bandwidth)) * 1.2},
         y: {title: 'step (ms)', text: format.plain, beginAtZero: true,
           suggestedMax: Math.max(...grid.map((row) => ms(row.high_ns)))},
-        series: [...grouped(grid, 'compute')].map(([compute, rows]) => ({
-          label: compute === 1 ? 'computation as it is' : `computation ${compute}x`,
+        series: [...grouped(grid, 'other')].map(([label, rows]) => ({label,
           showLine: true, intervalColour: palette.soft,
           data: rows.map((row) => ({x: row.bandwidth, y: ms(row.step_ns)})),
           intervals: rows.map((row) => [ms(row.low_ns), ms(row.high_ns)])}))})}).element;

@@ -165,15 +165,16 @@ def report(ranks, steps, collectives, kernels):
         "path_kinds": [{"kind": kind, "label": label, "role": role} for kind, label, _, role in path_kinds],
         "blame": [{"step": s, "rank": 2, "hostname": host(2, ranks), "caused_ms": 2.9 + rng.random() * .2, "share": .11, "op": "copy.3",
                    "reason": "its input copy takes 3.1 ms, that of the others 0.1 ms"} for s in range(steps) if s != 1],
-        "forecasts": [{"question": f"bandwidth {bandwidth}x, compute {compute}x", "ranks": 4,
-                       "bandwidth": bandwidth, "compute": compute, "measured_step_ns": step_ms * 1e6,
+        "forecasts": [{"question": f"bandwidth {bandwidth}x, compute {compute}x", "ranks": ranks,
+                       "bandwidth": bandwidth, "compute": compute, "latency": 1, "measured_step_ns": step_ms * 1e6,
                        "step_ns": step_ms * 1e6 * (0.6 / bandwidth + 0.4 * compute),
                        "low_ns": step_ms * 0.9e6 * (0.6 / bandwidth + 0.4 * compute),
                        "high_ns": step_ms * 1.1e6 * (0.6 / bandwidth + 0.4 * compute),
                        "rests_on": ["6 recorded steps"], "assumptions": ["ranks stay where they are"]}
                       for compute in (1, 0.5) for bandwidth in (0.5, 1, 2, 4)] + [
-                      {"question": question, "ranks": count, "measured_step_ns": step_ms * 1e6, "step_ns": 30.4e6, "low_ns": 28e6, "high_ns": 33e6}
-                      for question, count in (("8 ranks", 8), ("latency 0.5x", ranks))],
+                      {"question": question, "ranks": count, "bandwidth": 1, "compute": 1, "latency": latency,
+                       "measured_step_ns": step_ms * 1e6, "step_ns": 30.4e6, "low_ns": 28e6, "high_ns": 33e6}
+                      for question, count, latency in (("8 ranks", 8, 1), ("latency 0.5x", ranks, 0.5))],
         "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9, "change": 5, "rank": 2},
                     {"what": "communication twice as fast", "step_ms": step_ms * .8, "saved_ms": step_ms * .2},
                     {"what": "no gaps between kernels", "step_ms": step_ms * .95, "saved_ms": step_ms * .05}],
