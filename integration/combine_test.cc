@@ -722,5 +722,58 @@ TEST(CombineTest, TracesOfDifferentProfilersAreNotMixed) {
                     HasSubstr("kineto_1.json.gz is a Kineto trace"), HasSubstr("not mixed")));
 }
 
+// Two recordings of other jobs: whatever is said, a run against itself is the same.
+TEST(CompareTest, ARunIsTheSameAsItself) {
+  const TemporaryDirectory directory;
+  const std::string out = directory.PathOf("out");
+  ASSERT_EQ(Combine({"--run_dir=examples/jax_scan4", "--output_dir=" + out}).exit_code, 0);
+  const CommandResult same = RunCommandLine(
+      "tools/compare", {"examples/jax_scan4", out, "--output_dir=" + directory.PathOf("page")});
+  ASSERT_EQ(same.exit_code, 0) << same.standard_error;
+  EXPECT_THAT(same.standard_output, HasSubstr("No difference: a step takes "));
+  EXPECT_THAT(same.standard_error, IsEmpty());
+  const RunReport page = ParseRunReport(directory.Read("page/report.json"));
+  EXPECT_EQ(page.findings(0).topic(), "comparison");
+  EXPECT_GT(page.comparison().operations_size(), 10);
+  EXPECT_THAT(directory.Read("page/report.html"), HasSubstr("No difference"));
+}
+
+TEST(CompareTest, ALongerStepFailsTheCheckThatWasAskedFor) {
+  const TemporaryDirectory directory;
+  const std::string out = directory.PathOf("out");
+  ASSERT_EQ(Combine({"--run_dir=examples/jax_scan4", "--output_dir=" + out}).exit_code, 0);
+  RunReport slower = ParseRunReport(directory.Read("out/report.json"));
+  double later_ms = 0;
+  for (ReportedStep& step : *slower.mutable_steps()) {
+    step.set_start_ms(step.start_ms() + later_ms);
+    later_ms += step.end_ms() + later_ms - step.start_ms();
+    step.set_end_ms(step.end_ms() + later_ms);
+  }
+  std::string json;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(slower, &json).ok());
+  const std::string path = directory.Write("slower.json", json);
+  const auto compare = [&](const std::vector<std::string>& arguments) {
+    return RunCommandLine("tools/compare", arguments);
+  };
+  const CommandResult result = compare({out, path, "--max_regression=5%"});
+  EXPECT_EQ(result.exit_code, 1) << result.standard_error;
+  EXPECT_THAT(result.standard_output, HasSubstr("more than before"));
+  EXPECT_EQ(compare({path, out, "--max_regression=5%"}).exit_code, 0);
+  EXPECT_EQ(compare({out, path, "--max_regression=500%"}).exit_code, 0);
+  EXPECT_EQ(Combine({"--run_dir=examples/jax_scan4", "--baseline=" + path,
+                     "--output_dir=" + directory.PathOf("again"), "--max_regression=5%"})
+                .exit_code,
+            0);
+  // What is wrong is said.
+  EXPECT_THAT(compare({out}).standard_error, HasSubstr("--after names no run"));
+  EXPECT_THAT(compare({out, path, "--max_regression=x"}).standard_error,
+              HasSubstr("is no share; expected e.g. 5% or 0.05"));
+  EXPECT_EQ(compare({out, directory.Write("bad.json", "{\"steps\": 5}")}).exit_code, 2);
+  EXPECT_EQ(Combine({"--run_dir=examples/jax_scan4", "--max_regression=5%",
+                     "--output_dir=" + directory.PathOf("none")})
+                .exit_code,
+            2);
+}
+
 }  // namespace
 }  // namespace meridian

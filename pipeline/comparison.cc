@@ -42,7 +42,7 @@ constexpr int kMostRows = 200;
 constexpr int kMostPrinted = 8;
 constexpr size_t kMostNameCharacters = 60;
 // Reports of larger runs are refused.
-constexpr size_t kMaxReportBytes = size_t{1} << 30;
+constexpr size_t kMaxReportBytes = size_t{256} << 20;
 
 // How many standard errors the means of so many steps are off by once in a hundred times (Student's
 // distribution, two-sided), by degrees of freedom from 1.
@@ -137,8 +137,9 @@ bool HasChanged(const ComparedRow& row) {
 // What changed comes first, the largest change before others.
 void SortRows(google::protobuf::RepeatedPtrField<ComparedRow>* rows) {
   const auto weight = [](const ComparedRow& row) {
-    return std::make_pair(HasChanged(row),
-                          std::abs(row.change_ms()) - (HasChanged(row) ? row.noise_ms() : 0));
+    const double ms = std::abs(row.change_ms()) - (HasChanged(row) ? row.noise_ms() : 0);
+    // Reports may hold any numbers.
+    return std::make_pair(HasChanged(row), std::isfinite(ms) ? ms : 0);
   };
   std::stable_sort(rows->begin(), rows->end(), [&](const ComparedRow& a, const ComparedRow& b) {
     return weight(a) > weight(b);

@@ -60,6 +60,7 @@ PAIRS = [
          "--run_dir={input}/ --output={out}/c.xplane.pb --trace_json={out}/c.json --perfetto={out}/c.perfetto"
          " --report={out}/r.html"),
     Pair("combine", "xspace.gz", TP, "--run_dir={input}/ --output={out}/c.xplane.pb --validate"),
+    Pair("compare", "report", "{made}/report/report.json", "{examples}/jax_cuda2 {input} --output_dir={out}/page"),
     Pair("combine", "kineto", KINETO, "--run_dir={input}/ --output={out}/c.json --perfetto={out}/c.perfetto"),
     Pair("combine", "offsets", "{made}/offsets.jsonl",
          "--traces={examples}/jax_cuda2 --offsets={input} --output={out}/c.xplane.pb"),
@@ -221,6 +222,7 @@ def prepare(program, made, examples):
     for folder in ("logs", "dumps", "pickles", "mpip", "table", "nsys", "rocpd", "pftrace"):
         (made / folder).mkdir(parents=True)
     run("chakra_export", f"--traces={examples}/jax_cuda2", f"--output={made}/et/run")
+    run("combine", f"--run_dir={examples}/jax_cuda2", f"--output_dir={made}/report", "--stages=path,report")
     run("chakra_generate", "--pattern=transformer", "--tp=2", "--dp=2", "--layers=2", f"--output={made}/gen/t")
     run("critical_path", f"--trace={examples}/torch_pipeline4/kineto_0.json.gz", f"--save={made}/graph.mcp")
     run("astra_calibrate", f"--traces={examples}/sweep_cpu4", f"--calibration={made}/machine")
