@@ -438,45 +438,21 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
           GroupsWithOwnLinks(workload_, groups_, topology_.network(), *options_.paths, system_);
     }
     if (!own_links_[collective.group]) return;
-    if (!planned.order_free_ns.has_value()) {
-      planned.order_free_ns = FairRingNs(plan, groups_, collective.group, network_, system_);
+    if (!planned.short_cut_ns.has_value()) {
+      planned.short_cut_ns = FairRingNs(plan, groups_, collective.group, network_, system_);
     }
-    if (planned.order_free_ns->has_value()) {
-      EndInLockstep(number, **planned.order_free_ns, /*turn=*/0);
-    }
+  } else if (order_ == nullptr) {
     return;
+  } else if (!planned.short_cut_ns.has_value()) {
+    planned.short_cut_ns =
+        OrderFreeDurationNs(plan, groups_, collective.group, topology_, network_, system_);
   }
-  if (order_ != nullptr) {
-    if (!planned.order_free_ns.has_value()) {
-      planned.order_free_ns =
-          OrderFreeDurationNs(plan, groups_, collective.group, topology_, network_, system_);
-    }
-    if (planned.order_free_ns->has_value()) {
-      EndInLockstep(number, **planned.order_free_ns, /*turn=*/0);
-      return;
-    }
-  }
-  // Nothing else may happen: all events to come are the members' first packets, less this one.
-  const size_t first_packets =
-      collective.members.size() * std::min(system_.active_chunks_per_dimension, plan.chunks);
-  if (events_.size() != first_packets - 1) return;
-  if (!planned.lockstep.has_value()) {
-    planned.lockstep = RunInLockstep(plan, groups_, collective.group, topology_, network_, system_);
-  }
-  const std::optional<LockstepResult>& lockstep = *planned.lockstep;
-  if (lockstep.has_value()) EndInLockstep(number, lockstep->duration_ns, lockstep->turn);
-}
-
-void CollectiveRunner::EndInLockstep(uint32_t number, int64_t duration_ns, int32_t turn) {
-  Collective& collective = *collectives_[number];
-  const CollectivePlan& plan = collective.planned->plan;
-  const CollectivePhase& phase = plan.phases[0];
+  if (!planned.short_cut_ns->has_value()) return;
   collective.in_lockstep = true;
-  for (const int32_t first : collective.join_order) {
-    const int32_t member = MemberAhead(phase, first, turn * phase.direction);
+  for (const int32_t member : collective.join_order) {
     collective.members[member].next_chunk = plan.chunks;
-    events_.Schedule(collective.complete_ns + duration_ns, EventKind::kMemberDone, number,
-                     static_cast<uint32_t>(member));
+    events_.Schedule(collective.complete_ns + **planned.short_cut_ns, EventKind::kMemberDone,
+                     number, static_cast<uint32_t>(member));
   }
 }
 

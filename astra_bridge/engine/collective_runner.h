@@ -112,10 +112,8 @@ class CollectiveRunner {
   struct PlannedShape {
     CollectiveShape shape;
     CollectivePlan plan;
-    // What the short cut finds. Absent until it is asked for; then empty when it declines.
-    std::optional<std::optional<LockstepResult>> lockstep;
-    // The same of the short cut that keeps no order.
-    std::optional<std::optional<int64_t>> order_free_ns;
+    // How long a short cut says that it lasts. Absent until it is asked; then empty when it declines.
+    std::optional<std::optional<int64_t>> short_cut_ns;
   };
 
   struct Member {
@@ -266,9 +264,6 @@ class CollectiveRunner {
   // Tells `order_` if the stream received and had prepared something in one instant and its state
   // depends on which was first.
   void CheckOrder(const Stream& stream);
-  // Ends the collective for all members when it has lasted so long; each is `turn` places further
-  // along the ring than the one that joined in its place.
-  void EndInLockstep(uint32_t collective, int64_t duration_ns, int32_t turn);
   // Takes the short cut if it is exact, now that the first packet of the collective is ready.
   void TryLockstep(uint32_t collective);
 

@@ -6,7 +6,6 @@ namespace meridian {
 
 void EventQueue::ScheduleOnRank(int32_t rank, int64_t time_ns, EventKind kind, uint32_t subject,
                                 uint32_t detail) {
-  ++size_;
   uint32_t number = free_rank_events_;
   if (number == kNone) {
     number = static_cast<uint32_t>(rank_events_.size());
@@ -34,7 +33,7 @@ EventQueue::Instant& EventQueue::InstantOf(int32_t rank, int64_t time_ns) {
   size_t place = instants.size();
   while (place > ranks_[rank].begin && instants[place - 1].time_ns >= time_ns) --place;
   if (place < instants.size() && instants[place].time_ns == time_ns) return instants[place];
-  Push(time_ns, EventKind::kRankIsDue, static_cast<uint32_t>(rank), 0);
+  Schedule(time_ns, EventKind::kRankIsDue, static_cast<uint32_t>(rank));
   Instant instant;
   instant.time_ns = time_ns;
   return *instants.insert(instants.begin() + static_cast<ptrdiff_t>(place), instant);
@@ -62,7 +61,6 @@ bool EventQueue::PopDue(Event* event) {
   instant.first = due.next;
   due.next = free_rank_events_;
   free_rank_events_ = number;
-  --size_;
   return true;
 }
 

@@ -65,8 +65,14 @@ class EventQueue {
 
   // Schedules an event of the network. The time is not before now_ns().
   void Schedule(int64_t time_ns, EventKind kind, uint32_t subject, uint32_t detail = 0) {
-    ++size_;
-    Push(time_ns, kind, subject, detail);
+    Event event;
+    event.time_ns = time_ns;
+    event.subject = subject;
+    event.detail = detail;
+    event.kind = kind;
+    const int bucket = BucketOf(time_ns);
+    buckets_[bucket].push_back(event);
+    used_ |= uint64_t{1} << bucket;
   }
 
   // Schedules an event of a rank.
@@ -79,17 +85,12 @@ class EventQueue {
       if (due_rank_ >= 0 && PopDue(event)) return true;
       if (next_ == buckets_[0].size() && !Advance()) return false;
       *event = buckets_[0][next_++];
-      if (event->kind != EventKind::kRankIsDue) break;
+      if (event->kind != EventKind::kRankIsDue) return true;
       due_rank_ = static_cast<int32_t>(event->subject);
     }
-    --size_;
-    return true;
   }
 
   int64_t now_ns() const { return now_ns_; }
-
-  // Returns how many events are to come.
-  size_t size() const { return size_; }
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -121,17 +122,6 @@ class EventQueue {
     return difference == 0 ? 0 : 64 - __builtin_clzll(difference);
   }
 
-  void Push(int64_t time_ns, EventKind kind, uint32_t subject, uint32_t detail) {
-    Event event;
-    event.time_ns = time_ns;
-    event.subject = subject;
-    event.detail = detail;
-    event.kind = kind;
-    const int bucket = BucketOf(time_ns);
-    buckets_[bucket].push_back(event);
-    used_ |= uint64_t{1} << bucket;
-  }
-
   // Takes the next event of the rank that is due; false when there is none left, and nothing is
   // due any more.
   bool PopDue(Event* event);
@@ -143,7 +133,6 @@ class EventQueue {
   bool Advance();
 
   int64_t now_ns_ = 0;
-  size_t size_ = 0;
 
   std::array<std::vector<Event>, 64> buckets_;
   // Bit b: bucket b is not empty.
