@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/engine/own_links.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {

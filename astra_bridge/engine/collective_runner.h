@@ -296,7 +296,7 @@ class CollectiveRunner {
   std::vector<Queue> queues_;
   // What each rank's comm stream is doing; CurrentOf computes the index.
   std::vector<Current> current_;
-  // Whether each group has links of its own (own_links.h); empty until that is asked for.
+  // Whether each group has links of its own (ring_lockstep.h); empty until that is asked for.
   std::vector<bool> own_links_;
   // What each message is for, indexed by its number in the network.
   std::vector<Mail> mail_;

@@ -1,9 +1,10 @@
 #include "astra_bridge/engine/ring_lockstep.h"
 
+#include <cstddef>
 #include <deque>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/event_queue.h"
 
@@ -269,6 +270,17 @@ std::optional<RingStep> StepBetween(int32_t source, int32_t destination, int64_t
   return step;
 }
 
+// Whether the messages of a collective go from each member to the next.
+bool IsRing(const WorkloadNode& node, bool is_world, const Workload& workload,
+            const NetworkConfig& network, const SystemConfig& system) {
+  const std::vector<CollectiveAlgorithm>& algorithms = node.algorithms == kSystemAlgorithms
+                                                           ? system.algorithms_of(node.op)
+                                                           : workload.algorithms[node.algorithms];
+  if (algorithms.size() != 1) return !is_world;
+  return algorithms[0].kind == CollectiveAlgorithm::Kind::kRing &&
+         (!is_world || network.dimensions.size() == 1);
+}
+
 }  // namespace
 
 int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distance) {
@@ -348,6 +360,43 @@ std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& 
   return Member(
              plan, [&](int32_t, int64_t) { return std::make_optional(step); }, system)
       .Run();
+}
+
+std::vector<bool> GroupsWithOwnLinks(const Workload& workload, const GroupTable& groups,
+                                     const NetworkConfig& network, LinkPaths& paths,
+                                     const SystemConfig& system) {
+  constexpr int64_t kNobody = -1, kMessages = -2;
+  const size_t count = groups.groups().size();
+  std::vector<bool> own(count, true), is_seen(count);
+  // Groups, or kMessages, by one-way link.
+  std::vector<int64_t> owners(2 * network.links.size(), kNobody);
+  const auto take = [&](int32_t from, int32_t to, int64_t taker) {
+    for (const uint32_t link : paths.Find(from, to).links) {
+      for (const int64_t group : {owners[link], taker}) {
+        if (owners[link] != kNobody && group >= 0) own[group] = false;
+      }
+      owners[link] = taker;
+    }
+  };
+  for (size_t r = 0; r < workload.ranks.size(); ++r) {
+    const int32_t rank = static_cast<int32_t>(r);
+    for (const WorkloadNode& node : workload.ranks[r].nodes()) {
+      if (node.type == WorkloadNodeType::kSend) take(rank, node.peer, kMessages);
+      if (node.type != WorkloadNodeType::kCollective) continue;
+      const absl::StatusOr<Membership> place = groups.Find(rank, node.group);
+      if (!place.ok()) continue;
+      const uint32_t group = place->group;
+      const bool is_world = groups.groups()[group].members.empty();
+      if (!IsRing(node, is_world, workload, network, system)) return std::vector<bool>(count);
+      if (is_seen[group]) continue;
+      is_seen[group] = true;
+      const int32_t size = groups.size(group);
+      for (int32_t i = 0; i < size; ++i) {
+        take(groups.rank(group, i), groups.rank(group, (i + 1) % size), group);
+      }
+    }
+  }
+  return own;
 }
 
 }  // namespace meridian

@@ -9,9 +9,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "astra_bridge/engine/collective_plan.h"
 #include "astra_bridge/engine/link_network.h"
+#include "astra_bridge/engine/link_paths.h"
+#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/workload.h"
@@ -46,11 +49,18 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
                                            const LinkNetwork& network, const SystemConfig& system);
 
 // Returns how long a collective lasts whose members all start at once on links that messages share
-// fairly, and that nothing else uses (own_links.h). Nullopt when it is not one ring, or its messages
+// fairly, and that nothing else uses (GroupsWithOwnLinks). Nullopt when it is not one ring, or its messages
 // take different times.
 std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& groups,
                                   uint32_t group, const LinkNetwork& network,
                                   const SystemConfig& system);
+
+// Returns for each group of a workload on a network of links whether its collectives take the same
+// time whatever else happens: each message from a member to the next has links that no other message
+// of the workload takes. All collectives must be rings; else no group has.
+std::vector<bool> GroupsWithOwnLinks(const Workload& workload, const GroupTable& groups,
+                                     const NetworkConfig& network, LinkPaths& paths,
+                                     const SystemConfig& system);
 
 }  // namespace meridian
 
