@@ -58,8 +58,6 @@ class Member {
   }
 
  private:
-  static constexpr uint32_t kNone = ~uint32_t{0};
-
   // The links: to the switch and from it, or one to each position.
   enum LinkNumber : uint32_t { kToSwitch, kFromSwitch, kFirstOwnLink };
 
@@ -96,14 +94,12 @@ class Member {
     uint32_t sequence = 0;
     RingStep step;
     int32_t links_crossed = 0;
-    // The next message that waits for the same link.
-    uint32_t next = kNone;
   };
 
   struct Link {
     bool busy = false;
-    uint32_t first_waiting = kNone;
-    uint32_t last_waiting = kNone;
+    // Messages that wait for it, in the order in which they came.
+    std::vector<uint32_t> waiting;
     // When the last message came to it, and that message's receiver.
     int64_t entered_ns = -1;
     int32_t to_position = 0;
@@ -146,7 +142,7 @@ class Member {
       gave_up_ = true;
       return;
     }
-    const Message message = {chunk, to_position, sequence, *step, 0, kNone};
+    const Message message = {chunk, to_position, sequence, *step, 0};
     uint32_t number = static_cast<uint32_t>(messages_.size());
     if (free_messages_.empty()) {
       messages_.push_back(message);
@@ -173,17 +169,11 @@ class Member {
     }
     link.entered_ns = events_.now_ns();
     link.to_position = message.to_position;
-    if (!link.busy) {
-      StartLink(link_number, number);
-      return;
-    }
-    messages_[number].next = kNone;
-    if (link.first_waiting == kNone) {
-      link.first_waiting = number;
+    if (link.busy) {
+      link.waiting.push_back(number);
     } else {
-      messages_[link.last_waiting].next = number;
+      StartLink(link_number, number);
     }
-    link.last_waiting = number;
   }
 
   void StartLink(uint32_t link, uint32_t number) {
@@ -196,9 +186,9 @@ class Member {
   void OnLinkFree(uint32_t link_number) {
     Link& link = links_[link_number];
     link.busy = false;
-    if (link.first_waiting == kNone) return;
-    const uint32_t number = link.first_waiting;
-    link.first_waiting = messages_[number].next;
+    if (link.waiting.empty()) return;
+    const uint32_t number = link.waiting.front();
+    link.waiting.erase(link.waiting.begin());
     StartLink(link_number, number);
   }
 
@@ -299,19 +289,6 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
     return std::nullopt;
   }
   const int32_t members = groups.size(group);
-  if (network.is_aware()) {
-    // The group of all ranks lists none.
-    std::optional<int32_t> dimension;
-    if (members < topology.npus()) {
-      dimension = CommonDimension(topology, groups.groups()[group].members);
-    } else if (topology.dimension_count() == 1) {
-      dimension = 0;
-    }
-    if (!dimension.has_value()) return std::nullopt;
-    // Each rank of a fully connected block has a link to each other; else others use the links too.
-    const NetworkDimension& block = topology.dimension(*dimension);
-    if (members < block.npus && block.shape != BlockShape::kFullyConnected) return std::nullopt;
-  }
   // How a message of one size at a time gets to each position, indexed by position.
   std::vector<std::optional<RingStep>> steps(phase.size);
   std::vector<int64_t> known_bytes(phase.size, -1);

@@ -41,9 +41,9 @@ int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distan
 
 // Returns how long a collective lasts whose members all start at once, whatever else happens and in
 // whatever order the events of an instant happen. Nullopt when that has to be simulated: members
-// may differ, others may use the same links, or order may matter. A rank does not communicate
-// beside the collective. If the network is congestion-aware, a rank has one chunk under way at a
-// time, and no message of the run changes its dimension on the way.
+// may differ, or order may matter. A rank does not communicate beside the collective. If the network
+// is congestion-aware, a rank has one chunk under way at a time, groups have their links to
+// themselves, and no message of the run changes its dimension on the way.
 std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const GroupTable& groups,
                                            uint32_t group, const Topology& topology,
                                            const LinkNetwork& network, const SystemConfig& system);
