@@ -311,7 +311,7 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const T
   CalibratedModel model;
   ASSIGN_OR_RETURN(model.physics,
                    FitPhysics(start, both_ways.empty() ? cells : absl::MakeConstSpan(both_ways),
-                              {options.with_intervals}));
+                              options.with_intervals));
   ASSIGN_OR_RETURN(const std::vector<double> physical_ns, PhysicalTimesNs(model.physics, cells));
   model.corrections.overhead_ns = model.physics.overhead_ns;
   std::map<std::pair<CollectiveKind, bool>, std::vector<const std::vector<TablePoint>*>> by_kind;
