@@ -21,7 +21,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/edges/timed_kind.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/files/file_system.h"
