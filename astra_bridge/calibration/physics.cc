@@ -253,8 +253,8 @@ void SetIntervals(const std::vector<Series>& all, const Numbers& start, Physics*
     std::map<CellKey, Series> drawn;
     for (size_t i = 0; i < drawn_from.size(); ++i) {
       const Series& series = drawn_from[random() % drawn_from.size()];
-      CellKey key = KeyOf(*series[0].cell);
-      std::get<1>(key) = all.size() < kLeastSeries ? 0 : static_cast<int64_t>(i);
+      CellKey key = *series[0].cell;
+      key.bytes = all.size() < kLeastSeries ? 0 : static_cast<int64_t>(i);
       Series& together = drawn[key];
       together.insert(together.end(), series.begin(), series.end());
     }
@@ -301,8 +301,8 @@ absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const Transfe
   // The engine's steps and bytes, found by making all else free.
   std::map<CellKey, Series> by_key;
   for (const TransferCell& cell : cells) {
-    CellKey key = KeyOf(cell);
-    std::get<1>(key) = 0;
+    CellKey key = cell;
+    key.bytes = 0;
     by_key[key].push_back({std::vector<double>(2 * dimensions + 1, 1), 0, &cell});
   }
   std::vector<TransferCell> asked;

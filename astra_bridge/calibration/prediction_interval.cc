@@ -86,8 +86,8 @@ ChangesAtEnds FindChanges(absl::Span<const TransferCell> cells,
                           absl::Span<const double> physical_ns) {
   std::map<CellKey, std::map<int64_t, double>> ratios;
   for (size_t i = 0; i < cells.size(); ++i) {
-    CellKey key = KeyOf(cells[i]);
-    std::get<1>(key) = 0;
+    CellKey key = cells[i];
+    key.bytes = 0;
     ratios[key][cells[i].bytes] = std::log(cells[i].median_ns / physical_ns[i]);
   }
   ChangesAtEnds changes;

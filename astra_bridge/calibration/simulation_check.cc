@@ -88,7 +88,7 @@ absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const Calibrati
   ASSIGN_OR_RETURN(const std::vector<double> simulated_ns,
                    PredictCellsNs(fabric, corrections, cells));
   std::map<CellKey, size_t> positions;
-  for (size_t i = 0; i < cells.size(); ++i) positions[KeyOf(cells[i])] = i;
+  for (size_t i = 0; i < cells.size(); ++i) positions[cells[i]] = i;
   SimulationCheckReport report;
   std::vector<Prediction> of_collectives, of_cells;
   std::vector<int64_t> overlapped(cells.size());

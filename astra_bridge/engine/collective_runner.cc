@@ -7,22 +7,6 @@
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
-namespace {
-
-void Insert(uint32_t sequence, std::vector<bool>* set) {
-  if (sequence >= set->size()) set->resize(sequence + 1);
-  (*set)[sequence] = true;
-}
-
-// Removes the number; false when it was not there.
-bool Take(uint32_t sequence, std::vector<bool>* set) {
-  if (sequence >= set->size() || !(*set)[sequence]) return false;
-  (*set)[sequence] = false;
-  return true;
-}
-
-}  // namespace
-
 // What a stream's state machine asks for. Phases end after the machine has returned.
 class CollectiveRunner::StreamHost : public AlgorithmHost {
  public:
@@ -55,7 +39,7 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
   }
 
   void Expect(uint32_t sequence) override {
-    if (!Take(sequence, &stream_.early)) return;
+    if (stream_.early.erase(sequence) == 0) return;
     runner_.events_.Schedule(runner_.events_.now_ns(), EventKind::kTaken, number_);
   }
 
@@ -124,7 +108,7 @@ absl::Status CollectiveRunner::Join(int32_t rank, uint32_t node, int32_t comm_st
 
 absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
     const CollectiveShape& shape) {
-  const auto known = plans_.find(shape);
+  const auto known = plans_.find(shape.key());
   if (known != plans_.end()) return known->second.get();
   CollectiveRequest request;
   request.op = shape.op;
@@ -137,7 +121,7 @@ absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
   auto planned = std::make_unique<PlannedShape>();
   planned->shape = shape;
   ASSIGN_OR_RETURN(planned->plan, PlanCollective(request, topology_, system_));
-  return plans_.emplace(shape, std::move(planned)).first->second.get();
+  return plans_.emplace(shape.key(), std::move(planned)).first->second.get();
 }
 
 absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape& shape,
@@ -152,7 +136,7 @@ absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape&
     open.collectives.push_back(NewCollective(rank, node, ordinal, planned));
   }
   const uint32_t number = open.collectives[place];
-  if (!(collectives_[number]->planned->shape == shape)) {
+  if (collectives_[number]->planned->shape.key() != shape.key()) {
     return NotTheSame(*collectives_[number], shape);
   }
   ++open.joins[member];
@@ -347,13 +331,13 @@ bool CollectiveRunner::Deliver(uint32_t message) {
   const uint32_t number = StreamOf(*collectives_[mail.collective], mail.member, mail.chunk);
   Stream* const stream = number == kNone ? nullptr : &streams_[number];
   if (stream == nullptr || !stream->is_running || stream->phase != mail.phase) {
-    Insert(mail.sequence, &early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)]);
+    early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)].insert(mail.sequence);
     return true;
   }
   if (stream->state.Expects(mail.sequence)) {
     OnReceived(number);
   } else {
-    Insert(mail.sequence, &stream->early);
+    stream->early.insert(mail.sequence);
   }
   return true;
 }

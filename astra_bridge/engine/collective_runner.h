@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
@@ -48,16 +49,8 @@ struct CollectiveShape {
   int32_t algorithms = kSystemAlgorithms;
   uint64_t involved_dimensions = ~uint64_t{0};
 
-  std::tuple<CollectiveKind, int64_t, uint32_t, int32_t, uint64_t> key() const {
-    return {op, bytes, group, algorithms, involved_dimensions};
-  }
-  template <typename H>
-  friend H AbslHashValue(H h, const CollectiveShape& shape) {
-    return H::combine(std::move(h), shape.key());
-  }
-  friend bool operator==(const CollectiveShape& a, const CollectiveShape& b) {
-    return a.key() == b.key();
-  }
+  using Key = std::tuple<CollectiveKind, int64_t, uint32_t, int32_t, uint64_t>;
+  Key key() const { return {op, bytes, group, algorithms, involved_dimensions}; }
 };
 
 // A collective that has been joined and is not over.
@@ -151,8 +144,8 @@ class CollectiveRunner {
     std::vector<uint32_t> streams;
   };
 
-  // Messages that arrived before they were expected: bit s stands for sequence number s.
-  using EarlyMessages = std::vector<bool>;
+  // Sequence numbers of messages that arrived before they were expected.
+  using EarlyMessages = absl::flat_hash_set<uint32_t>;
 
   // A chunk under way at a member.
   struct Stream {
@@ -277,7 +270,7 @@ class CollectiveRunner {
   EventQueue& events_;
   const std::function<void(int32_t rank, uint32_t node)> on_done_;
 
-  absl::flat_hash_map<CollectiveShape, std::unique_ptr<PlannedShape>> plans_;
+  absl::flat_hash_map<CollectiveShape::Key, std::unique_ptr<PlannedShape>> plans_;
   // All collectives, indexed by number; unused ones are kept to reuse their memory.
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<uint32_t> free_collectives_;
