@@ -43,13 +43,7 @@ class Member {
         case EventKind::kLinkFree:
           OnLinkFree(event.subject);
           break;
-        case EventKind::kTaken:
-        case EventKind::kNodeDone:
-        case EventKind::kMemberDone:
-        case EventKind::kSendDone:
-        case EventKind::kStarted:
-        case EventKind::kReady:
-        case EventKind::kRankIsDue:
+        default:
           return std::nullopt;
       }
       if (gave_up_) return std::nullopt;
