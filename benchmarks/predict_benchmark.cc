@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "astra_bridge/cache/timing_cache.h"
-#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/network_timing.h"

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/edges/timed_kind.h"
-#include "astra_bridge/prediction/network_replay.h"
+#include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/prediction/shared_transfers.h"
 #include "critical_path/graph/critical_path.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -92,8 +92,7 @@ absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(const PathGraph& measured) {
   if (job.transfers_.empty()) {
     return absl::InvalidArgumentError(
         "no transfer between ranks is known, so that another network would change nothing; "
-        "expected "
-        "traces of all ranks, with collectives");
+        "expected traces of all ranks, with collectives");
   }
   job.CountUnknownEvents();
   ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, EarliestTimes(graph));

@@ -168,14 +168,7 @@ class Table {
          ranks *= 2) {
       // A network whose nodes these ranks do not fill does not grow.
       if (FabricForRanks(physics_.fabric, ranks).network.npus() < ranks) break;
-      for (const auto& [bytes, by_ranks] : times_ns_) {
-        if (by_ranks.rbegin()->first != most_ranks_) continue;
-        ASSIGN_OR_RETURN(const double last_ns, PhysicalNs(bytes, most_ranks_));
-        ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, ranks));
-        AddPoint(bytes, ranks,
-                 IsLogarithmic(bytes) ? AlongLogarithm(by_ranks, ranks)
-                                      : by_ranks.rbegin()->second * physical_ns / last_ns);
-      }
+      RETURN_IF_ERROR(AddPointsFrom(most_ranks_, ranks));
     }
     return absl::OkStatus();
   }
@@ -188,12 +181,7 @@ class Table {
     }
     const int32_t least = static_cast<int32_t>(absl::c_min_element(points_, IsBefore)->ranks);
     for (int32_t ranks = least / 2; ranks >= 2; ranks /= 2) {
-      for (const auto& [bytes, by_ranks] : times_ns_) {
-        if (by_ranks.begin()->first != least) continue;
-        ASSIGN_OR_RETURN(const double least_ns, PhysicalNs(bytes, least));
-        ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, ranks));
-        AddPoint(bytes, ranks, by_ranks.begin()->second * physical_ns / least_ns);
-      }
+      RETURN_IF_ERROR(AddPointsFrom(least, ranks));
     }
     absl::c_sort(points_, IsBefore);
     return absl::OkStatus();
@@ -224,6 +212,21 @@ class Table {
   // Of the size and ranks of the last PhysicalNs.
   void AddPoint(int64_t bytes, int32_t ranks, double time_ns) {
     points_.push_back({bytes, time_ns / uncorrected_ns_, static_cast<double>(ranks)});
+  }
+
+  // Adds points of so many ranks for all sizes that were measured with `from` ranks, the most or the
+  // fewest: by physics with the ratio there or, of more, along a logarithm where that is better.
+  absl::Status AddPointsFrom(int32_t from, int32_t ranks) {
+    for (const auto& [bytes, by_ranks] : times_ns_) {
+      const auto measured = by_ranks.find(from);
+      if (measured == by_ranks.end()) continue;
+      ASSIGN_OR_RETURN(const double from_ns, PhysicalNs(bytes, from));
+      ASSIGN_OR_RETURN(const double physical_ns, PhysicalNs(bytes, ranks));
+      AddPoint(bytes, ranks,
+               ranks > from && IsLogarithmic(bytes) ? AlongLogarithm(by_ranks, ranks)
+                                                    : measured->second * physical_ns / from_ns);
+    }
+    return absl::OkStatus();
   }
 
   // Finds how far both rules are off for the largest number of ranks, by size.
@@ -311,7 +314,7 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const T
   CalibratedModel model;
   ASSIGN_OR_RETURN(model.physics,
                    FitPhysics(start, both_ways.empty() ? cells : absl::MakeConstSpan(both_ways),
-                              {options.with_intervals}));
+                              options.with_intervals));
   ASSIGN_OR_RETURN(const std::vector<double> physical_ns, PhysicalTimesNs(model.physics, cells));
   model.corrections.overhead_ns = model.physics.overhead_ns;
   std::map<std::pair<CollectiveKind, bool>, std::vector<const std::vector<TablePoint>*>> by_kind;

@@ -21,7 +21,7 @@ struct CalibratedModel {
 };
 
 struct ModelOptions {
-  // See PhysicsOptions.
+  // Find the intervals of parameters (FitPhysics).
   bool with_intervals = false;
   // Tables go on up to so many ranks; 0: no further than what was measured.
   int32_t most_ranks = 0;

@@ -115,7 +115,9 @@ class Calibrator {
                      PredictCellsNs(model_.physics.fabric, model_.corrections, cells_));
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
-    DescribeParameters();
+    for (const CalibratedParameter& fitted : model_.physics.parameters) {
+      *report_.add_parameters() = fitted;
+    }
     ASSIGN_OR_RETURN(const std::vector<double> fitted_ns, PhysicalTimesNs(model_.physics, fitted_));
     DescribePredictionErrors(fitted_, fitted_ns, errors, &report_);
     DescribeRuns();
@@ -254,18 +256,6 @@ class Calibrator {
     return cell;
   }
 
-  void DescribeParameters() {
-    for (const PhysicalParameter& fitted : model_.physics.parameters) {
-      CalibratedParameter* parameter = report_.add_parameters();
-      parameter->set_name(fitted.name);
-      parameter->set_value(fitted.value);
-      parameter->set_identifiable(fitted.is_told);
-      if (!fitted.is_told) continue;
-      parameter->set_low(fitted.low);
-      parameter->set_high(fitted.high);
-    }
-  }
-
   void DescribeRuns() {
     for (const CalibrationRun& run : runs_) {
       CalibratedRun* described = report_.add_runs();
@@ -291,11 +281,11 @@ class Calibrator {
     if (!report_.has_noise_floor()) {
       report_.add_notes("nothing was repeated after its first time: the noise floor is not known");
     }
-    for (const PhysicalParameter& parameter : model_.physics.parameters) {
-      if (parameter.is_told) continue;
+    for (const CalibratedParameter& parameter : report_.parameters()) {
+      if (parameter.identifiable()) continue;
       report_.add_notes(absl::StrFormat(
           "%s is not known: these transfers do not tell it, and it is taken to be %.6g",
-          parameter.name, parameter.value));
+          parameter.name(), parameter.value()));
     }
     if (model_.physics.latency_includes_overhead) {
       report_.add_notes(

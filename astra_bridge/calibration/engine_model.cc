@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/links_config.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"

@@ -45,87 +45,103 @@ constexpr size_t kLeastSeries = 5;
 // A parameter whose interval spans more than this factor is not told.
 constexpr double kMaxSpan = 6;
 
-// What a cell costs in each dimension: its time is steps x latency + bytes / bandwidth + rest.
+// A cell takes the sum of its values times the numbers of their columns, and the rest. Column 2 d is
+// the latency of dimension d, 2 d + 1 its time per byte, and the last the overhead.
 struct CellCost {
-  std::vector<double> steps;
-  std::vector<double> bytes;
+  std::vector<double> values;
   double rest_ns = 0;
   const TransferCell* cell = nullptr;
 };
 using Series = std::vector<CellCost>;
 
-// One equation: the values times the coefficients are y, to within a share of the scale.
-struct Equation {
+bool IsOfBytes(size_t column) { return column % 2 == 1; }
+
+struct Numbers {
+  // By column, in ns.
   std::vector<double> values;
-  double y = 0;
-  double scale = 1;
+  std::vector<bool> is_told;
 };
 
-// Returns coefficients from 0 on that minimise the sum of |values x coefficients - y| / scale: least
-// squares, again and again with each error's square divided by its size. Columns that would be
-// negative are left out.
-std::vector<double> LeastErrors(const std::vector<Equation>& equations, size_t columns) {
-  std::vector<double> coefficients(columns);
+// One equation: what some columns make of a cell is y, to within a share of its time.
+struct Equation {
+  const CellCost* cost = nullptr;
+  double y = 0;
+};
+
+// Returns numbers of the columns, from 0 on, that minimise the sum of relative errors: least squares,
+// again and again with each error's square divided by its size. Columns that would be negative are
+// left out, and 0 as all others.
+std::vector<double> LeastErrors(const std::vector<Equation>& equations,
+                                const std::vector<size_t>& columns, size_t column_count) {
+  std::vector<double> numbers(column_count);
   std::vector<size_t> used;
-  for (size_t i = 0; i < columns; ++i) {
+  for (const size_t i : columns) {
     const bool occurs = std::any_of(equations.begin(), equations.end(),
-                                    [&](const Equation& e) { return e.values[i] > 0; });
+                                    [&](const Equation& e) { return e.cost->values[i] > 0; });
     if (occurs) used.push_back(i);
   }
   while (!used.empty()) {
-    std::fill(coefficients.begin(), coefficients.end(), 0);
-    Eigen::VectorXd weights = Eigen::VectorXd::Ones(equations.size());
-    for (int round = 0; round < kReweightings; ++round) {
-      Eigen::MatrixXd values(equations.size(), used.size());
-      Eigen::VectorXd y(equations.size());
-      for (size_t e = 0; e < equations.size(); ++e) {
-        const double weight = std::sqrt(weights[e]) / equations[e].scale;
-        y[e] = weight * equations[e].y;
-        for (size_t u = 0; u < used.size(); ++u) {
-          values(e, u) = weight * equations[e].values[used[u]];
-        }
-      }
-      const Eigen::VectorXd solved = values.colPivHouseholderQr().solve(y);
-      for (size_t u = 0; u < used.size(); ++u) coefficients[used[u]] = solved[u];
-      for (size_t e = 0; e < equations.size(); ++e) {
-        double rest = equations[e].y;
-        for (const size_t i : used) rest -= equations[e].values[i] * coefficients[i];
-        weights[e] = 1 / std::max(std::abs(rest) / equations[e].scale, kExactError);
+    Eigen::MatrixXd values(equations.size(), used.size());
+    Eigen::VectorXd y(equations.size());
+    for (size_t e = 0; e < equations.size(); ++e) {
+      const double scale = equations[e].cost->cell->median_ns;
+      y[e] = equations[e].y / scale;
+      for (size_t u = 0; u < used.size(); ++u) {
+        values(e, u) = equations[e].cost->values[used[u]] / scale;
       }
     }
+    Eigen::VectorXd weights = Eigen::VectorXd::Ones(equations.size()), solved;
+    for (int round = 0; round < kReweightings; ++round) {
+      const Eigen::VectorXd roots = weights.cwiseSqrt();
+      const Eigen::MatrixXd weighted = roots.asDiagonal() * values;
+      solved = weighted.colPivHouseholderQr().solve(roots.cwiseProduct(y));
+      weights = (y - values * solved).cwiseAbs().cwiseMax(kExactError).cwiseInverse();
+    }
     // Each by what it does to the mean cell, for they have different units.
-    const auto effect = [&](size_t i) {
-      double sum = 0;
-      for (const Equation& equation : equations) sum += equation.values[i] / equation.scale;
-      return sum * coefficients[i];
-    };
-    const auto worst = std::min_element(used.begin(), used.end(),
-                                        [&](size_t i, size_t k) { return effect(i) < effect(k); });
-    if (coefficients[*worst] >= 0) return coefficients;
-    coefficients[*worst] = 0;
-    used.erase(worst);
+    Eigen::Index worst = 0;
+    values.colwise().sum().transpose().cwiseProduct(solved).minCoeff(&worst);
+    if (solved[worst] >= 0) {
+      for (size_t u = 0; u < used.size(); ++u) numbers[used[u]] = solved[u];
+      break;
+    }
+    used.erase(used.begin() + worst);
   }
-  return coefficients;
+  return numbers;
 }
 
-struct Numbers {
-  std::vector<double> latency_ns;
-  std::vector<double> ns_per_byte;
-  double overhead_ns = 0;
-  std::vector<bool> latency_told;
-  std::vector<bool> bandwidth_told;
-  bool overhead_told = false;
-};
-
-double LatencyPart(const CellCost& cost, const Numbers& numbers) {
-  double sum_ns = numbers.overhead_ns + cost.rest_ns;
-  for (size_t d = 0; d < cost.steps.size(); ++d) sum_ns += cost.steps[d] * numbers.latency_ns[d];
-  return sum_ns;
+// Fits latencies and overhead, times per byte, or both. What no byte tells stays as it is.
+void Fit(const std::vector<Equation>& equations, bool with_latency, bool with_bytes,
+         Numbers* numbers) {
+  const size_t overhead = numbers->values.size() - 1;
+  std::vector<size_t> columns;
+  for (size_t i = 0; i < overhead; ++i) {
+    if (IsOfBytes(i) ? with_bytes : with_latency) columns.push_back(i);
+  }
+  if (with_latency) {
+    std::set<std::vector<double>> step_counts;
+    for (const Equation& equation : equations) {
+      std::vector<double> steps;
+      for (size_t i = 0; i < overhead; i += 2) steps.push_back(equation.cost->values[i]);
+      step_counts.insert(std::move(steps));
+    }
+    // One more number than there are latencies takes more than one number of steps for each.
+    numbers->is_told[overhead] = step_counts.size() > overhead / 2;
+    if (numbers->is_told[overhead]) columns.push_back(overhead);
+  }
+  if (equations.empty()) return;
+  if (with_latency) numbers->values[overhead] = 0;
+  const std::vector<double> fitted = LeastErrors(equations, columns, numbers->values.size());
+  for (const size_t i : columns) {
+    if (fitted[i] > 0 || !IsOfBytes(i)) numbers->values[i] = fitted[i];
+  }
 }
 
-double BytesPart(const CellCost& cost, const Numbers& numbers) {
-  double sum_ns = 0;
-  for (size_t d = 0; d < cost.bytes.size(); ++d) sum_ns += cost.bytes[d] * numbers.ns_per_byte[d];
+// Returns what the bytes make of a cell, or all else.
+double PartNs(const CellCost& cost, const Numbers& numbers, bool of_bytes) {
+  double sum_ns = of_bytes ? 0 : cost.rest_ns;
+  for (size_t i = 0; i < cost.values.size(); ++i) {
+    if (IsOfBytes(i) == of_bytes) sum_ns += cost.values[i] * numbers.values[i];
+  }
   return sum_ns;
 }
 
@@ -145,108 +161,55 @@ void FitBandwidth(const std::vector<Series>& all, Numbers* numbers) {
     const double least_ns = kLargeTimes * SmallTimeOf(series);
     const double least_bytes = static_cast<double>(series.back().cell->bytes) / kLargeSpan;
     for (const CellCost& cost : series) {
-      const bool is_large =
-          cost.cell->median_ns > least_ns && static_cast<double>(cost.cell->bytes) >= least_bytes;
-      if (!is_large && &cost != &series.back()) continue;
       const double time_ns = cost.cell->median_ns;
-      equations.push_back(
-          {cost.bytes, std::max(time_ns - LatencyPart(cost, *numbers), 0.1 * time_ns), time_ns});
+      const bool is_large =
+          time_ns > least_ns && static_cast<double>(cost.cell->bytes) >= least_bytes;
+      if (!is_large && &cost != &series.back()) continue;
+      const double latency_ns = PartNs(cost, *numbers, /*of_bytes=*/false);
+      equations.push_back({&cost, std::max(time_ns - latency_ns, 0.1 * time_ns)});
     }
   }
-  const std::vector<double> fitted = LeastErrors(equations, numbers->ns_per_byte.size());
-  for (size_t d = 0; d < fitted.size(); ++d) {
-    if (fitted[d] > 0) numbers->ns_per_byte[d] = fitted[d];
-  }
+  Fit(equations, /*with_latency=*/false, /*with_bytes=*/true, numbers);
 }
 
 void FitLatency(const std::vector<Series>& all, Numbers* numbers) {
-  const size_t dimensions = numbers->latency_ns.size();
   std::vector<Equation> equations;
-  std::set<std::vector<double>> step_counts;
   for (const Series& series : all) {
     const double most_ns = kSmallTimes * SmallTimeOf(series);
     for (const CellCost& cost : series) {
       const double time_ns = cost.cell->median_ns;
-      const double bytes_ns = BytesPart(cost, *numbers);
+      const double bytes_ns = PartNs(cost, *numbers, /*of_bytes=*/true);
       if (time_ns > most_ns || bytes_ns > kSmallShare * time_ns) continue;
-      equations.push_back({cost.steps, time_ns - bytes_ns - cost.rest_ns, time_ns});
-      step_counts.insert(cost.steps);
+      equations.push_back({&cost, time_ns - bytes_ns - cost.rest_ns});
     }
   }
-  // One more number than there are latencies takes more than one number of steps for each.
-  numbers->overhead_told = step_counts.size() > dimensions;
-  for (Equation& equation : equations) {
-    if (numbers->overhead_told) equation.values.push_back(1);
-  }
-  if (equations.empty()) return;
-  const std::vector<double> fitted =
-      LeastErrors(equations, dimensions + (numbers->overhead_told ? 1 : 0));
-  for (size_t d = 0; d < dimensions; ++d) numbers->latency_ns[d] = fitted[d];
-  numbers->overhead_ns = numbers->overhead_told ? fitted.back() : 0;
+  Fit(equations, /*with_latency=*/true, /*with_bytes=*/false, numbers);
 }
 
 // Fits all numbers to all cells at once: right where cells are as simple as that.
-void FitAtOnce(const std::vector<Series>& all, Numbers* numbers) {
-  const size_t dimensions = numbers->latency_ns.size();
+bool FitAtOnce(const std::vector<Series>& all, Numbers* numbers) {
   std::vector<Equation> equations;
-  std::set<std::vector<double>> step_counts;
   for (const Series& series : all) {
     for (const CellCost& cost : series) {
-      Equation& equation = equations.emplace_back();
-      equation.values = cost.steps;
-      equation.values.insert(equation.values.end(), cost.bytes.begin(), cost.bytes.end());
-      equation.y = cost.cell->median_ns - cost.rest_ns;
-      equation.scale = cost.cell->median_ns;
-      step_counts.insert(cost.steps);
+      equations.push_back({&cost, cost.cell->median_ns - cost.rest_ns});
     }
   }
-  numbers->overhead_told = step_counts.size() > dimensions;
-  for (Equation& equation : equations) {
-    if (numbers->overhead_told) equation.values.push_back(1);
-  }
-  const std::vector<double> fitted =
-      LeastErrors(equations, 2 * dimensions + (numbers->overhead_told ? 1 : 0));
-  for (size_t d = 0; d < dimensions; ++d) {
-    numbers->latency_ns[d] = fitted[d];
-    if (fitted[dimensions + d] > 0) numbers->ns_per_byte[d] = fitted[dimensions + d];
-  }
-  numbers->overhead_ns = numbers->overhead_told ? fitted.back() : 0;
-}
-
-double MeanError(const std::vector<Series>& all, const Numbers& numbers) {
+  Fit(equations, /*with_latency=*/true, /*with_bytes=*/true, numbers);
   std::vector<double> errors;
-  for (const Series& series : all) {
-    for (const CellCost& cost : series) {
-      errors.push_back(std::abs(
-          (LatencyPart(cost, numbers) + BytesPart(cost, numbers)) / cost.cell->median_ns - 1));
-    }
+  for (const auto& [cost, y] : equations) {
+    const double time_ns = PartNs(*cost, *numbers, true) + PartNs(*cost, *numbers, false);
+    errors.push_back(std::abs(time_ns / cost->cell->median_ns - 1));
   }
-  return Mean(errors);
-}
-
-// A number is told by a cell of which it makes a share.
-void FindTold(const std::vector<Series>& all, Numbers* numbers) {
-  for (size_t d = 0; d < numbers->latency_ns.size(); ++d) {
-    double of_latency = 0, of_bytes = 0;
-    for (const Series& series : all) {
-      for (const CellCost& cost : series) {
-        const double time_ns = cost.cell->median_ns;
-        of_latency = std::max(of_latency, cost.steps[d] * numbers->latency_ns[d] / time_ns);
-        of_bytes = std::max(of_bytes, cost.bytes[d] * numbers->ns_per_byte[d] / time_ns);
-      }
-    }
-    numbers->latency_told[d] = of_latency >= kToldShare;
-    numbers->bandwidth_told[d] = of_bytes >= kToldShare;
-  }
+  return Mean(errors) <= kSimpleError;
 }
 
 Numbers FitNumbers(const std::vector<Series>& all, const Numbers& start) {
   Numbers numbers = start;
+  const size_t overhead = start.values.size() - 1;
   // What is assumed of latency must not count against bandwidth.
-  std::fill(numbers.latency_ns.begin(), numbers.latency_ns.end(), 0);
+  for (size_t i = 0; i < overhead; i += 2) numbers.values[i] = 0;
   Numbers at_once = numbers;
-  FitAtOnce(all, &at_once);
-  if (MeanError(all, at_once) <= kSimpleError) {
+  if (FitAtOnce(all, &at_once)) {
     numbers = at_once;
   } else {
     for (int round = 0; round < kRounds; ++round) {
@@ -254,33 +217,24 @@ Numbers FitNumbers(const std::vector<Series>& all, const Numbers& start) {
       FitLatency(all, &numbers);
     }
   }
-  FindTold(all, &numbers);
-  for (size_t d = 0; d < start.latency_ns.size(); ++d) {
-    if (!numbers.latency_told[d]) numbers.latency_ns[d] = start.latency_ns[d];
-    if (!numbers.bandwidth_told[d]) numbers.ns_per_byte[d] = start.ns_per_byte[d];
+  // A number is told by a cell of which it makes a share.
+  for (size_t i = 0; i < overhead; ++i) {
+    double share = 0;
+    for (const Series& series : all) {
+      for (const CellCost& cost : series) {
+        share = std::max(share, cost.values[i] * numbers.values[i] / cost.cell->median_ns);
+      }
+    }
+    numbers.is_told[i] = share >= kToldShare;
+    if (!numbers.is_told[i]) numbers.values[i] = start.values[i];
   }
   return numbers;
 }
 
-// Returns the numbers one after the other: latency and bandwidth by dimension, then the overhead.
-std::vector<double> ValuesOf(const Numbers& numbers) {
-  std::vector<double> values;
-  for (size_t d = 0; d < numbers.latency_ns.size(); ++d) {
-    values.push_back(numbers.latency_ns[d]);
-    values.push_back(1 / numbers.ns_per_byte[d] / GibibytesPerSecondToBytesPerNs(1));
-  }
-  values.push_back(numbers.overhead_ns);
-  return values;
-}
-
-std::vector<bool> ToldOf(const Numbers& numbers) {
-  std::vector<bool> told;
-  for (size_t d = 0; d < numbers.latency_told.size(); ++d) {
-    told.push_back(numbers.latency_told[d]);
-    told.push_back(numbers.bandwidth_told[d]);
-  }
-  told.push_back(numbers.overhead_told);
-  return told;
+// Returns a number as reports have it: bandwidth in place of time per byte.
+double ReportedValue(const Numbers& numbers, size_t column) {
+  const double value = numbers.values[column];
+  return IsOfBytes(column) ? 1 / value / GibibytesPerSecondToBytesPerNs(1) : value;
 }
 
 // Sets the intervals of what is told, and gives up what they do not vouch for.
@@ -299,8 +253,8 @@ void SetIntervals(const std::vector<Series>& all, const Numbers& start, Physics*
     std::map<CellKey, Series> drawn;
     for (size_t i = 0; i < drawn_from.size(); ++i) {
       const Series& series = drawn_from[random() % drawn_from.size()];
-      CellKey key = KeyOf(*series[0].cell);
-      std::get<1>(key) = all.size() < kLeastSeries ? 0 : static_cast<int64_t>(i);
+      CellKey key = *series[0].cell;
+      key.bytes = all.size() < kLeastSeries ? 0 : static_cast<int64_t>(i);
       Series& together = drawn[key];
       together.insert(together.end(), series.begin(), series.end());
     }
@@ -311,21 +265,22 @@ void SetIntervals(const std::vector<Series>& all, const Numbers& start, Physics*
       fitted_to.push_back(std::move(series));
     }
     const Numbers fitted = FitNumbers(fitted_to, start);
-    const std::vector<double> values = ValuesOf(fitted);
-    const std::vector<bool> told = ToldOf(fitted);
-    for (size_t p = 0; p < values.size(); ++p) {
-      if (told[p]) draws[p].push_back(values[p]);
+    for (size_t p = 0; p < draws.size(); ++p) {
+      if (fitted.is_told[p]) draws[p].push_back(ReportedValue(fitted, p));
     }
   }
   for (size_t p = 0; p < draws.size(); ++p) {
-    PhysicalParameter& parameter = physics->parameters[p];
-    if (draws[p].size() < kDraws / 2) parameter.is_told = false;
-    if (!parameter.is_told) continue;
-    parameter.low = std::min(Quantile(draws[p], kTail), parameter.value);
-    parameter.high = std::max(Quantile(draws[p], 1 - kTail), parameter.value);
-    const bool is_overhead = p + 1 == draws.size();
+    CalibratedParameter& parameter = physics->parameters[p];
+    if (draws[p].size() < kDraws / 2) parameter.set_identifiable(false);
+    if (!parameter.identifiable()) continue;
+    const double low = std::min(Quantile(draws[p], kTail), parameter.value());
+    const double high = std::max(Quantile(draws[p], 1 - kTail), parameter.value());
     // An overhead may be nothing.
-    if (!is_overhead && parameter.high > kMaxSpan * parameter.low) parameter.is_told = false;
+    const bool is_overhead = p + 1 == draws.size();
+    parameter.set_identifiable(is_overhead || high <= kMaxSpan * low);
+    if (!parameter.identifiable()) continue;
+    parameter.set_low(low);
+    parameter.set_high(high);
   }
 }
 
@@ -341,15 +296,14 @@ double PortFactor(const Fabric& fabric, const TransferCell& cell) {
 }
 
 absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const TransferCell> cells,
-                                   const PhysicsOptions& options) {
+                                   bool with_intervals) {
   const size_t dimensions = start.network.dimensions.size();
   // The engine's steps and bytes, found by making all else free.
   std::map<CellKey, Series> by_key;
   for (const TransferCell& cell : cells) {
-    CellKey key = KeyOf(cell);
-    std::get<1>(key) = 0;
-    by_key[key].push_back(
-        {std::vector<double>(dimensions), std::vector<double>(dimensions), 0, &cell});
+    CellKey key = cell;
+    key.bytes = 0;
+    by_key[key].push_back({std::vector<double>(2 * dimensions + 1, 1), 0, &cell});
   }
   std::vector<TransferCell> asked;
   for (const auto& [key, series] : by_key) {
@@ -373,9 +327,9 @@ absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const Transfe
       const double factor = PortFactor(start, asked[s]);
       for (CellCost& cost : series) {
         cost.rest_ns = factor * rest_ns[s];
-        cost.steps[d] = factor * std::max(0.0, slow_ns[s] - rest_ns[s]) / kAskedLatencyNs;
-        cost.bytes[d] = factor * std::max(0.0, narrow_ns[s] - rest_ns[s]) / kAskedBytes *
-                        static_cast<double>(cost.cell->bytes);
+        cost.values[2 * d] = factor * std::max(0.0, slow_ns[s] - rest_ns[s]) / kAskedLatencyNs;
+        cost.values[2 * d + 1] = factor * std::max(0.0, narrow_ns[s] - rest_ns[s]) / kAskedBytes *
+                                 static_cast<double>(cost.cell->bytes);
       }
       ++s;
     }
@@ -388,29 +342,29 @@ absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const Transfe
   }
   Numbers given;
   for (const NetworkDimension& dimension : start.network.dimensions) {
-    given.latency_ns.push_back(dimension.latency_ns);
-    given.ns_per_byte.push_back(1 / dimension.bytes_per_ns);
+    given.values.insert(given.values.end(), {dimension.latency_ns, 1 / dimension.bytes_per_ns});
   }
-  given.latency_told.resize(dimensions);
-  given.bandwidth_told.resize(dimensions);
+  given.values.push_back(0);
+  given.is_told.resize(given.values.size());
   const Numbers fitted = FitNumbers(all, given);
-
   Physics physics;
   physics.fabric = start;
-  physics.overhead_ns = fitted.overhead_ns;
-  physics.latency_includes_overhead = !fitted.overhead_told;
-  const std::vector<double> values = ValuesOf(fitted);
+  physics.overhead_ns = fitted.values.back();
+  physics.latency_includes_overhead = !fitted.is_told.back();
   for (size_t d = 0; d < dimensions; ++d) {
-    NetworkDimension& dimension = physics.fabric.network.dimensions[d];
-    dimension.latency_ns = fitted.latency_ns[d];
-    dimension.bytes_per_ns = 1 / fitted.ns_per_byte[d];
-    physics.parameters.push_back(
-        {absl::StrCat("latency_ns[", d, "]"), values[2 * d], fitted.latency_told[d]});
-    physics.parameters.push_back({absl::StrCat("bandwidth_gib_per_s[", d, "]"), values[2 * d + 1],
-                                  fitted.bandwidth_told[d]});
+    physics.fabric.network.dimensions[d].latency_ns = fitted.values[2 * d];
+    physics.fabric.network.dimensions[d].bytes_per_ns = 1 / fitted.values[2 * d + 1];
   }
-  physics.parameters.push_back({"overhead_ns", fitted.overhead_ns, fitted.overhead_told});
-  if (options.with_intervals) SetIntervals(all, given, &physics);
+  for (size_t i = 0; i < fitted.values.size(); ++i) {
+    CalibratedParameter& parameter = physics.parameters.emplace_back();
+    parameter.set_name(
+        i == 2 * dimensions
+            ? "overhead_ns"
+            : absl::StrCat(IsOfBytes(i) ? "bandwidth_gib_per_s[" : "latency_ns[", i / 2, "]"));
+    parameter.set_value(ReportedValue(fitted, i));
+    parameter.set_identifiable(fitted.is_told[i]);
+  }
+  if (with_intervals) SetIntervals(all, given, &physics);
   return physics;
 }
 

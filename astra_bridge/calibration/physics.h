@@ -21,11 +21,11 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
 #define ASTRA_BRIDGE_CALIBRATION_PHYSICS_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"
 
@@ -34,37 +34,23 @@ namespace meridian {
 // Sizes that tell bandwidth are at most so many times smaller than the largest.
 inline constexpr double kLargeSpan = 8;
 
-struct PhysicalParameter {
-  // As in the files: "latency_ns[0]", "bandwidth_gib_per_s[0]", "overhead_ns".
-  std::string name;
-  double value = 0;
-  // False: no transfer tells it, and it has the value that was given; or its interval spans more
-  // than a factor of six, and it has the value that fits best.
-  bool is_told = false;
-  // The 95 % interval; without meaning where it is not told.
-  double low = 0;
-  double high = 0;
-};
-
 struct Physics {
   // The network that was given, with the fitted numbers.
   Fabric fabric;
   // What every collective costs once.
   double overhead_ns = 0;
-  // Latency and bandwidth of each dimension, then the overhead.
-  std::vector<PhysicalParameter> parameters;
+  // Latency and bandwidth of each dimension, then the overhead. One is not identifiable when no
+  // transfer tells it, and has the value that was given; or when its interval spans more than a factor
+  // of six, and has the value that fits best.
+  std::vector<CalibratedParameter> parameters;
   // Cells have one number of steps each way only, so that the overhead is in the latency.
   bool latency_includes_overhead = false;
 };
 
-struct PhysicsOptions {
-  // Intervals cost two hundred fits.
-  bool with_intervals = false;
-};
-
-// Fits to at least one cell. What no cell tells keeps the value of `start`.
+// Fits to at least one cell. What no cell tells keeps the value of `start`. Intervals cost two hundred
+// fits.
 absl::StatusOr<Physics> FitPhysics(const Fabric& start, absl::Span<const TransferCell> cells,
-                                   const PhysicsOptions& options = {});
+                                   bool with_intervals = false);
 
 // Returns how many times longer than the engine says the cell takes on a network whose ranks have
 // one port each: pairs of a fully connected network have links of their own there, so that a rank

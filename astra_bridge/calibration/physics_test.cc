@@ -12,7 +12,7 @@
 namespace meridian {
 namespace {
 
-constexpr PhysicsOptions kWithIntervals = {/*with_intervals=*/true};
+constexpr bool kWithIntervals = true;
 
 // Cells of a network with an overhead.
 std::vector<TransferCell> PortCells(const Fabric& truth, absl::Span<const int32_t> ranks,
@@ -25,13 +25,13 @@ std::vector<TransferCell> PortCells(const Fabric& truth, absl::Span<const int32_
   return cells;
 }
 
-void ExpectTold(const PhysicalParameter& parameter, const char* name, double truth,
+void ExpectTold(const CalibratedParameter& parameter, const char* name, double truth,
                 double relative) {
-  EXPECT_EQ(parameter.name, name);
-  EXPECT_TRUE(parameter.is_told) << name;
-  EXPECT_NEAR(parameter.value, truth, relative * truth) << name;
-  EXPECT_LE(parameter.low, truth) << name;
-  EXPECT_GE(parameter.high, truth) << name;
+  EXPECT_EQ(parameter.name(), name);
+  EXPECT_TRUE(parameter.identifiable()) << name;
+  EXPECT_NEAR(parameter.value(), truth, relative * truth) << name;
+  EXPECT_LE(parameter.low(), truth) << name;
+  EXPECT_GE(parameter.high(), truth) << name;
 }
 
 TEST(PhysicsTest, FindsLatencyBandwidthAndOverhead) {
@@ -59,7 +59,7 @@ TEST(PhysicsTest, SizesInBetweenDoNotMoveTheBandwidth) {
   }
   ASSERT_OK_AND_ASSIGN(const Physics physics,
                        FitPhysics(AssumedFabric({4}), cells, kWithIntervals));
-  EXPECT_NEAR(physics.parameters[1].value, 0.1112, 0.04 * 0.1112);
+  EXPECT_NEAR(physics.parameters[1].value(), 0.1112, 0.04 * 0.1112);
 }
 
 TEST(PhysicsTest, OneNumberOfStepsTellsNoOverhead) {
@@ -69,10 +69,10 @@ TEST(PhysicsTest, OneNumberOfStepsTellsNoOverhead) {
       const Physics physics,
       FitPhysics(AssumedFabric({4}), PortCells(LinksOf(4, 30000, 2), {4}, 30000, options)));
   EXPECT_TRUE(physics.latency_includes_overhead);
-  EXPECT_FALSE(physics.parameters[2].is_told);
+  EXPECT_FALSE(physics.parameters[2].identifiable());
   EXPECT_EQ(physics.overhead_ns, 0);
   // Three steps.
-  EXPECT_NEAR(physics.parameters[0].value, 40000, 4000);
+  EXPECT_NEAR(physics.parameters[0].value(), 40000, 4000);
 }
 
 TEST(PhysicsTest, LargeSizesAloneDoNotTellTheLatency) {
@@ -81,10 +81,10 @@ TEST(PhysicsTest, LargeSizesAloneDoNotTellTheLatency) {
   ASSERT_OK_AND_ASSIGN(
       const Physics physics,
       FitPhysics(AssumedFabric({4}), PortCells(LinksOf(4, 1000, 2), {2, 4}, 0, options)));
-  EXPECT_FALSE(physics.parameters[0].is_told);
-  EXPECT_EQ(physics.parameters[0].value, 500);
-  EXPECT_TRUE(physics.parameters[1].is_told);
-  EXPECT_NEAR(physics.parameters[1].value, 2, 0.1);
+  EXPECT_FALSE(physics.parameters[0].identifiable());
+  EXPECT_EQ(physics.parameters[0].value(), 500);
+  EXPECT_TRUE(physics.parameters[1].identifiable());
+  EXPECT_NEAR(physics.parameters[1].value(), 2, 0.1);
 }
 
 // Groups within a node cross the first level, those across nodes the second.
@@ -100,10 +100,10 @@ TEST(PhysicsTest, TellsLevelsApart) {
       const Physics physics,
       FitPhysics(AssumedFabric({2, 2}),
                  MakeSyntheticCellsOfGroups(truth, {{0, 1}, {2, 3}, {0, 2}, {1, 3}}, options)));
-  EXPECT_NEAR(physics.parameters[0].value, 3000, 600);
-  EXPECT_NEAR(physics.parameters[1].value, 100, 10);
-  EXPECT_NEAR(physics.parameters[2].value, 20000, 4000);
-  EXPECT_NEAR(physics.parameters[3].value, 5, 0.5);
+  EXPECT_NEAR(physics.parameters[0].value(), 3000, 600);
+  EXPECT_NEAR(physics.parameters[1].value(), 100, 10);
+  EXPECT_NEAR(physics.parameters[2].value(), 20000, 4000);
+  EXPECT_NEAR(physics.parameters[3].value(), 5, 0.5);
 }
 
 // By hand: of four ranks each sends three quarters of its bytes by one port.

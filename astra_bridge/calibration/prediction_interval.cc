@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 
@@ -55,9 +54,10 @@ std::string NameOf(CollectiveKind kind, bool is_one_way) {
   return std::string(is_one_way ? kOneWayName : CollectiveKindName(kind));
 }
 
-double DoublingsBeyond(double x, double least, double most) {
-  if (x < least) return std::log2(least / x);
-  return x > most ? std::log2(x / most) : 0;
+double DoublingsBeyond(double x, int64_t least, int64_t most) {
+  const double low = static_cast<double>(least), high = static_cast<double>(most);
+  if (x < low) return std::log2(low / x);
+  return x > high ? std::log2(x / high) : 0;
 }
 
 void DescribeKinds(absl::Span<const TransferCell> cells, CalibrationReport* report) {
@@ -86,8 +86,8 @@ ChangesAtEnds FindChanges(absl::Span<const TransferCell> cells,
                           absl::Span<const double> physical_ns) {
   std::map<CellKey, std::map<int64_t, double>> ratios;
   for (size_t i = 0; i < cells.size(); ++i) {
-    CellKey key = KeyOf(cells[i]);
-    std::get<1>(key) = 0;
+    CellKey key = cells[i];
+    key.bytes = 0;
     ratios[key][cells[i].bytes] = std::log(cells[i].median_ns / physical_ns[i]);
   }
   ChangesAtEnds changes;
@@ -175,9 +175,7 @@ absl::StatusOr<PredictionIntervals> PredictionIntervals::FromReport(
         !(error.mean_over_median() >= 1 / kMaxFactor && error.mean_over_median() <= kMaxFactor)) {
       return wrong("a prediction error that is no factor from 1 to 1,000");
     }
-    const SizeErrors errors = {std::log(error.factor()), std::log(error.factor_per_doubling()),
-                               error.mean_over_median()};
-    if (error.from_bytes() < 0 || !intervals.errors_.insert({error.from_bytes(), errors}).second) {
+    if (error.from_bytes() < 0 || !intervals.errors_.insert({error.from_bytes(), error}).second) {
       return wrong("prediction errors of the same bytes, or of fewer than none");
     }
   }
@@ -187,9 +185,7 @@ absl::StatusOr<PredictionIntervals> PredictionIntervals::FromReport(
         fitted.most_ranks() > kMaxRanks) {
       return wrong("a kind of no bytes, or of no number of ranks");
     }
-    intervals.fitted_[fitted.kind()] = {
-        static_cast<double>(fitted.least_bytes()), static_cast<double>(fitted.most_bytes()),
-        static_cast<double>(fitted.least_ranks()), static_cast<double>(fitted.most_ranks())};
+    intervals.fitted_[fitted.kind()] = fitted;
   }
   if (intervals.empty()) return intervals;
   if (!is_factor(report.factor_below_sizes()) || !is_factor(report.factor_above_sizes()) ||
@@ -206,13 +202,12 @@ absl::StatusOr<PredictionIntervals> PredictionIntervals::FromReport(
   return intervals;
 }
 
-const PredictionIntervals::SizeErrors& PredictionIntervals::ErrorsOf(int64_t bytes) const {
+const PredictionError& PredictionIntervals::ErrorsOf(int64_t bytes) const {
   const auto above = errors_.upper_bound(bytes);
   return above == errors_.begin() ? above->second : std::prev(above)->second;
 }
 
-const PredictionIntervals::Fitted* PredictionIntervals::FittedOf(
-    const TransferTraits& transfer) const {
+const CalibratedKind* PredictionIntervals::FittedOf(const TransferTraits& transfer) const {
   auto found = fitted_.find(NameOf(transfer.kind, transfer.is_one_way));
   if (found == fitted_.end()) found = fitted_.find(NameOf(transfer.kind, false));
   return found == fitted_.end() ? nullptr : &found->second;
@@ -220,31 +215,32 @@ const PredictionIntervals::Fitted* PredictionIntervals::FittedOf(
 
 double PredictionIntervals::LogFactor(const TransferTraits& transfer) const {
   if (errors_.empty()) return 0;
-  const SizeErrors& error = ErrorsOf(transfer.bytes);
-  const Fitted* fitted = FittedOf(transfer);
-  if (fitted == nullptr) return std::hypot(error.within, of_other_kinds_);
+  const PredictionError& error = ErrorsOf(transfer.bytes);
+  const double within = std::log(error.factor());
+  const CalibratedKind* fitted = FittedOf(transfer);
+  if (fitted == nullptr) return std::hypot(within, of_other_kinds_);
   // Changes from one doubling to the next go up and down, so that they add as squares.
-  const double bytes = static_cast<double>(std::max<int64_t>(transfer.bytes, 1));
-  const double of_size = (bytes < fitted->least_bytes ? below_sizes_ : above_sizes_) *
-                         std::sqrt(DoublingsBeyond(bytes, fitted->least_bytes, fitted->most_bytes));
+  const int64_t bytes = std::max<int64_t>(transfer.bytes, 1);
+  const double of_size = (bytes < fitted->least_bytes() ? below_sizes_ : above_sizes_) *
+                         std::sqrt(DoublingsBeyond(static_cast<double>(bytes),
+                                                   fitted->least_bytes(), fitted->most_bytes()));
   const double of_ranks =
-      error.per_doubling *
-      DoublingsBeyond(std::max(transfer.ranks, 1.0), fitted->least_ranks, fitted->most_ranks);
+      std::log(error.factor_per_doubling()) *
+      DoublingsBeyond(std::max(transfer.ranks, 1.0), fitted->least_ranks(), fitted->most_ranks());
   const double of_one_way = transfer.is_one_way ? of_one_way_ : 0;
-  return std::min(std::hypot(std::hypot(error.within, of_one_way), of_size, of_ranks),
+  return std::min(std::hypot(std::hypot(within, of_one_way), of_size, of_ranks),
                   std::log(kMaxFactor));
 }
 
 std::vector<std::string> PredictionIntervals::Beyond(const TransferTraits& transfer) const {
   if (errors_.empty()) return {};
-  const Fitted* fitted = FittedOf(transfer);
+  const CalibratedKind* fitted = FittedOf(transfer);
   if (fitted == nullptr) return {"kind not in the calibration"};
   std::vector<std::string> reasons;
-  const double bytes = static_cast<double>(transfer.bytes);
-  if (bytes < fitted->least_bytes || bytes > fitted->most_bytes) {
+  if (transfer.bytes < fitted->least_bytes() || transfer.bytes > fitted->most_bytes()) {
     reasons.push_back("size outside the calibration");
   }
-  if (transfer.ranks < fitted->least_ranks || transfer.ranks > fitted->most_ranks) {
+  if (DoublingsBeyond(transfer.ranks, fitted->least_ranks(), fitted->most_ranks()) > 0) {
     reasons.push_back("number of ranks outside the calibration");
   }
   if (transfer.is_one_way && fitted_.count(std::string(kOneWayName)) == 0) {
@@ -254,7 +250,7 @@ std::vector<std::string> PredictionIntervals::Beyond(const TransferTraits& trans
 }
 
 double PredictionIntervals::MeanOverMedian(int64_t bytes) const {
-  return errors_.empty() ? 1 : ErrorsOf(bytes).mean_over_median;
+  return errors_.empty() ? 1 : ErrorsOf(bytes).mean_over_median();
 }
 
 }  // namespace meridian

@@ -20,13 +20,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 
 namespace meridian {
-
-class CalibrationReport;
-class IntervalCoverage;
 
 // The share of what is measured that is promised to lie in an interval.
 inline constexpr double kPromisedShare = 0.9;
@@ -72,23 +70,13 @@ class PredictionIntervals {
   double MeanOverMedian(int64_t bytes) const;
 
  private:
-  struct Fitted {
-    double least_bytes = 0, most_bytes = 0;
-    double least_ranks = 0, most_ranks = 0;
-  };
-  struct SizeErrors {
-    double within = 0;
-    double per_doubling = 0;
-    double mean_over_median = 1;
-  };
-
-  const SizeErrors& ErrorsOf(int64_t bytes) const;
+  const PredictionError& ErrorsOf(int64_t bytes) const;
   // Returns what was fitted of its kind; null for nothing.
-  const Fitted* FittedOf(const TransferTraits& transfer) const;
+  const CalibratedKind* FittedOf(const TransferTraits& transfer) const;
 
   // By the bytes from which on they hold.
-  std::map<int64_t, SizeErrors> errors_;
-  std::map<std::string, Fitted> fitted_;
+  std::map<int64_t, PredictionError> errors_;
+  std::map<std::string, CalibratedKind> fitted_;
   double below_sizes_ = 0;
   double above_sizes_ = 0;
   double of_other_kinds_ = 0;

@@ -19,129 +19,55 @@
 namespace meridian {
 namespace {
 
-class Checker {
- public:
-  Checker(absl::Span<const CalibrationRun> runs, const Fabric& fabric,
-          const Corrections& corrections, const PredictionIntervals& intervals)
-      : runs_(runs), fabric_(fabric), corrections_(corrections), intervals_(intervals) {}
-
-  absl::StatusOr<SimulationCheckReport> Check() {
-    RETURN_IF_ERROR(SimulateCells());
-    AddNotes();
-    CheckCells();
-    CheckCollectives();
-    return std::move(report_);
-  }
-
- private:
-  absl::Status SimulateCells() {
-    CellOptions all;
-    all.dropped_repeats = 0;
-    all.keep_overlapped = true;
-    cells_ = MakeTransferCells(runs_, all);
-    if (cells_.empty()) {
-      return InvalidArgument(
-          "the profiles have no collective whose transfer can be timed; name the profiles of all "
-          "ranks of a run");
-    }
-    RETURN_IF_ERROR(CheckNetworkSize());
-    ASSIGN_OR_RETURN(simulated_ns_, PredictCellsNs(fabric_, corrections_, cells_));
-    for (size_t i = 0; i < cells_.size(); ++i) positions_[KeyOf(cells_[i])] = i;
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckNetworkSize() const {
-    for (const CalibrationRun& run : runs_) {
-      const NetworkConfig network = FabricForRanks(fabric_, run.transfers.ranks).network;
-      for (const TransferSample& sample : run.transfers.samples) {
-        const std::vector<int32_t>& group = run.transfers.groups[sample.group];
-        const int32_t last = *std::max_element(group.begin(), group.end());
-        if (last < network.npus()) continue;
-        return InvalidArgument(network.source, " has ", network.npus(), " NPUs, but rank ", last,
-                               " of ", Printable(run.folder),
-                               " takes part; give --network a network with at least ",
-                               std::max(run.transfers.ranks, last + 1), " NPUs");
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  size_t PositionOf(const CalibrationRun& run, const TransferSample& sample) const {
-    return positions_.at(KeyOf(run.transfers, sample));
-  }
-
-  void AddNotes() {
-    for (const CalibrationRun& run : runs_) {
-      for (const std::string& note : run.notes) report_.add_notes(note);
+absl::Status CheckNetworkSize(absl::Span<const CalibrationRun> runs, const Fabric& fabric) {
+  for (const CalibrationRun& run : runs) {
+    const NetworkConfig network = FabricForRanks(fabric, run.transfers.ranks).network;
+    for (const TransferSample& sample : run.transfers.samples) {
+      const std::vector<int32_t>& group = run.transfers.groups[sample.group];
+      const int32_t last = *std::max_element(group.begin(), group.end());
+      if (last < network.npus()) continue;
+      return InvalidArgument(network.source, " has ", network.npus(), " NPUs, but rank ", last,
+                             " of ", Printable(run.folder),
+                             " takes part; give --network a network with at least ",
+                             std::max(run.transfers.ranks, last + 1), " NPUs");
     }
   }
+  return absl::OkStatus();
+}
 
-  void CheckCells() {
-    std::vector<Prediction> all;
-    std::vector<int64_t> overlapped(cells_.size());
-    for (const CalibrationRun& run : runs_) {
-      for (const TransferSample& sample : run.transfers.samples) {
-        overlapped[PositionOf(run, sample)] += sample.overlapped ? 1 : 0;
-      }
-    }
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      const Prediction prediction = {cells_[i].bytes, cells_[i].median_ns, simulated_ns_[i]};
-      all.push_back(prediction);
-      CheckedCell* cell = report_.add_cells();
-      DescribeCell(cells_[i], cell);
-      cell->set_simulated_ns(prediction.predicted_ns);
-      cell->set_signed_error(prediction.signed_error());
-      if (!intervals_.empty()) {
-        const double factor = std::exp(intervals_.LogFactor(TraitsOf(cells_[i])));
-        cell->set_simulated_low_ns(cell->simulated_ns() / factor);
-        cell->set_simulated_high_ns(cell->simulated_ns() * factor);
-        CountInside(cell->measured_ns(), cell->simulated_low_ns(), cell->simulated_high_ns(),
-                    report_.mutable_cells_inside());
-      }
-      for (const std::string& reason : intervals_.Beyond(TraitsOf(cells_[i]))) {
-        cell->add_reasons(reason);
-      }
-      if (2 * overlapped[i] > static_cast<int64_t>(cells_[i].transfers_ns.size())) {
-        cell->add_reasons("met other collectives");
-      }
-    }
-    *report_.mutable_summary() = SummariseErrors(all);
+void AddCollective(const CalibrationRun& run, const TransferSample& sample,
+                   const TransferCell& cell, const Prediction& prediction,
+                   SimulationCheckReport* report) {
+  if (report->collectives_size() >= kMaxCheckedDetails) return;
+  CheckedCollective* collective = report->add_collectives();
+  collective->set_run(run.folder);
+  collective->set_kind(std::string(CollectiveKindName(sample.kind)));
+  collective->set_bytes(sample.bytes);
+  collective->set_group(GroupText(cell));
+  collective->set_start_ns(sample.start_ns);
+  collective->set_measured_ns(sample.transfer_ns);
+  collective->set_simulated_ns(prediction.predicted_ns);
+  collective->set_signed_error(prediction.signed_error());
+  collective->set_overlapped(sample.overlapped);
+}
+
+// Returns the cell that was added.
+CheckedCell* AddCell(const TransferCell& transfers, const Prediction& prediction,
+                     const PredictionIntervals& intervals, SimulationCheckReport* report) {
+  CheckedCell* cell = report->add_cells();
+  DescribeCell(transfers, cell);
+  cell->set_simulated_ns(prediction.predicted_ns);
+  cell->set_signed_error(prediction.signed_error());
+  if (!intervals.empty()) {
+    const double factor = std::exp(intervals.LogFactor(TraitsOf(transfers)));
+    cell->set_simulated_low_ns(cell->simulated_ns() / factor);
+    cell->set_simulated_high_ns(cell->simulated_ns() * factor);
+    CountInside(cell->measured_ns(), cell->simulated_low_ns(), cell->simulated_high_ns(),
+                report->mutable_cells_inside());
   }
-
-  void CheckCollectives() {
-    std::vector<Prediction> predictions;
-    for (const CalibrationRun& run : runs_) {
-      for (const TransferSample& sample : run.transfers.samples) {
-        const size_t cell = PositionOf(run, sample);
-        predictions.push_back({sample.bytes, sample.transfer_ns, simulated_ns_[cell]});
-        if (report_.collectives_size() >= kMaxCheckedDetails) continue;
-        CheckedCollective* collective = report_.add_collectives();
-        collective->set_run(run.folder);
-        collective->set_kind(std::string(CollectiveKindName(sample.kind)));
-        collective->set_bytes(sample.bytes);
-        collective->set_group(GroupText(cells_[cell]));
-        collective->set_start_ns(sample.start_ns);
-        collective->set_measured_ns(sample.transfer_ns);
-        collective->set_simulated_ns(simulated_ns_[cell]);
-        collective->set_signed_error(predictions.back().signed_error());
-        collective->set_overlapped(sample.overlapped);
-      }
-    }
-    report_.set_collectives_total(static_cast<int64_t>(predictions.size()));
-    *report_.mutable_collective_summary() = SummariseErrors(predictions);
-  }
-
-  const absl::Span<const CalibrationRun> runs_;
-  const Fabric& fabric_;
-  const Corrections& corrections_;
-  const PredictionIntervals& intervals_;
-  std::vector<TransferCell> cells_;
-  // Positions in cells_.
-  std::map<CellKey, size_t> positions_;
-  // Simulated times in nanoseconds, indexed by cell.
-  std::vector<double> simulated_ns_;
-  SimulationCheckReport report_;
-};
+  for (const std::string& reason : intervals.Beyond(TraitsOf(transfers))) cell->add_reasons(reason);
+  return cell;
+}
 
 }  // namespace
 
@@ -149,7 +75,43 @@ absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const Calibrati
                                                       const Fabric& fabric,
                                                       const Corrections& corrections,
                                                       const PredictionIntervals& intervals) {
-  return Checker(runs, fabric, corrections, intervals).Check();
+  CellOptions all;
+  all.dropped_repeats = 0;
+  all.keep_overlapped = true;
+  const std::vector<TransferCell> cells = MakeTransferCells(runs, all);
+  if (cells.empty()) {
+    return InvalidArgument(
+        "the profiles have no collective whose transfer can be timed; name the profiles of all "
+        "ranks of a run");
+  }
+  RETURN_IF_ERROR(CheckNetworkSize(runs, fabric));
+  ASSIGN_OR_RETURN(const std::vector<double> simulated_ns,
+                   PredictCellsNs(fabric, corrections, cells));
+  std::map<CellKey, size_t> positions;
+  for (size_t i = 0; i < cells.size(); ++i) positions[cells[i]] = i;
+  SimulationCheckReport report;
+  std::vector<Prediction> of_collectives, of_cells;
+  std::vector<int64_t> overlapped(cells.size());
+  for (const CalibrationRun& run : runs) {
+    for (const std::string& note : run.notes) report.add_notes(note);
+    for (const TransferSample& sample : run.transfers.samples) {
+      const size_t i = positions.at(KeyOf(run.transfers, sample));
+      overlapped[i] += sample.overlapped ? 1 : 0;
+      of_collectives.push_back({sample.bytes, sample.transfer_ns, simulated_ns[i]});
+      AddCollective(run, sample, cells[i], of_collectives.back(), &report);
+    }
+  }
+  for (size_t i = 0; i < cells.size(); ++i) {
+    of_cells.push_back({cells[i].bytes, cells[i].median_ns, simulated_ns[i]});
+    CheckedCell* cell = AddCell(cells[i], of_cells.back(), intervals, &report);
+    if (2 * overlapped[i] > static_cast<int64_t>(cells[i].transfers_ns.size())) {
+      cell->add_reasons("met other collectives");
+    }
+  }
+  report.set_collectives_total(static_cast<int64_t>(of_collectives.size()));
+  *report.mutable_collective_summary() = SummariseErrors(of_collectives);
+  *report.mutable_summary() = SummariseErrors(of_cells);
+  return report;
 }
 
 std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibration,

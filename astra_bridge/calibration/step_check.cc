@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/engine/network_config.h"
-#include "astra_bridge/prediction/network_replay.h"
 #include "astra_bridge/prediction/shared_transfers.h"
 #include "astra_bridge/prediction/workload_edges.h"
 #include "astra_bridge/timing/network_timing.h"

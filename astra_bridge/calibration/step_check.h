@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole steps of a run, simulated and measured: the graph of the run, as it is exported, is
-// replayed with its communication on a network (prediction/network_replay.h).
+// replayed with its communication on a network (prediction/shared_transfers.h).
 #ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 #define ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 

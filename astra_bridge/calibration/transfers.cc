@@ -273,10 +273,6 @@ absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
   return runs;
 }
 
-CellKey KeyOf(const TransferCell& cell) {
-  return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs, cell.is_both_ways};
-}
-
 CellKey KeyOf(const TransferSamples& run, const TransferSample& sample) {
   return {sample.kind,  sample.bytes,       run.ranks, run.groups[sample.group],
           sample.pairs, sample.is_both_ways};
@@ -294,8 +290,7 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
     }
     for (const auto& [key, repeats] : repeats_by_cell) {
       TransferCell& cell = cells[key];
-      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs,
-               cell.is_both_ways) = key;
+      static_cast<CellKey&>(cell) = key;
       const size_t first = std::min<size_t>(options.dropped_repeats, repeats.size() - 1);
       for (size_t i = first; i < repeats.size(); ++i) {
         cell.transfers_ns.push_back(repeats[i]->transfer_ns);

@@ -21,7 +21,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/edges/timed_kind.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -113,7 +112,8 @@ absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
     FileSystem& file_system, const std::vector<std::string>& traces,
     const CalibrationRunOptions& options = {});
 
-struct TransferCell {
+// What the transfers of a cell have in common.
+struct CellKey {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // What one rank puts in.
   int64_t bytes = 0;
@@ -125,6 +125,14 @@ struct TransferCell {
   int32_t pairs = 0;
   bool is_both_ways = false;
 
+  friend bool operator<(const CellKey& a, const CellKey& b) {
+    return std::tie(a.kind, a.bytes, a.ranks, a.participants, a.pairs, a.is_both_ways) <
+           std::tie(b.kind, b.bytes, b.ranks, b.participants, b.pairs, b.is_both_ways);
+  }
+};
+CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
+
+struct TransferCell : CellKey {
   // Measured transfers in nanoseconds, in the order in which they happened.
   std::vector<double> transfers_ns;
   // The value of the cell.
@@ -135,11 +143,6 @@ struct TransferCell {
 inline bool IsOneWay(const TransferCell& cell) {
   return cell.kind == CollectiveKind::kPointToPoint && !cell.is_both_ways;
 }
-
-// What the transfers of a cell have in common: kind, bytes, ranks, participants, pairs, both ways.
-using CellKey = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>, int32_t, bool>;
-CellKey KeyOf(const TransferCell& cell);
-CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
 
 // Sizes nearer to each other than this factor say the same, and hundreds of them, as training jobs
 // have, would slow fits down: they are taken together.

@@ -1,8 +1,11 @@
 #include "astra_bridge/configuration/timing_config.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -43,6 +46,23 @@ ConfigValue::Reader NameReader(const Names& names, T* result) {
     return value.Error(
         absl::StrCat("is ", Printable(name), ", not one of ", absl::StrJoin(known, ", ")));
   };
+}
+
+absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_system,
+                                                             const TimingConfig& config,
+                                                             std::vector<std::string>* warnings) {
+  if (config.topologies.empty()) {
+    return InvalidArgument(
+        "no network is given; use --network=F.yml, or topologies in the file of --config");
+  }
+  std::map<std::string, Fabric> fabrics;
+  for (const auto& [key, files] : config.topologies) {
+    ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, files));
+    const std::string warning = UnknownKeysWarning(fabric.network);
+    if (!warning.empty()) warnings->push_back(warning);
+    fabrics.emplace(key, std::move(fabric));
+  }
+  return std::make_shared<FabricSet>(std::move(fabrics));
 }
 
 }  // namespace
@@ -93,6 +113,32 @@ absl::StatusOr<TimingConfig> ParseTimingConfig(absl::string_view yaml, absl::str
 absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std::string& path) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
   return ParseTimingConfig(file.bytes(), path);
+}
+
+absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config) {
+  TimingSetup setup;
+  setup.congestion =
+      config.model == TimingModel::kAnalytical ? Congestion::kUnaware : config.congestion;
+  if (config.model == TimingModel::kAstra) {
+    setup.warnings.push_back(
+        "model: astra: the embedded engine, which gives the same times, is used");
+  }
+  ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config, &setup.warnings));
+  if (!config.cache_folder.empty()) {
+    RETURN_IF_ERROR(file_system.CreateDirectories(config.cache_folder));
+    setup.cache = std::make_shared<TimingCache>(file_system, config.cache_folder);
+  }
+  setup.timing = EmbeddedTiming(setup.fabrics, setup.congestion, setup.cache);
+  if (config.corrections.empty()) return setup;
+  ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(file_system, config.corrections));
+  for (const auto& [key, files] : config.topologies) {
+    ASSIGN_OR_RETURN(const Fabric* fabric, setup.fabrics->Find(key));
+    if (files.calibrated_network.empty() || !fabric->network.has_links()) continue;
+    corrections = corrections.OnlyOverhead();
+  }
+  setup.overhead_ns = corrections.overhead_ns;
+  setup.timing = CorrectedTiming(std::move(setup.timing), std::move(corrections));
+  return setup;
 }
 
 }  // namespace meridian

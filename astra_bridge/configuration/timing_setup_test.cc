@@ -1,4 +1,4 @@
-#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/configuration/timing_config.h"
 
 #include <string>
 #include <vector>

@@ -47,7 +47,6 @@ class Corrector {
       return absl::OkStatus();
     }
     // A receive is the message that it waits for.
-    // A receive is the message that it waits for.
     const bool receives = node->type == WorkloadNodeType::kReceive;
     WorkloadNode moved = *node;
     std::vector<int32_t> ranks = {rank, node->peer};

@@ -33,7 +33,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {

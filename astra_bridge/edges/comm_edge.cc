@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -19,22 +20,14 @@ void AppendRanks(absl::Span<const int32_t> ranks, std::string* out) {
   }
 }
 
+// Codes indexed by CollectiveKind.
+constexpr absl::string_view kCodes[kTimedKinds] = {"AR", "AG", "RS", "A2A", "P2P"};
+
 }  // namespace
 
 absl::string_view AlgorithmHintName(AlgorithmHint hint) {
-  switch (hint) {
-    case AlgorithmHint::kNone:
-      return "";
-    case AlgorithmHint::kRing:
-      return "ring";
-    case AlgorithmHint::kDirect:
-      return "direct";
-    case AlgorithmHint::kTree:
-      return "tree";
-    case AlgorithmHint::kHierarchical:
-      return "hierarchical";
-  }
-  return "";
+  constexpr absl::string_view kNames[] = {"", "ring", "direct", "tree", "hierarchical"};
+  return kNames[static_cast<size_t>(hint)];
 }
 
 bool UsesNetwork(const CommEdge& edge) { return edge.bytes > 0 && edge.participants.size() > 1; }
@@ -44,6 +37,24 @@ std::string CanonicalText(const CommEdge& edge) {
   if (edge.hint != AlgorithmHint::kNone) absl::StrAppend(&text, AlgorithmHintName(edge.hint), " ");
   AppendRanks(edge.participants, &text);
   return text;
+}
+
+std::optional<CollectiveKind> TimedKindOf(CollectiveKind kind) {
+  if (static_cast<int>(kind) < kTimedKinds) return kind;
+  if (HasPairs(kind)) return CollectiveKind::kPointToPoint;
+  return std::nullopt;
+}
+
+absl::string_view TimedKindCode(CollectiveKind kind) {
+  MERIDIAN_CHECK(static_cast<int>(kind) < kTimedKinds);
+  return kCodes[static_cast<int>(kind)];
+}
+
+std::optional<CollectiveKind> TimedKindFromCode(absl::string_view code) {
+  for (int kind = 0; kind < kTimedKinds; ++kind) {
+    if (kCodes[kind] == code) return static_cast<CollectiveKind>(kind);
+  }
+  return std::nullopt;
 }
 
 }  // namespace meridian

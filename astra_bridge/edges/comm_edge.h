@@ -5,11 +5,12 @@
 #define ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
@@ -52,6 +53,21 @@ bool UsesNetwork(const CommEdge& edge);
 // Returns all that the edge's time depends on, given network and engine, as text: its kind, bytes,
 // hint and participants. Ids and the names of topologies are no part of it.
 std::string CanonicalText(const CommEdge& edge);
+
+// All-reduce, all-gather, reduce-scatter, all-to-all and messages, in the order of CollectiveKind:
+// arrays of so many elements are indexed by it.
+inline constexpr int kTimedKinds = 5;
+static_assert(static_cast<int>(CollectiveKind::kPointToPoint) == kTimedKinds - 1);
+
+// Returns the timed kind that a collective of a program or profile is: that of its name, or
+// kPointToPoint for sends, receives and permutes. Nullopt for kinds that no network times.
+std::optional<CollectiveKind> TimedKindOf(CollectiveKind kind);
+
+// Returns the short name in lists of comm edges: AR, AG, RS, A2A, P2P.
+absl::string_view TimedKindCode(CollectiveKind kind);
+
+// Returns the timed kind with this TimedKindCode; nullopt for any other text.
+std::optional<CollectiveKind> TimedKindFromCode(absl::string_view code);
 
 }  // namespace meridian
 

@@ -1,4 +1,4 @@
-#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/edges/comm_edge.h"
 
 #include "gtest/gtest.h"
 

@@ -4,26 +4,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/engine/own_links.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
-namespace {
-
-void Insert(uint32_t sequence, std::vector<bool>* set) {
-  if (sequence >= set->size()) set->resize(sequence + 1);
-  (*set)[sequence] = true;
-}
-
-// Removes the number; false when it was not there.
-bool Take(uint32_t sequence, std::vector<bool>* set) {
-  if (sequence >= set->size() || !(*set)[sequence]) return false;
-  (*set)[sequence] = false;
-  return true;
-}
-
-}  // namespace
-
 // What a stream's state machine asks for. Phases end after the machine has returned.
 class CollectiveRunner::StreamHost : public AlgorithmHost {
  public:
@@ -56,7 +39,7 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
   }
 
   void Expect(uint32_t sequence) override {
-    if (!Take(sequence, &stream_.early)) return;
+    if (stream_.early.erase(sequence) == 0) return;
     runner_.events_.Schedule(runner_.events_.now_ns(), EventKind::kTaken, number_);
   }
 
@@ -125,7 +108,7 @@ absl::Status CollectiveRunner::Join(int32_t rank, uint32_t node, int32_t comm_st
 
 absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
     const CollectiveShape& shape) {
-  const auto known = plans_.find(shape);
+  const auto known = plans_.find(shape.key());
   if (known != plans_.end()) return known->second.get();
   CollectiveRequest request;
   request.op = shape.op;
@@ -138,7 +121,7 @@ absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
   auto planned = std::make_unique<PlannedShape>();
   planned->shape = shape;
   ASSIGN_OR_RETURN(planned->plan, PlanCollective(request, topology_, system_));
-  return plans_.emplace(shape, std::move(planned)).first->second.get();
+  return plans_.emplace(shape.key(), std::move(planned)).first->second.get();
 }
 
 absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape& shape,
@@ -153,7 +136,7 @@ absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape&
     open.collectives.push_back(NewCollective(rank, node, ordinal, planned));
   }
   const uint32_t number = open.collectives[place];
-  if (!(collectives_[number]->planned->shape == shape)) {
+  if (collectives_[number]->planned->shape.key() != shape.key()) {
     return NotTheSame(*collectives_[number], shape);
   }
   ++open.joins[member];
@@ -348,13 +331,13 @@ bool CollectiveRunner::Deliver(uint32_t message) {
   const uint32_t number = StreamOf(*collectives_[mail.collective], mail.member, mail.chunk);
   Stream* const stream = number == kNone ? nullptr : &streams_[number];
   if (stream == nullptr || !stream->is_running || stream->phase != mail.phase) {
-    Insert(mail.sequence, &early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)]);
+    early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)].insert(mail.sequence);
     return true;
   }
   if (stream->state.Expects(mail.sequence)) {
     OnReceived(number);
   } else {
-    Insert(mail.sequence, &stream->early);
+    stream->early.insert(mail.sequence);
   }
   return true;
 }
@@ -438,45 +421,21 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
           GroupsWithOwnLinks(workload_, groups_, topology_.network(), *options_.paths, system_);
     }
     if (!own_links_[collective.group]) return;
-    if (!planned.order_free_ns.has_value()) {
-      planned.order_free_ns = FairRingNs(plan, groups_, collective.group, network_, system_);
+    if (!planned.short_cut_ns.has_value()) {
+      planned.short_cut_ns = FairRingNs(plan, groups_, collective.group, network_, system_);
     }
-    if (planned.order_free_ns->has_value()) {
-      EndInLockstep(number, **planned.order_free_ns, /*turn=*/0);
-    }
+  } else if (order_ == nullptr) {
     return;
+  } else if (!planned.short_cut_ns.has_value()) {
+    planned.short_cut_ns =
+        OrderFreeDurationNs(plan, groups_, collective.group, topology_, network_, system_);
   }
-  if (order_ != nullptr) {
-    if (!planned.order_free_ns.has_value()) {
-      planned.order_free_ns =
-          OrderFreeDurationNs(plan, groups_, collective.group, topology_, network_, system_);
-    }
-    if (planned.order_free_ns->has_value()) {
-      EndInLockstep(number, **planned.order_free_ns, /*turn=*/0);
-      return;
-    }
-  }
-  // Nothing else may happen: all events to come are the members' first packets, less this one.
-  const size_t first_packets =
-      collective.members.size() * std::min(system_.active_chunks_per_dimension, plan.chunks);
-  if (events_.size() != first_packets - 1) return;
-  if (!planned.lockstep.has_value()) {
-    planned.lockstep = RunInLockstep(plan, groups_, collective.group, topology_, network_, system_);
-  }
-  const std::optional<LockstepResult>& lockstep = *planned.lockstep;
-  if (lockstep.has_value()) EndInLockstep(number, lockstep->duration_ns, lockstep->turn);
-}
-
-void CollectiveRunner::EndInLockstep(uint32_t number, int64_t duration_ns, int32_t turn) {
-  Collective& collective = *collectives_[number];
-  const CollectivePlan& plan = collective.planned->plan;
-  const CollectivePhase& phase = plan.phases[0];
+  if (!planned.short_cut_ns->has_value()) return;
   collective.in_lockstep = true;
-  for (const int32_t first : collective.join_order) {
-    const int32_t member = MemberAhead(phase, first, turn * phase.direction);
+  for (const int32_t member : collective.join_order) {
     collective.members[member].next_chunk = plan.chunks;
-    events_.Schedule(collective.complete_ns + duration_ns, EventKind::kMemberDone, number,
-                     static_cast<uint32_t>(member));
+    events_.Schedule(collective.complete_ns + **planned.short_cut_ns, EventKind::kMemberDone,
+                     number, static_cast<uint32_t>(member));
   }
 }
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
@@ -48,16 +49,8 @@ struct CollectiveShape {
   int32_t algorithms = kSystemAlgorithms;
   uint64_t involved_dimensions = ~uint64_t{0};
 
-  std::tuple<CollectiveKind, int64_t, uint32_t, int32_t, uint64_t> key() const {
-    return {op, bytes, group, algorithms, involved_dimensions};
-  }
-  template <typename H>
-  friend H AbslHashValue(H h, const CollectiveShape& shape) {
-    return H::combine(std::move(h), shape.key());
-  }
-  friend bool operator==(const CollectiveShape& a, const CollectiveShape& b) {
-    return a.key() == b.key();
-  }
+  using Key = std::tuple<CollectiveKind, int64_t, uint32_t, int32_t, uint64_t>;
+  Key key() const { return {op, bytes, group, algorithms, involved_dimensions}; }
 };
 
 // A collective that has been joined and is not over.
@@ -112,10 +105,8 @@ class CollectiveRunner {
   struct PlannedShape {
     CollectiveShape shape;
     CollectivePlan plan;
-    // What the short cut finds. Absent until it is asked for; then empty when it declines.
-    std::optional<std::optional<LockstepResult>> lockstep;
-    // The same of the short cut that keeps no order.
-    std::optional<std::optional<int64_t>> order_free_ns;
+    // How long a short cut says that it lasts. Absent until it is asked; then empty when it declines.
+    std::optional<std::optional<int64_t>> short_cut_ns;
   };
 
   struct Member {
@@ -153,8 +144,8 @@ class CollectiveRunner {
     std::vector<uint32_t> streams;
   };
 
-  // Messages that arrived before they were expected: bit s stands for sequence number s.
-  using EarlyMessages = std::vector<bool>;
+  // Sequence numbers of messages that arrived before they were expected.
+  using EarlyMessages = absl::flat_hash_set<uint32_t>;
 
   // A chunk under way at a member.
   struct Stream {
@@ -266,9 +257,6 @@ class CollectiveRunner {
   // Tells `order_` if the stream received and had prepared something in one instant and its state
   // depends on which was first.
   void CheckOrder(const Stream& stream);
-  // Ends the collective for all members when it has lasted so long; each is `turn` places further
-  // along the ring than the one that joined in its place.
-  void EndInLockstep(uint32_t collective, int64_t duration_ns, int32_t turn);
   // Takes the short cut if it is exact, now that the first packet of the collective is ready.
   void TryLockstep(uint32_t collective);
 
@@ -282,7 +270,7 @@ class CollectiveRunner {
   EventQueue& events_;
   const std::function<void(int32_t rank, uint32_t node)> on_done_;
 
-  absl::flat_hash_map<CollectiveShape, std::unique_ptr<PlannedShape>> plans_;
+  absl::flat_hash_map<CollectiveShape::Key, std::unique_ptr<PlannedShape>> plans_;
   // All collectives, indexed by number; unused ones are kept to reuse their memory.
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<uint32_t> free_collectives_;
@@ -301,7 +289,7 @@ class CollectiveRunner {
   std::vector<Queue> queues_;
   // What each rank's comm stream is doing; CurrentOf computes the index.
   std::vector<Current> current_;
-  // Whether each group has links of its own (own_links.h); empty until that is asked for.
+  // Whether each group has links of its own (ring_lockstep.h); empty until that is asked for.
   std::vector<bool> own_links_;
   // What each message is for, indexed by its number in the network.
   std::vector<Mail> mail_;

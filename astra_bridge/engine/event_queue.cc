@@ -6,63 +6,30 @@ namespace meridian {
 
 void EventQueue::ScheduleOnRank(int32_t rank, int64_t time_ns, EventKind kind, uint32_t subject,
                                 uint32_t detail) {
-  ++size_;
-  uint32_t number = free_rank_events_;
-  if (number == kNone) {
-    number = static_cast<uint32_t>(rank_events_.size());
-    rank_events_.emplace_back();
-  } else {
-    free_rank_events_ = rank_events_[number].next;
-  }
-  RankEvent& event = rank_events_[number];
-  event.subject = subject;
-  event.detail = detail;
-  event.kind = kind;
-  event.next = kNone;
-  Instant& instant = InstantOf(rank, time_ns);
-  if (instant.first == kNone) {
-    instant.first = number;
-  } else {
-    rank_events_[instant.last].next = number;
-  }
-  instant.last = number;
-}
-
-EventQueue::Instant& EventQueue::InstantOf(int32_t rank, int64_t time_ns) {
-  std::vector<Instant>& instants = ranks_[rank].instants;
+  auto& [events, begin] = ranks_[rank];
   // Most events are scheduled for the last instant, or for one after it.
-  size_t place = instants.size();
-  while (place > ranks_[rank].begin && instants[place - 1].time_ns >= time_ns) --place;
-  if (place < instants.size() && instants[place].time_ns == time_ns) return instants[place];
-  Push(time_ns, EventKind::kRankIsDue, static_cast<uint32_t>(rank), 0);
-  Instant instant;
-  instant.time_ns = time_ns;
-  return *instants.insert(instants.begin() + static_cast<ptrdiff_t>(place), instant);
+  size_t place = events.size();
+  while (place > begin && events[place - 1].time_ns > time_ns) --place;
+  const bool is_under_way = rank == due_rank_ && time_ns == now_ns_;
+  if (!is_under_way && (place == begin || events[place - 1].time_ns < time_ns)) {
+    Schedule(time_ns, EventKind::kRankIsDue, static_cast<uint32_t>(rank));
+  }
+  events.insert(events.begin() + static_cast<ptrdiff_t>(place),
+                MakeEvent(time_ns, kind, subject, detail));
 }
 
 bool EventQueue::PopDue(Event* event) {
-  RankInstants& rank = ranks_[due_rank_];
-  Instant& instant = rank.instants[rank.begin];
-  const uint32_t number = instant.first;
-  if (number == kNone) {
+  auto& [events, begin] = ranks_[due_rank_];
+  if (begin == events.size() || events[begin].time_ns > now_ns_) {
     due_rank_ = -1;
-    // So that as many are moved as are over.
-    if (2 * ++rank.begin >= rank.instants.size()) {
-      rank.instants.erase(rank.instants.begin(),
-                          rank.instants.begin() + static_cast<ptrdiff_t>(rank.begin));
-      rank.begin = 0;
-    }
     return false;
   }
-  RankEvent& due = rank_events_[number];
-  event->time_ns = now_ns_;
-  event->subject = due.subject;
-  event->detail = due.detail;
-  event->kind = due.kind;
-  instant.first = due.next;
-  due.next = free_rank_events_;
-  free_rank_events_ = number;
-  --size_;
+  *event = events[begin++];
+  // So that as many are moved as are over.
+  if (2 * begin >= events.size()) {
+    events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(begin));
+    begin = 0;
+  }
   return true;
 }
 

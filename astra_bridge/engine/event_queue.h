@@ -10,8 +10,8 @@
 //
 // A radix heap: no event is scheduled for the past, so an event lies in the bucket of the highest
 // bit in which its time differs from now. When bucket 0 is used up, the lowest bucket in use is
-// spread over those below it, in order. Of the events of a rank in one instant only the first lies
-// there; it leads to the list of all.
+// spread over those below it, in order. Events of a rank lie in a list of its own, and the heap says at
+// which instants it is due.
 //
 //   now = 0b0100   bucket 0: 0100   1: 0101   2: 0110, 0111   3: -   4: 1000 ... 1111
 #ifndef ASTRA_BRIDGE_ENGINE_EVENT_QUEUE_H_
@@ -65,8 +65,9 @@ class EventQueue {
 
   // Schedules an event of the network. The time is not before now_ns().
   void Schedule(int64_t time_ns, EventKind kind, uint32_t subject, uint32_t detail = 0) {
-    ++size_;
-    Push(time_ns, kind, subject, detail);
+    const int bucket = BucketOf(time_ns);
+    buckets_[bucket].push_back(MakeEvent(time_ns, kind, subject, detail));
+    used_ |= uint64_t{1} << bucket;
   }
 
   // Schedules an event of a rank.
@@ -79,41 +80,28 @@ class EventQueue {
       if (due_rank_ >= 0 && PopDue(event)) return true;
       if (next_ == buckets_[0].size() && !Advance()) return false;
       *event = buckets_[0][next_++];
-      if (event->kind != EventKind::kRankIsDue) break;
+      if (event->kind != EventKind::kRankIsDue) return true;
       due_rank_ = static_cast<int32_t>(event->subject);
     }
-    --size_;
-    return true;
   }
 
   int64_t now_ns() const { return now_ns_; }
 
-  // Returns how many events are to come.
-  size_t size() const { return size_; }
-
  private:
-  static constexpr uint32_t kNone = ~uint32_t{0};
-
-  // An event in the list of a rank and instant; `next` is its number in rank_events_.
-  struct RankEvent {
-    uint32_t subject = 0;
-    uint32_t detail : 28;
-    EventKind kind : 4;
-    uint32_t next = kNone;
-  };
-
-  // The list of the events of a rank at one time: numbers of the first and the last.
-  struct Instant {
-    int64_t time_ns = 0;
-    uint32_t first = kNone;
-    uint32_t last = kNone;
-  };
-
-  // The instants of a rank in the order of time; those before `begin` are over.
-  struct RankInstants {
-    std::vector<Instant> instants;
+  // The events of a rank in the order of time; those before `begin` are over.
+  struct RankEvents {
+    std::vector<Event> events;
     size_t begin = 0;
   };
+
+  static Event MakeEvent(int64_t time_ns, EventKind kind, uint32_t subject, uint32_t detail) {
+    Event event;
+    event.time_ns = time_ns;
+    event.subject = subject;
+    event.detail = detail;
+    event.kind = kind;
+    return event;
+  }
 
   // Times are below 2^63, so 0 is the only bucket without a differing bit.
   int BucketOf(int64_t time_ns) const {
@@ -121,29 +109,14 @@ class EventQueue {
     return difference == 0 ? 0 : 64 - __builtin_clzll(difference);
   }
 
-  void Push(int64_t time_ns, EventKind kind, uint32_t subject, uint32_t detail) {
-    Event event;
-    event.time_ns = time_ns;
-    event.subject = subject;
-    event.detail = detail;
-    event.kind = kind;
-    const int bucket = BucketOf(time_ns);
-    buckets_[bucket].push_back(event);
-    used_ |= uint64_t{1} << bucket;
-  }
-
   // Takes the next event of the rank that is due; false when there is none left, and nothing is
   // due any more.
   bool PopDue(Event* event);
-
-  // Returns the rank's list for an instant, and makes it due then if it is new.
-  Instant& InstantOf(int32_t rank, int64_t time_ns);
 
   // Moves to the next instant that has events; false when there is none.
   bool Advance();
 
   int64_t now_ns_ = 0;
-  size_t size_ = 0;
 
   std::array<std::vector<Event>, 64> buckets_;
   // Bit b: bucket b is not empty.
@@ -151,13 +124,10 @@ class EventQueue {
   // Position of the next event in bucket 0.
   size_t next_ = 0;
 
-  // The instants at which each rank has events, indexed by rank.
-  std::vector<RankInstants> ranks_;
+  // Indexed by rank.
+  std::vector<RankEvents> ranks_;
   // The rank whose events of this instant are under way, or -1.
   int32_t due_rank_ = -1;
-  // Events of all ranks by number; those that are over form a list of free numbers.
-  std::vector<RankEvent> rank_events_;
-  uint32_t free_rank_events_ = kNone;
 };
 
 }  // namespace meridian

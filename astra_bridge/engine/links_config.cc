@@ -68,25 +68,23 @@ class LinkBuilder {
     return known->second;
   }
 
-  // Adds a link like the given one, `width` times as wide. False when there are too many.
-  bool Add(NetworkLink link, int32_t a, int32_t b, double width = 1) {
+  // Adds a link like the given one, `width` times as wide; none where there are too many.
+  void Add(NetworkLink link, int32_t a, int32_t b, double width = 1) {
+    if (HasTooMany()) return;
     link.ends[0] = a;
     link.ends[1] = b;
     link.bytes_per_ns *= width;
     link.bandwidth_factor *= width;
     network_.links.push_back(link);
-    return network_.links.size() <= kMaxLinks;
   }
+
+  bool HasTooMany() const { return network_.links.size() > kMaxLinks; }
 
  private:
   NetworkConfig& network_;
   const int32_t npus_ = network_.npus();
   absl::flat_hash_map<std::string, int32_t> numbers_;
 };
-
-absl::Status TooManyLinks(absl::string_view source) {
-  return ConfigError(source, "links", absl::StrCat("more than ", kMaxLinks, " links"));
-}
 
 absl::StatusOr<int32_t> ReadEnd(const ConfigValue& end, LinkBuilder* builder) {
   const absl::StatusOr<std::string> name = end.Text();
@@ -99,34 +97,32 @@ absl::StatusOr<int32_t> ReadEnd(const ConfigValue& end, LinkBuilder* builder) {
 }
 
 // Joins the NPUs of each block: those that differ only in the coordinate which grows with `stride`.
-// A switch is called by the name and the first NPU of its block. False when there are too many links.
-bool AddBlocks(const NetworkDimension& block, int32_t stride, const NetworkLink& link,
+// A switch is called by the name and the first NPU of its block.
+void AddBlocks(const NetworkDimension& block, int32_t stride, const NetworkLink& link,
                absl::string_view switch_name, LinkBuilder* builder) {
-  bool fits = true;
-  for (int32_t npu = 0; npu < builder->npus() && fits; ++npu) {
+  for (int32_t npu = 0; npu < builder->npus() && !builder->HasTooMany(); ++npu) {
     const int32_t place = npu / stride % block.npus;
     const int32_t first = npu - place * stride;
     switch (block.shape) {
       case BlockShape::kRing:
         // Two NPUs are joined once, not around as well.
-        if (place == block.npus - 1 && block.npus > 2) fits = builder->Add(link, npu, first);
+        if (place == block.npus - 1 && block.npus > 2) builder->Add(link, npu, first);
         ABSL_FALLTHROUGH_INTENDED;
       case BlockShape::kMesh:
-        if (place < block.npus - 1) fits = builder->Add(link, npu, npu + stride);
+        if (place < block.npus - 1) builder->Add(link, npu, npu + stride);
         break;
       case BlockShape::kFullyConnected:
-        for (int32_t other = place + 1; other < block.npus && fits; ++other) {
-          fits = builder->Add(link, npu, first + other * stride);
+        for (int32_t other = place + 1; other < block.npus && !builder->HasTooMany(); ++other) {
+          builder->Add(link, npu, first + other * stride);
         }
         break;
       case BlockShape::kSwitch:
-        fits = builder->Add(link, npu, builder->Switch(absl::StrCat(switch_name, first)));
+        builder->Add(link, npu, builder->Switch(absl::StrCat(switch_name, first)));
         break;
       case BlockShape::kLinks:
         break;
     }
   }
-  return fits;
 }
 
 absl::Status ReadLinkList(const ConfigValue& links, bool gibibytes, NetworkConfig* network) {
@@ -146,7 +142,8 @@ absl::Status ReadLinkList(const ConfigValue& links, bool gibibytes, NetworkConfi
     if (ends.size() != 2 || ends[0] == ends[1]) {
       return value.ErrorAtLine("expected two different ends; e.g. between: [ 0, leaf0 ]");
     }
-    return builder.Add(link, ends[0], ends[1]) ? absl::OkStatus() : TooManyLinks(network->source);
+    builder.Add(link, ends[0], ends[1]);
+    return absl::OkStatus();
   });
 }
 
@@ -161,7 +158,7 @@ class ShapeReader {
     absl::Status status = absl::OkStatus();
     if (name == "star") {
       status = CheckKeys(shape_, {"shape", "bandwidth", "latency"});
-      fits_ = AddBlocks({BlockShape::kSwitch, npus_}, 1, link_, "switch", &builder_);
+      AddBlocks({BlockShape::kSwitch, npus_}, 1, link_, "switch", &builder_);
     } else if (name == "leaf_spine") {
       status = LeafSpine();
     } else if (name == "fat_tree") {
@@ -173,8 +170,6 @@ class ShapeReader {
     } else {
       return shape_.Find("shape").ErrorAtLine(kShapes);
     }
-    if (status.ok() && !fits_)
-      return shape_.ErrorAtLine(absl::StrCat("more than ", kMaxLinks, " links"));
     return status;
   }
 
@@ -193,9 +188,7 @@ class ShapeReader {
     return value.exists() ? value.ErrorAtLine(reason) : shape_.ErrorAtLine(reason);
   }
 
-  void Add(int32_t a, int32_t b, double width = 1) {
-    if (fits_) fits_ = builder_.Add(link_, a, b, width);
-  }
+  void Add(int32_t a, int32_t b, double width = 1) { builder_.Add(link_, a, b, width); }
 
   int32_t Switch(absl::string_view name, int32_t number) {
     return builder_.Switch(absl::StrCat(name, number));
@@ -216,8 +209,8 @@ class ShapeReader {
       return shape_.ErrorAtLine("all NPUs are at one leaf: say shape: star, or a smaller leaf");
     }
     for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("leaf", npu / leaf));
-    for (int32_t l = 0; l * leaf < npus_ && fits_; ++l) {
-      for (int32_t s = 0; s < spines && fits_; ++s) {
+    for (int32_t l = 0; l * leaf < npus_ && !builder_.HasTooMany(); ++l) {
+      for (int32_t s = 0; s < spines && !builder_.HasTooMany(); ++s) {
         Add(Switch("leaf", l), Switch("spine", s), leaf / (spines * oversubscription));
       }
     }
@@ -268,7 +261,7 @@ class ShapeReader {
     }
     int32_t stride = 1;
     for (const int32_t size : ring) {
-      fits_ = fits_ && AddBlocks({BlockShape::kRing, size}, stride, link_, "", &builder_);
+      AddBlocks({BlockShape::kRing, size}, stride, link_, "", &builder_);
       stride *= size;
     }
     return absl::OkStatus();
@@ -287,13 +280,13 @@ class ShapeReader {
                                              group_npus, ", at least twice it; is ", npus_));
     }
     for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("router", npu / hosts));
-    for (int64_t g = 0; g < groups && fits_; ++g) {
+    for (int64_t g = 0; g < groups && !builder_.HasTooMany(); ++g) {
       for (int32_t a = 0; a < routers; ++a) {
-        for (int32_t b = a + 1; b < routers && fits_; ++b) {
+        for (int32_t b = a + 1; b < routers && !builder_.HasTooMany(); ++b) {
           Add(Switch("router", g * routers + a), Switch("router", g * routers + b));
         }
       }
-      for (int64_t other = g + 1; other < groups && fits_; ++other) {
+      for (int64_t other = g + 1; other < groups && !builder_.HasTooMany(); ++other) {
         Add(Switch("router", g * routers + (other - 1) % routers),
             Switch("router", other * routers + g % routers));
       }
@@ -305,7 +298,6 @@ class ShapeReader {
   const NetworkLink link_;
   const int32_t npus_;
   LinkBuilder builder_;
-  bool fits_ = true;
 };
 
 absl::Status LinkError(const NetworkConfig& network, size_t link, absl::string_view reason) {
@@ -351,6 +343,9 @@ absl::Status ReadLinks(const ConfigValue& links, bool gibibytes, NetworkConfig* 
   } else if (links.IsMap()) {
     ASSIGN_OR_RETURN(const NetworkLink link, ReadRates(links, gibibytes));
     RETURN_IF_ERROR(ShapeReader(links, link, network).Read());
+  }
+  if (network->links.size() > kMaxLinks) {
+    return links.ErrorAtLine(absl::StrCat("more than ", kMaxLinks, " links"));
   }
   if (network->links.empty()) {
     return links.Error(
@@ -424,10 +419,11 @@ absl::StatusOr<NetworkConfig> AsLinks(const NetworkConfig& network) {
     NetworkLink link;
     link.bytes_per_ns = block.bytes_per_ns;
     link.latency_ns = block.latency_ns;
-    if (!AddBlocks(block, stride, link, absl::StrCat("switch", d, "_"), &builder)) {
-      return TooManyLinks(network.source);
-    }
+    AddBlocks(block, stride, link, absl::StrCat("switch", d, "_"), &builder);
     stride *= block.npus;
+  }
+  if (builder.HasTooMany()) {
+    return ConfigError(network.source, "links", absl::StrCat("more than ", kMaxLinks, " links"));
   }
   for (NetworkDimension& dimension : as_links.dimensions) dimension.shape = BlockShape::kLinks;
   return as_links;

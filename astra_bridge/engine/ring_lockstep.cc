@@ -1,42 +1,38 @@
 #include "astra_bridge/engine/ring_lockstep.h"
 
+#include <cstddef>
 #include <deque>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/event_queue.h"
 
 namespace meridian {
 namespace {
 
-// The one member that stands for all. The detail of its events is their turn: by how many places
-// the order of the members has been turned.
+// The one member that stands for all.
 class Member {
  public:
   // Returns how a message of so many bytes gets from the member at position 0 to another, if that
   // is alike for all members.
   using StepTo = absl::FunctionRef<std::optional<RingStep>(int32_t to_position, int64_t bytes)>;
 
-  Member(const CollectivePlan& plan, StepTo step_to, bool order_free, int32_t active_chunks,
-         double local_memory_bandwidth)
+  Member(const CollectivePlan& plan, StepTo step_to, const SystemConfig& system)
       : plan_(plan),
         phase_(plan.phases[0]),
         step_to_(step_to),
-        order_free_(order_free),
-        local_memory_bandwidth_(local_memory_bandwidth),
-        active_chunks_(active_chunks),
+        system_(system),
         links_(kFirstOwnLink + phase_.size) {}
 
-  std::optional<LockstepResult> Run() {
+  // Returns when it is done; nullopt when members may differ, or order may matter.
+  std::optional<int64_t> Run() {
     StartChunks();
     Event event;
     while (events_.Pop(&event)) {
-      if (!order_free_ && !IsAlikeWithinInstant(event)) return std::nullopt;
-      turn_ = static_cast<int32_t>(event.detail);
       switch (event.kind) {
         case EventKind::kReduce:
-          Schedule(chunks_[event.subject].reduction_ns, EventKind::kPrepared, event.subject, turn_);
+          Schedule(chunks_[event.subject].reduction_ns, EventKind::kPrepared, event.subject);
           break;
         case EventKind::kPrepared:
           OnPrepared(event.subject);
@@ -47,23 +43,15 @@ class Member {
         case EventKind::kLinkFree:
           OnLinkFree(event.subject);
           break;
-        case EventKind::kTaken:
-        case EventKind::kNodeDone:
-        case EventKind::kMemberDone:
-        case EventKind::kSendDone:
-        case EventKind::kStarted:
-        case EventKind::kReady:
-        case EventKind::kRankIsDue:
+        default:
           return std::nullopt;
       }
       if (gave_up_) return std::nullopt;
     }
-    return LockstepResult{events_.now_ns(), turn_};
+    return events_.now_ns();
   }
 
  private:
-  static constexpr uint32_t kNone = ~uint32_t{0};
-
   // The links: to the switch and from it, or one to each position.
   enum LinkNumber : uint32_t { kToSwitch, kFromSwitch, kFirstOwnLink };
 
@@ -73,11 +61,10 @@ class Member {
 
     void Prepare(int64_t reduce_bytes) override {
       if (reduce_bytes > 0) {
-        reduction_ns = ReductionNs(reduce_bytes, member->local_memory_bandwidth_);
+        reduction_ns = ReductionNs(reduce_bytes, member->system_.local_memory_bandwidth);
       }
       member->Schedule(member->phase_.endpoint_delay_ns,
-                       reduce_bytes > 0 ? EventKind::kReduce : EventKind::kPrepared, number,
-                       member->turn_);
+                       reduce_bytes > 0 ? EventKind::kReduce : EventKind::kPrepared, number);
     }
     void Send(int32_t to_position, uint32_t sequence, int64_t bytes) override {
       member->SendMessage(this, to_position, sequence, bytes);
@@ -101,38 +88,23 @@ class Member {
     uint32_t sequence = 0;
     RingStep step;
     int32_t links_crossed = 0;
-    // The next message that waits for the same link.
-    uint32_t next = kNone;
   };
 
   struct Link {
     bool busy = false;
-    uint32_t first_waiting = kNone;
-    uint32_t last_waiting = kNone;
+    // Messages that wait for it, in the order in which they came.
+    std::vector<uint32_t> waiting;
     // When the last message came to it, and that message's receiver.
     int64_t entered_ns = -1;
     int32_t to_position = 0;
   };
 
-  bool IsAlikeWithinInstant(const Event& event) {
-    if (event.time_ns != instant_ns_) {
-      instant_ns_ = event.time_ns;
-      instant_turn_ = event.detail;
-    }
-    return event.detail == instant_turn_;
-  }
-
-  void Schedule(int64_t delay_ns, EventKind kind, uint32_t subject, int32_t turn) {
-    const uint32_t detail = static_cast<uint32_t>(turn % phase_.size);
-    if (kind == EventKind::kPrepared || kind == EventKind::kReduce) {
-      events_.ScheduleOnRank(0, events_.now_ns() + delay_ns, kind, subject, detail);
-    } else {
-      events_.Schedule(events_.now_ns() + delay_ns, kind, subject, detail);
-    }
+  void Schedule(int64_t delay_ns, EventKind kind, uint32_t subject) {
+    events_.Schedule(events_.now_ns() + delay_ns, kind, subject);
   }
 
   void StartChunks() {
-    while (running_ < active_chunks_ && next_chunk_ < plan_.chunks) {
+    while (running_ < system_.active_chunks_per_dimension && next_chunk_ < plan_.chunks) {
       ++running_;
       ++next_chunk_;
       uint32_t number = static_cast<uint32_t>(chunks_.size());
@@ -164,7 +136,7 @@ class Member {
       gave_up_ = true;
       return;
     }
-    const Message message = {chunk, to_position, sequence, *step, 0, kNone};
+    const Message message = {chunk, to_position, sequence, *step, 0};
     uint32_t number = static_cast<uint32_t>(messages_.size());
     if (free_messages_.empty()) {
       messages_.push_back(message);
@@ -174,7 +146,7 @@ class Member {
       messages_[number] = message;
     }
     if (step->links == 0) {
-      Schedule(step->crossing_ns, EventKind::kCrossed, number, turn_ + 1);
+      Schedule(step->crossing_ns, EventKind::kCrossed, number);
     } else {
       EnterLink(step->links == 1 ? kFirstOwnLink + static_cast<uint32_t>(to_position) : kToSwitch,
                 number);
@@ -185,47 +157,39 @@ class Member {
     Link& link = links_[link_number];
     const Message& message = messages_[number];
     // The link from the switch carries what other members send.
-    if (order_free_ && link_number == kFromSwitch && link.entered_ns == events_.now_ns() &&
+    if (link_number == kFromSwitch && link.entered_ns == events_.now_ns() &&
         link.to_position != message.to_position) {
       gave_up_ = true;
     }
     link.entered_ns = events_.now_ns();
     link.to_position = message.to_position;
-    if (!link.busy) {
-      StartLink(link_number, number);
-      return;
-    }
-    messages_[number].next = kNone;
-    if (link.first_waiting == kNone) {
-      link.first_waiting = number;
+    if (link.busy) {
+      link.waiting.push_back(number);
     } else {
-      messages_[link.last_waiting].next = number;
+      StartLink(link_number, number);
     }
-    link.last_waiting = number;
   }
 
   void StartLink(uint32_t link, uint32_t number) {
     const Message& message = messages_[number];
     links_[link].busy = true;
-    // Behind its first link a message is with its receiver.
-    Schedule(message.step.crossing_ns, EventKind::kCrossed, number,
-             turn_ + (message.links_crossed == 0 ? 1 : 0));
-    Schedule(message.step.sending_ns, EventKind::kLinkFree, link, turn_);
+    Schedule(message.step.crossing_ns, EventKind::kCrossed, number);
+    Schedule(message.step.sending_ns, EventKind::kLinkFree, link);
   }
 
   void OnLinkFree(uint32_t link_number) {
     Link& link = links_[link_number];
     link.busy = false;
-    if (link.first_waiting == kNone) return;
-    const uint32_t number = link.first_waiting;
-    link.first_waiting = messages_[number].next;
+    if (link.waiting.empty()) return;
+    const uint32_t number = link.waiting.front();
+    link.waiting.erase(link.waiting.begin());
     StartLink(link_number, number);
   }
 
   // Gives up when it depends on the order within an instant what the chunk does: with one message
   // at a time a packet is prepared only after what was received before.
   void CheckOrder(const Chunk& chunk) {
-    if (order_free_ && phase_.parallel > 1 && chunk.prepared_ns == chunk.received_ns) {
+    if (phase_.parallel > 1 && chunk.prepared_ns == chunk.received_ns) {
       gave_up_ = true;
     }
   }
@@ -251,15 +215,9 @@ class Member {
   const CollectivePlan& plan_;
   const CollectivePhase& phase_;
   const StepTo step_to_;
-  const bool order_free_;
-  const double local_memory_bandwidth_;
-  const int32_t active_chunks_;
+  const SystemConfig& system_;
 
   EventQueue events_{/*ranks=*/1};
-  int32_t turn_ = 0;
-  // The instant under way, and the turn that all its events must have.
-  int64_t instant_ns_ = -1;
-  uint32_t instant_turn_ = 0;
   bool gave_up_ = false;
 
   int32_t next_chunk_ = 0;
@@ -296,6 +254,17 @@ std::optional<RingStep> StepBetween(int32_t source, int32_t destination, int64_t
   return step;
 }
 
+// Whether the messages of a collective go from each member to the next.
+bool IsRing(const WorkloadNode& node, bool is_world, const Workload& workload,
+            const NetworkConfig& network, const SystemConfig& system) {
+  const std::vector<CollectiveAlgorithm>& algorithms = node.algorithms == kSystemAlgorithms
+                                                           ? system.algorithms_of(node.op)
+                                                           : workload.algorithms[node.algorithms];
+  if (algorithms.size() != 1) return !is_world;
+  return algorithms[0].kind == CollectiveAlgorithm::Kind::kRing &&
+         (!is_world || network.dimensions.size() == 1);
+}
+
 }  // namespace
 
 int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distance) {
@@ -303,27 +272,6 @@ int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distan
   const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
   const int32_t position = member / stride % phase.size;
   return member + (ReceiverOf(phase, position, distance % phase.size) - position) * stride;
-}
-
-std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const GroupTable& groups,
-                                            uint32_t group, const Topology& topology,
-                                            const LinkNetwork& network,
-                                            const SystemConfig& system) {
-  const CollectivePhase& phase = plan.phases[0];
-  if (plan.phases.size() > 1 || phase.algorithm.kind != CollectiveAlgorithm::Kind::kRing) {
-    return std::nullopt;
-  }
-  std::optional<RingStep> common;
-  for (int32_t member = 0; member < groups.size(group); ++member) {
-    const int32_t next = MemberAhead(phase, member, phase.direction);
-    const std::optional<RingStep> step =
-        StepBetween(groups.rank(group, member), groups.rank(group, next), phase.message_bytes,
-                    topology, network);
-    if (!step.has_value() || (common.has_value() && !(*step == *common))) return std::nullopt;
-    common = step;
-  }
-  return RunRingInLockstep(plan, *common, system.active_chunks_per_dimension,
-                           system.local_memory_bandwidth);
 }
 
 std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const GroupTable& groups,
@@ -335,19 +283,6 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
     return std::nullopt;
   }
   const int32_t members = groups.size(group);
-  if (network.is_aware()) {
-    // The group of all ranks lists none.
-    std::optional<int32_t> dimension;
-    if (members < topology.npus()) {
-      dimension = CommonDimension(topology, groups.groups()[group].members);
-    } else if (topology.dimension_count() == 1) {
-      dimension = 0;
-    }
-    if (!dimension.has_value()) return std::nullopt;
-    // Each rank of a fully connected block has a link to each other; else others use the links too.
-    const NetworkDimension& block = topology.dimension(*dimension);
-    if (members < block.npus && block.shape != BlockShape::kFullyConnected) return std::nullopt;
-  }
   // How a message of one size at a time gets to each position, indexed by position.
   std::vector<std::optional<RingStep>> steps(phase.size);
   std::vector<int64_t> known_bytes(phase.size, -1);
@@ -373,11 +308,7 @@ std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const Gro
     }
     return step;
   };
-  const std::optional<LockstepResult> result =
-      Member(plan, step_to, /*order_free=*/true, system.active_chunks_per_dimension,
-             system.local_memory_bandwidth)
-          .Run();
-  return result.has_value() ? std::optional<int64_t>(result->duration_ns) : std::nullopt;
+  return Member(plan, step_to, system).Run();
 }
 
 std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& groups,
@@ -397,16 +328,46 @@ std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& 
     if (member > 0 && ns != step.crossing_ns) return std::nullopt;
     step.crossing_ns = ns;
   }
-  const std::optional<LockstepResult> result = RunRingInLockstep(
-      plan, step, system.active_chunks_per_dimension, system.local_memory_bandwidth);
-  return result.has_value() ? std::optional<int64_t>(result->duration_ns) : std::nullopt;
+  return Member(
+             plan, [&](int32_t, int64_t) { return std::make_optional(step); }, system)
+      .Run();
 }
 
-std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
-                                                int32_t active_chunks,
-                                                double local_memory_bandwidth) {
-  const auto step_to = [&](int32_t, int64_t) { return std::optional<RingStep>(step); };
-  return Member(plan, step_to, /*order_free=*/false, active_chunks, local_memory_bandwidth).Run();
+std::vector<bool> GroupsWithOwnLinks(const Workload& workload, const GroupTable& groups,
+                                     const NetworkConfig& network, LinkPaths& paths,
+                                     const SystemConfig& system) {
+  constexpr int64_t kNobody = -1, kMessages = -2;
+  const size_t count = groups.groups().size();
+  std::vector<bool> own(count, true), is_seen(count);
+  // Groups, or kMessages, by one-way link.
+  std::vector<int64_t> owners(2 * network.links.size(), kNobody);
+  const auto take = [&](int32_t from, int32_t to, int64_t taker) {
+    for (const uint32_t link : paths.Find(from, to).links) {
+      for (const int64_t group : {owners[link], taker}) {
+        if (owners[link] != kNobody && group >= 0) own[group] = false;
+      }
+      owners[link] = taker;
+    }
+  };
+  for (size_t r = 0; r < workload.ranks.size(); ++r) {
+    const int32_t rank = static_cast<int32_t>(r);
+    for (const WorkloadNode& node : workload.ranks[r].nodes()) {
+      if (node.type == WorkloadNodeType::kSend) take(rank, node.peer, kMessages);
+      if (node.type != WorkloadNodeType::kCollective) continue;
+      const absl::StatusOr<Membership> place = groups.Find(rank, node.group);
+      if (!place.ok()) continue;
+      const uint32_t group = place->group;
+      const bool is_world = groups.groups()[group].members.empty();
+      if (!IsRing(node, is_world, workload, network, system)) return std::vector<bool>(count);
+      if (is_seen[group]) continue;
+      is_seen[group] = true;
+      const int32_t size = groups.size(group);
+      for (int32_t i = 0; i < size; ++i) {
+        take(groups.rank(group, i), groups.rank(group, (i + 1) % size), group);
+      }
+    }
+  }
+  return own;
 }
 
 }  // namespace meridian

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short cuts: when all members of a ring algorithm start at once and nothing else happens, all
-// do the same at the same times, so one of them is enough. The same holds of other algorithms when
-// the order of events within an instant makes no difference (OrderFreeDurationNs).
+// The short cuts: when all members of an algorithm start at once, do the same at the same times, and
+// the order of events within an instant makes no difference, one of them is enough.
 //
 //   all:   0 -> 1 -> 2 -> ... -> n-1 -> 0        n * messages
 //   here:  0 -> itself                           messages
-//
-// Order matters too: of events at one instant, AstraSim takes those first that were scheduled
-// first. Members that start in the order 0, 1, 2 receive in the order 1, 2, 0 of their senders:
-// each message turns the order by one place. Events of one instant that are turned alike happen in
-// the same order at each member. If they are not, members may differ, and the short cut declines.
 #ifndef ASTRA_BRIDGE_ENGINE_RING_LOCKSTEP_H_
 #define ASTRA_BRIDGE_ENGINE_RING_LOCKSTEP_H_
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "astra_bridge/engine/collective_plan.h"
 #include "astra_bridge/engine/link_network.h"
+#include "astra_bridge/engine/link_paths.h"
+#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/workload.h"
@@ -38,44 +35,32 @@ struct RingStep {
   }
 };
 
-struct LockstepResult {
-  // How long the collective lasts, from start to end, the same for all members.
-  int64_t duration_ns = 0;
-  // Members end in the order in which they started, each moved on so many places along the ring.
-  int32_t turn = 0;
-};
-
 // Returns the member that gets what a member sends that far (ReceiverOf); members are ranks, or
 // positions in a group.
 int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t distance);
 
-// Returns what happens when all members of the group of that number start the collective at once
-// and nothing else happens. Nullopt when that has to be simulated: the plan is more than one phase
-// of a ring, or members may differ.
-std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const GroupTable& groups,
-                                            uint32_t group, const Topology& topology,
-                                            const LinkNetwork& network, const SystemConfig& system);
-
 // Returns how long a collective lasts whose members all start at once, whatever else happens and in
 // whatever order the events of an instant happen. Nullopt when that has to be simulated: members
-// may differ, others may use the same links, or order may matter. A rank does not communicate
-// beside the collective. If the network is congestion-aware, a rank has one chunk under way at a
-// time, and no message of the run changes its dimension on the way.
+// may differ, or order may matter. A rank does not communicate beside the collective. If the network
+// is congestion-aware, a rank has one chunk under way at a time, groups have their links to
+// themselves, and no message of the run changes its dimension on the way.
 std::optional<int64_t> OrderFreeDurationNs(const CollectivePlan& plan, const GroupTable& groups,
                                            uint32_t group, const Topology& topology,
                                            const LinkNetwork& network, const SystemConfig& system);
 
 // Returns how long a collective lasts whose members all start at once on links that messages share
-// fairly, and that nothing else uses (own_links.h). Nullopt when it is not one ring, or its messages
+// fairly, and that nothing else uses (GroupsWithOwnLinks). Nullopt when it is not one ring, or its messages
 // take different times.
 std::optional<int64_t> FairRingNs(const CollectivePlan& plan, const GroupTable& groups,
                                   uint32_t group, const LinkNetwork& network,
                                   const SystemConfig& system);
 
-// The same as RunInLockstep for a plan of one phase, a ring, with steps that are known.
-std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
-                                                int32_t active_chunks,
-                                                double local_memory_bandwidth);
+// Returns for each group of a workload on a network of links whether its collectives take the same
+// time whatever else happens: each message from a member to the next has links that no other message
+// of the workload takes. All collectives must be rings; else no group has.
+std::vector<bool> GroupsWithOwnLinks(const Workload& workload, const GroupTable& groups,
+                                     const NetworkConfig& network, LinkPaths& paths,
+                                     const SystemConfig& system);
 
 }  // namespace meridian
 

@@ -214,16 +214,8 @@ class WorkloadRunner {
   }
 
   static Resource ResourceOf(const WorkloadNode& node) {
-    switch (node.type) {
-      case WorkloadNodeType::kCompute:
-        return node.on_host ? kHost : kDevice;
-      case WorkloadNodeType::kCollective:
-      case WorkloadNodeType::kSend:
-        return kComm;
-      case WorkloadNodeType::kReceive:
-        break;
-    }
-    return kReceive;
+    if (node.type == WorkloadNodeType::kCompute) return node.on_host ? kHost : kDevice;
+    return node.type == WorkloadNodeType::kReceive ? kReceive : kComm;
   }
 
   // Called when all that a node depends on is over.
@@ -321,7 +313,9 @@ class WorkloadRunner {
     const std::vector<uint32_t>& streams = ranks_[r].comm_streams;
     const auto stream = std::find(streams.begin(), streams.end(), position) - streams.begin();
     const absl::Status status = collectives_.Join(r, position, static_cast<int32_t>(stream));
-    if (!status.ok()) Fail(r, position, status);
+    if (status.ok()) return;
+    status_ =
+        Annotate(status, absl::StrCat(RankName(workload_, r), ": node ", NodeOf(r, position).id));
   }
 
   // Ends a node at once, as AstraSim does with a computation of no bytes under a roofline. It does
@@ -475,11 +469,6 @@ class WorkloadRunner {
     return InvalidArgument(RankName(workload_, rank),
                            ": nodes depend on each other in a circle: ", text,
                            NodeOf(rank, circle[0]).id);
-  }
-
-  void Fail(int32_t rank, uint32_t node, const absl::Status& reason) {
-    status_ =
-        Annotate(reason, absl::StrCat(RankName(workload_, rank), ": node ", NodeOf(rank, node).id));
   }
 
   absl::Status Deadlock() const {

@@ -1,9 +1,11 @@
 #include "astra_bridge/engine/simulation_report.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/engine/simulated_times.h"
+#include "absl/strings/str_format.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -31,6 +33,8 @@ std::string NodeTable(const SimulationReport& report) {
   }
   return table.ToString();
 }
+
+std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) * 1e-6); }
 
 }  // namespace
 
@@ -69,6 +73,37 @@ std::string FormatSimulationReport(const SimulationReport& report) {
   if (report.has_times()) absl::StrAppend(&text, "\n", FormatTimes(report.times()));
   absl::StrAppend(&text, "\n", NpuTable(report));
   if (report.nodes_size() > 0) absl::StrAppend(&text, "\n", NodeTable(report));
+  return text;
+}
+
+ActivityReport ReportActivity(absl::Span<const RankActivity> ranks) {
+  const RankActivity mean = MeanActivity(ranks);
+  ActivityReport report;
+  for (const RankActivity& rank : ranks) {
+    report.set_makespan_ns(std::max(report.makespan_ns(), rank.span_ns));
+  }
+  report.set_computing_ns(mean.computing_ns);
+  report.set_communicating_ns(mean.communicating_ns);
+  report.set_exposed_communication_ns(mean.exposed_ns);
+  report.set_idle_ns(report.makespan_ns() - mean.computing_ns - mean.exposed_ns);
+  return report;
+}
+
+std::string FormatTimes(const SimulatedTimes& times) {
+  TextTable table({"mean over ranks", ">total ms", ">computing ms", ">communicating ms",
+                   ">exposed ms", ">idle ms"});
+  if (times.has_measured_ns()) {
+    table.AddRow({"measured", Millis(times.measured_ns()), "-", "-", "-", "-"});
+  }
+  const ActivityReport& activity = times.simulated();
+  table.AddRow({"simulated", Millis(activity.makespan_ns()), Millis(activity.computing_ns()),
+                Millis(activity.communicating_ns()), Millis(activity.exposed_communication_ns()),
+                Millis(activity.idle_ns())});
+  std::string text = table.ToString();
+  if (times.has_low_ns()) {
+    absl::StrAppend(&text, "from ", Millis(times.low_ns()), " to ", Millis(times.high_ns()),
+                    " ms if all transfers take as little, or as much, as nine of ten of them do\n");
+  }
   return text;
 }
 

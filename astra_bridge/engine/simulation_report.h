@@ -5,17 +5,27 @@
 
 #include <string>
 
+#include "absl/types/span.h"
 #include "astra_bridge/engine/simulation_result.h"
+#include "chakra_export/graph/rank_activity.h"
 
 namespace meridian {
 
 class SimulationReport;  // simulation_report.proto
+class ActivityReport;    // simulated_times.proto
+class SimulatedTimes;
 
 // Returns the report without engine, congestion and notes, which the result does not tell.
 SimulationReport MakeSimulationReport(const SimulationResult& result);
 
 // Returns the report as tables: finish times, and nodes where there are any.
 std::string FormatSimulationReport(const SimulationReport& report);
+
+// Returns the mean of what ranks do, and when the last is done. There is at least one rank.
+ActivityReport ReportActivity(absl::Span<const RankActivity> ranks);
+
+// Returns a table of what was measured and what is simulated.
+std::string FormatTimes(const SimulatedTimes& times);
 
 }  // namespace meridian
 

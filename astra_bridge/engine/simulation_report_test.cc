@@ -1,6 +1,5 @@
 #include "astra_bridge/engine/simulation_report.h"
 
-#include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "gmock/gmock.h"

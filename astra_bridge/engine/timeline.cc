@@ -20,16 +20,8 @@ constexpr std::array<absl::string_view, 4> kBands = {"compute", "communication",
 constexpr int64_t kThreadsPerBand = 1'000'000;
 
 size_t BandOf(const WorkloadNode& node) {
-  switch (node.type) {
-    case WorkloadNodeType::kCompute:
-      return node.on_host ? 3 : 0;
-    case WorkloadNodeType::kCollective:
-    case WorkloadNodeType::kSend:
-      return 1;
-    case WorkloadNodeType::kReceive:
-      break;
-  }
-  return 2;
+  if (node.type == WorkloadNodeType::kCompute) return node.on_host ? 3 : 0;
+  return node.type == WorkloadNodeType::kReceive ? 2 : 1;
 }
 
 std::string NameOf(const WorkloadNode& node) {
@@ -47,65 +39,46 @@ std::string NameOf(const WorkloadNode& node) {
   return absl::StrCat("receive from ", node.peer);
 }
 
-class RankTimeline {
- public:
-  RankTimeline(int32_t rank, const RankWorkload& workload, absl::Span<const NodeTime> times,
-               TraceJsonWriter* writer)
-      : rank_(rank), workload_(workload), times_(times), writer_(writer) {}
-
-  absl::Status Write() {
-    RETURN_IF_ERROR(writer_->WriteProcess(rank_, absl::StrCat("rank ", rank_), rank_));
-    std::vector<size_t> order(times_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return times_[a].issue_ns < times_[b].issue_ns; });
-    for (const size_t node : order) RETURN_IF_ERROR(WriteNode(node));
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status WriteNode(size_t position) {
-    const WorkloadNode& node = workload_.nodes()[position];
-    const NodeTime& time = times_[position];
-    ASSIGN_OR_RETURN(const int64_t thread, ThreadFor(BandOf(node), time));
+absl::Status WriteRank(int32_t rank, const RankWorkload& workload, absl::Span<const NodeTime> times,
+                       TraceJsonWriter* writer) {
+  RETURN_IF_ERROR(writer->WriteProcess(rank, absl::StrCat("rank ", rank), rank));
+  std::vector<size_t> order(times.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return times[a].issue_ns < times[b].issue_ns; });
+  // When each thread is free again, in ns, indexed by band, then by thread of the band.
+  std::array<std::vector<int64_t>, kBands.size()> free_from;
+  for (const size_t position : order) {
+    const WorkloadNode& node = workload.nodes()[position];
+    const NodeTime& time = times[position];
+    const size_t band = BandOf(node);
+    // The first thread of the band that is free, a new one if none is.
+    std::vector<int64_t>& threads = free_from[band];
+    const auto free = std::find_if(threads.begin(), threads.end(),
+                                   [&](int64_t from_ns) { return from_ns <= time.issue_ns; });
+    const int64_t thread = static_cast<int64_t>(band) * kThreadsPerBand + (free - threads.begin());
+    if (free == threads.end()) {
+      threads.push_back(time.finish_ns);
+      RETURN_IF_ERROR(writer->WriteThread(rank, thread, kBands[band], thread));
+    } else {
+      *free = time.finish_ns;
+    }
     const std::string name = NameOf(node);
     TraceJsonArgs args;
     args.AddUint64("id", node.id);
     if (node.type != WorkloadNodeType::kCompute) args.AddInt64("bytes", node.bytes);
     if (node.type == WorkloadNodeType::kCollective) args.AddInt64("group", node.group);
     TraceJsonFields fields;
-    fields.pid = rank_;
+    fields.pid = rank;
     fields.tid = thread;
     fields.name = name;
-    fields.category = kBands[BandOf(node)];
+    fields.category = kBands[band];
     fields.ts_ps = time.issue_ns * kPsPerNs;
     fields.args = &args;
-    return writer_->WriteComplete(fields, (time.finish_ns - time.issue_ns) * kPsPerNs);
+    RETURN_IF_ERROR(writer->WriteComplete(fields, (time.finish_ns - time.issue_ns) * kPsPerNs));
   }
-
-  // Returns the first thread of the band that is free, a new one if none is.
-  absl::StatusOr<int64_t> ThreadFor(size_t band, const NodeTime& time) {
-    std::vector<int64_t>& free_from = free_from_[band];
-    const auto free = std::find_if(free_from.begin(), free_from.end(),
-                                   [&](int64_t from_ns) { return from_ns <= time.issue_ns; });
-    const int64_t index = free - free_from.begin();
-    const int64_t thread = static_cast<int64_t>(band) * kThreadsPerBand + index;
-    if (free == free_from.end()) {
-      free_from.push_back(time.finish_ns);
-      RETURN_IF_ERROR(writer_->WriteThread(rank_, thread, kBands[band], thread));
-    } else {
-      *free = time.finish_ns;
-    }
-    return thread;
-  }
-
-  const int32_t rank_;
-  const RankWorkload& workload_;
-  const absl::Span<const NodeTime> times_;
-  TraceJsonWriter* const writer_;
-  // When each thread is free again, in ns, indexed by band, then by thread of the band.
-  std::array<std::vector<int64_t>, kBands.size()> free_from_;
-};
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -115,9 +88,8 @@ absl::Status WriteTimeline(const Workload& workload, const SimulationResult& res
   absl::Span<const NodeTime> times = result.nodes;
   for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
     const size_t nodes = workload.ranks[rank].nodes().size();
-    RETURN_IF_ERROR(RankTimeline(static_cast<int32_t>(rank), workload.ranks[rank],
-                                 times.subspan(0, nodes), &writer)
-                        .Write());
+    RETURN_IF_ERROR(WriteRank(static_cast<int32_t>(rank), workload.ranks[rank],
+                              times.subspan(0, nodes), &writer));
     times.remove_prefix(nodes);
   }
   return writer.Finish();

@@ -11,7 +11,6 @@
 namespace meridian {
 namespace {
 
-// Times of larger messages might not fit into 64 bits.
 // How many queues of chunks all ranks may have together; each takes memory.
 constexpr int64_t kMaxQueues = int64_t{1} << 26;
 

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/corrections/corrections.h"
-#include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
-#include "astra_bridge/prediction/network_replay.h"
+#include "astra_bridge/engine/simulation_report.h"
+#include "astra_bridge/prediction/shared_transfers.h"
 #include "chakra_export/graph/rank_activity.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -88,8 +88,8 @@ absl::StatusOr<IterationPrediction> PredictIteration(const TimingSetup& setup,
   ASSIGN_OR_RETURN(result.times,
                    ReplayOnNetwork(graph, match, result.edges, shared.transfers, shared.scales,
                                    options.resources, std::move(result.times.replay)));
-  for (const EdgeInterval& interval : result.times.intervals) {
-    result.seconds.push_back(static_cast<double>(interval.duration_ns()) / kNsPerSecond);
+  for (const int64_t lasts_ns : result.times.lasts_ns) {
+    result.seconds.push_back(static_cast<double>(lasts_ns) / kNsPerSecond);
   }
   return result;
 }

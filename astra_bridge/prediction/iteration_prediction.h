@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a workload takes on a network: replayed with every edge as long as alone, or with all
-// transfers together on the network (network_replay.h). docs/astra_predict.md has the method and its
+// transfers together on the network (shared_transfers.h). docs/astra_predict.md has the method and its
 // limits.
 #ifndef ASTRA_BRIDGE_PREDICTION_ITERATION_PREDICTION_H_
 #define ASTRA_BRIDGE_PREDICTION_ITERATION_PREDICTION_H_
@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/configuration/timing_config.h"
-#include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/prediction/shared_transfers.h"
 #include "astra_bridge/prediction/workload_edges.h"

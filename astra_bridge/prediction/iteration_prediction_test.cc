@@ -59,8 +59,8 @@ TEST(IterationPredictionTest, WorkedExampleOfTwoSendsOverOneLink) {
                        Predict(setup, TwoSends(), SnapshotOptions()));
   EXPECT_EQ(prediction.isolated_makespan_ns, 30031);
   EXPECT_THAT(prediction.seconds, ElementsAre(DoubleEq(20031e-9), DoubleEq(29562e-9)));
-  EXPECT_THAT(prediction.times.intervals,
-              ElementsAre(EdgeInterval{0, 20031}, EdgeInterval{10000, 39562}));
+  EXPECT_THAT(prediction.times.starts_ns, ElementsAre(0, 10000));
+  EXPECT_THAT(prediction.times.lasts_ns, ElementsAre(20031, 29562));
   EXPECT_EQ(prediction.times.replay.makespan_ns, 39562);
 }
 
@@ -71,8 +71,9 @@ TEST(IterationPredictionTest, FairlySharedTheFirstWaitsForTheSecond) {
   setup.congestion = Congestion::kFair;
   ASSERT_OK_AND_ASSIGN(const IterationPrediction prediction,
                        Predict(setup, TwoSends(), SnapshotOptions()));
-  EXPECT_NEAR(prediction.times.intervals[0].end_ns, 10000 + 2 * 9531 + 500, 3);
-  EXPECT_NEAR(prediction.times.intervals[1].end_ns, 2 * 19531 + 500, 3);
+  EXPECT_NEAR(prediction.times.starts_ns[0] + prediction.times.lasts_ns[0], 10000 + 2 * 9531 + 500,
+              3);
+  EXPECT_NEAR(prediction.times.starts_ns[1] + prediction.times.lasts_ns[1], 2 * 19531 + 500, 3);
 }
 
 // Alone twice as long as the engine says: so is what the second waits for the first.
@@ -83,7 +84,7 @@ TEST(IterationPredictionTest, CorrectedEdgesWorkAsMuchLonger) {
   ASSERT_OK_AND_ASSIGN(const IterationPrediction prediction,
                        Predict(setup, TwoSends(), SnapshotOptions()));
   EXPECT_NEAR(prediction.seconds[0], 40062e-9, 2e-9);
-  EXPECT_NEAR(prediction.times.intervals[1].end_ns, 39562 + 40062, 5);
+  EXPECT_NEAR(prediction.times.starts_ns[1] + prediction.times.lasts_ns[1], 39562 + 40062, 5);
 }
 
 // Two all-reduces of all ranks, which rank 0 begins in another order than the others.

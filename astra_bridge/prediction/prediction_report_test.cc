@@ -1,4 +1,4 @@
-#include "astra_bridge/prediction/prediction_report.h"
+#include "astra_bridge/prediction/prediction_run.h"
 
 #include <cstdint>
 #include <utility>

@@ -15,9 +15,11 @@
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/configuration/timing_config.h"
+#include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -76,6 +78,16 @@ struct WorkloadOptions {
 absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, WorkloadOptions options,
                                                  const PredictionNetwork& network,
                                                  OutputFiles* outputs);
+
+// Returns the report of a workload's prediction, without its times beside the measured ones.
+PredictionReport MakeIterationReport(const IterationPrediction& prediction, TimingMode mode,
+                                     const TimingSetup& setup, const ExecutionGraph& graph);
+
+// Times the edges of a list, each alone or all together from 0 on, and returns the report. The
+// iteration lasts as long as the longest. `progress` is told how many edges have been timed alone.
+absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, const CommEdgeList& list,
+                                              TimingMode mode,
+                                              absl::FunctionRef<void(uint64_t)> progress);
 
 }  // namespace meridian
 

@@ -18,8 +18,12 @@
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/link_paths.h"
 #include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/prediction/workload_edges.h"
 #include "astra_bridge/timing/edge_workload.h"
 #include "astra_bridge/timing/fabric.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_replay.h"
 
 namespace meridian {
 
@@ -66,6 +70,26 @@ class SharedTransfers {
   // Ways through fabrics of links, found once.
   mutable std::map<const Fabric*, LinkPaths> paths_;
 };
+
+// Replays a graph with its communication on a simulated network, both at once: the network says how
+// long transfers last, the replay when their members begin.
+//
+//   replay --> when each member of each transfer begins --> all transfers together on the network
+//     ^                                                                      |
+//     +--------- how long each lasts after its last member has begun --------+
+//
+// The search for a schedule ends when its length changes by a smaller share than this, or after so
+// many replays.
+inline constexpr double kSettledChange = 0.001;
+inline constexpr int kMaxNetworkReplays = 10;
+// Returns when edges and nodes run; `transfers` are those of the edges. The schedule `begin` is where
+// the search begins. Messages wait for their receiver.
+absl::StatusOr<EdgeTimes> ReplayOnNetwork(const ExecutionGraph& graph,
+                                          const CommunicationMatch& match,
+                                          const WorkloadEdges& edges,
+                                          const SharedTransfers& transfers,
+                                          absl::Span<const EdgeScale> scales,
+                                          ReplayResources resources, GraphReplay begin);
 
 }  // namespace meridian
 

@@ -174,7 +174,8 @@ absl::StatusOr<EdgeTimes> ReplayEdges(const ExecutionGraph& graph, const Communi
                                       ReplayResources resources) {
   MERIDIAN_CHECK(edge_ns.size() == edges.edges.size());
   EdgeTimes times;
-  times.intervals.resize(edges.edges.size());
+  times.starts_ns.resize(edges.edges.size());
+  times.lasts_ns.assign(edge_ns.begin(), edge_ns.end());
   ReplayOptions options;
   options.resources = resources;
   options.send_mode = SendMode::kRendezvousIfPossible;
@@ -183,17 +184,13 @@ absl::StatusOr<EdgeTimes> ReplayEdges(const ExecutionGraph& graph, const Communi
     const CommEdgeIndex edge = edges.edge_of_instance[match.instance_of(members[0])];
     if (edge == kNoCommEdge) return absl::OkStatus();
     absl::c_fill(durations_ns, edge_ns[edge]);
-    times.intervals[edge].start_ns = start_ns;
+    times.starts_ns[edge] = start_ns;
     return absl::OkStatus();
   };
   absl::StatusOr<GraphReplay> replay = ReplayGraph(graph, match, options);
   if (absl::IsFailedPrecondition(replay.status())) return WhyNodesWait(graph, replay.status());
   RETURN_IF_ERROR(replay.status());
   times.replay = *std::move(replay);
-  // Only now that the replay is done it is known that the ends fit into 64 bits.
-  for (size_t edge = 0; edge < edge_ns.size(); ++edge) {
-    times.intervals[edge].end_ns = times.intervals[edge].start_ns + edge_ns[edge];
-  }
   return times;
 }
 

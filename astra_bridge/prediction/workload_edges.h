@@ -44,26 +44,16 @@ struct WorkloadEdges {
 absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
                                                 const CommunicationMatch& match);
 
-// A span of time from start to before end; empty for an edge that takes no time.
-struct EdgeInterval {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-
-  int64_t duration_ns() const { return end_ns - start_ns; }
-  friend bool operator==(const EdgeInterval& a, const EdgeInterval& b) {
-    return a.start_ns == b.start_ns && a.end_ns == b.end_ns;
-  }
-};
-
 // When each comm edge of a workload runs, given how long it takes: an edge is under way from when
 // its last member was issued to its end.
 //
 //   rank 0   [ compute ][ wait ][ all-reduce ][ compute ]
 //   rank 1   [ compute         ][ all-reduce ]
-//                               |<-interval->|
+//                               |<---lasts-->|
 struct EdgeTimes {
-  // When each edge is under way, by edge.
-  std::vector<EdgeInterval> intervals;
+  // When each edge begins, and how long it lasts, by edge.
+  std::vector<int64_t> starts_ns;
+  std::vector<int64_t> lasts_ns;
   // When each node of the graph runs.
   GraphReplay replay;
 };

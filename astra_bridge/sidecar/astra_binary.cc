@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,12 +37,9 @@ bool IsProgram(FileSystem& file_system, const std::string& path) {
 
 // Returns the path from the root on: the child runs in another folder.
 std::string Absolute(const std::string& path) {
-  if (path[0] == '/') return path;
-  char* folder = getcwd(nullptr, 0);
-  if (folder == nullptr) return path;
-  const std::string absolute = absl::StrCat(folder, "/", path);
-  free(folder);
-  return absolute;
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  return error ? path : absolute;
 }
 
 // Rank 0 of 2 sends a megabyte to rank 1 over a switch, after a node of 1 ns.

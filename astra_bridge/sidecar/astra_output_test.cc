@@ -1,4 +1,4 @@
-#include "astra_bridge/sidecar/astra_output.h"
+#include "astra_bridge/sidecar/astra_simulator.h"
 
 #include <csignal>
 #include <cstdint>

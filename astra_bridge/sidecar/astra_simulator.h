@@ -1,17 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's Simulate, done by a user's AstraSim: the same inputs, the same times, at a process a
-// run. Files go into a folder of their own that is gone afterwards.
+// run. Files go into a folder of their own that is gone afterwards. On standard output it writes one
+// line per rank in the order in which they finish (wrapped here):
+//
+//   [date time] [workload] [info] sys[3] finished, 33829 cycles,
+//       exposed communication 33829 cycles.
+//
+// and with "trace-enabled" in its log, for each node:
+//
+//   ... issue,sys->id=3, tick=0, node->id=1, node->name=AR, node->type=7
+//   ... callback,sys->id=3, tick=33829, node->id=1, node->name=AR, node->type=7
+//
+// A cycle is a nanosecond. The exit code says little: AstraSim exits with 0 when ranks are stuck,
+// and crashes after all is done. What counts is whether every rank has finished.
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
 #define ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
+#include "astra_bridge/sidecar/child_process.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
@@ -35,6 +53,27 @@ absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
                                                       const NetworkConfig& network,
                                                       const SystemConfig& system,
                                                       const AstraSimulatorOptions& options);
+
+// What a run left: how the process ended, and what it wrote to its two streams.
+struct AstraRun {
+  ChildProcessResult end;
+  absl::string_view output;
+  absl::string_view errors;
+};
+
+// Returns when each rank finished, by rank, however the process ended. Unless all did:
+//   InvalidArgument   it refused a configuration file (exit 255)
+//   DeadlineExceeded  it took longer than `timeout`
+//   Aborted           all other: stuck ranks, a crash, output that makes no sense
+// with what it said itself. Runs are deterministic, so none is worth another try.
+absl::StatusOr<std::vector<int64_t>> AstraFinishTimes(const AstraRun& run, int64_t ranks,
+                                                      absl::Duration timeout);
+
+// Reads the times of nodes from the parts of the log, in the order in which they were written, each
+// of whole lines. Returns the nodes by rank and id. DataLoss when one was issued and did not
+// finish, finished without being issued, or occurs twice: lines are missing.
+absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
+    absl::Span<const absl::string_view> log_parts, int64_t ranks);
 
 }  // namespace meridian
 

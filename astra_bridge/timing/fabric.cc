@@ -9,15 +9,9 @@
 
 namespace meridian {
 absl::string_view CongestionName(Congestion congestion) {
-  switch (congestion) {
-    case Congestion::kAware:
-      return "congestion-aware";
-    case Congestion::kUnaware:
-      return "congestion-unaware";
-    case Congestion::kFair:
-      break;
-  }
-  return "fairly shared";
+  constexpr absl::string_view kNames[] = {"congestion-aware", "congestion-unaware",
+                                          "fairly shared"};
+  return kNames[static_cast<size_t>(congestion)];
 }
 
 SystemConfig DefaultSystemConfig(const NetworkConfig& network) {

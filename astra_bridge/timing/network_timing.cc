@@ -1,5 +1,7 @@
 #include "astra_bridge/timing/network_timing.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,6 +84,21 @@ absl::StatusOr<std::vector<double>> EstimateEdges(const NetworkTiming& timing,
     estimates.push_back(known->second);
   }
   return estimates;
+}
+
+TransferTraits TraitsOf(const CommEdge& edge) {
+  return {edge.kind, edge.bytes, static_cast<double>(std::max<size_t>(edge.participants.size(), 1)),
+          edge.kind == CollectiveKind::kPointToPoint && edge.participants.size() == 2};
+}
+
+NetworkTiming CorrectedTiming(NetworkTiming timing, Corrections corrections) {
+  return [timing = std::move(timing),
+          corrections = std::move(corrections)](const CommEdge& edge) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const double seconds, timing(edge));
+    // What moves nothing takes no time.
+    if (!UsesNetwork(edge)) return 0;
+    return corrections.CorrectedNs(TraitsOf(edge), seconds * kNsPerSecond) / kNsPerSecond;
+  };
 }
 
 }  // namespace meridian

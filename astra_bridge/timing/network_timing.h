@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/fabric.h"
@@ -35,6 +36,12 @@ NetworkTiming EmbeddedTiming(std::shared_ptr<const FabricSet> fabrics, Congestio
 absl::StatusOr<std::vector<double>> EstimateEdges(const NetworkTiming& timing,
                                                   absl::Span<const CommEdge> edges,
                                                   absl::FunctionRef<void(uint64_t)> progress);
+
+// Returns what corrections ask about an edge that is alone: a message goes one way.
+TransferTraits TraitsOf(const CommEdge& edge);
+
+// Returns a timing with the corrections of a calibration.
+NetworkTiming CorrectedTiming(NetworkTiming timing, Corrections corrections);
 
 }  // namespace meridian
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/network_timing.h"

@@ -1,4 +1,4 @@
-#include "astra_bridge/corrections/corrected_timing.h"
+#include "astra_bridge/timing/network_timing.h"
 
 #include <map>
 #include <string>
