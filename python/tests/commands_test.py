@@ -202,10 +202,10 @@ class TraceTest(unittest.TestCase):
         run = meridian.combine(SKEWED)
         trace = meridian.open_trace(run)
         self.assertEqual(len(trace), sum(node.events for node in run.nodes))
-        # Ranks end an all-reduce together; by their own clocks they do so tens of ms apart.
-        last = [(trace.start_ps + trace.duration_ps)[
-            (trace.name == trace.names.index("all-reduce.45")) & (trace.rank == rank) &
-            (trace.category == trace.categories.index("kernel"))].max() for rank in range(4)]
+        # Ranks end an all-reduce together; by their own clocks they do so up to 79 ms apart.
+        is_reduce = np.array(["AllReduce" in name for name in trace.names])[trace.name]
+        ends = trace.start_ps + trace.duration_ps
+        last = [ends[is_reduce & (trace.rank == rank)].max() for rank in range(4)]
         self.assertLess(np.ptp(last), 1e9)
         with self.assertRaisesRegex(meridian.UsageError, "wrote no combined profile"):
             meridian.open_trace(meridian.validate(run))
