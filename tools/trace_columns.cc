@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -10,9 +14,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/graph/path_graph_file.h"
 #include "tools/command.h"
@@ -26,6 +33,8 @@
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/events/event_table_xspace.h"
@@ -34,6 +43,9 @@
 #include "xla_profiler/sources/trace_sources.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 #include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/combined_profile.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -127,7 +139,16 @@ absl::string_view TrackKindName(TrackKind kind) {
   return kind == TrackKind::kDevice ? "device" : "host";
 }
 
-absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
+// The rank whose work each track of a table is; nullopt where the file does not say.
+using TrackRanks = std::vector<std::optional<int64_t>>;
+
+struct LoadedTrace {
+  EventTable table;
+  TrackRanks ranks;
+};
+
+absl::Status WriteTable(const LoadedTrace& trace, ColumnWriter* columns) {
+  const EventTable& table = trace.table;
   const size_t size = table.size();
   RETURN_IF_ERROR(columns->Column("start_ps", size, [&](size_t i) { return table.start_ps(i); }));
   RETURN_IF_ERROR(
@@ -146,7 +167,8 @@ absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
   AddNames(table.names(), &json);
   AddCategories(&json);
   json.BeginArray("tracks");
-  for (const Track& track : table.tracks()) {
+  for (TrackId id = 0; id < table.tracks().size(); ++id) {
+    const Track& track = table.track(id);
     json.BeginObject();
     json.Member("kind", TrackKindName(track.kind));
     json.Member("clock", ClockDomainName(track.clock));
@@ -155,6 +177,7 @@ absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
     json.Member("thread", track.thread);
     json.Member("name", track.name);
     if (track.device_id.has_value()) json.Member("device_id", *track.device_id);
+    if (trace.ranks[id].has_value()) json.Member("rank", *trace.ranks[id]);
     json.EndObject();
   }
   json.EndArray();
@@ -162,7 +185,9 @@ absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
   return columns->Table(text);
 }
 
-absl::Status WriteGraph(const PathGraph& graph, const CriticalPath& path, ColumnWriter* columns) {
+absl::Status WriteGraph(const TraceAnalysis& saved, const CriticalPath& path,
+                        ColumnWriter* columns) {
+  const PathGraph& graph = saved.graph;
   // One column: a member, or what is made of it, of all events, instants or edges.
   const auto write = [&](const char* name, const auto& rows, auto value) {
     return columns->Column(name, rows.size(), [&](size_t i) { return value(rows[i]); });
@@ -202,8 +227,11 @@ absl::Status WriteGraph(const PathGraph& graph, const CriticalPath& path, Column
   AddTexts(
       "edge_types", kNumEdgeTypes, [](int i) { return EdgeTypeName(static_cast<EdgeType>(i)); },
       &json);
-  AddTexts(
-      "bound_by", kNumBoundBy, [](int i) { return BoundByName(static_cast<BoundBy>(i)); }, &json);
+  json.BeginArray("bound_by");
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    json.Value(BoundByName(static_cast<BoundBy>(i), saved.source.without_gpus));
+  }
+  json.EndArray();
   json.BeginArray("lanes");
   for (const Lane& lane : graph.lanes) {
     json.BeginObject();
@@ -218,7 +246,61 @@ absl::Status WriteGraph(const PathGraph& graph, const CriticalPath& path, Column
   return columns->Table(text);
 }
 
-absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
+// Ranks as docs/collectives.md defines them: of a device's tracks its own, of a host's that of its
+// only device. A profile that is not of a whole run tells a rank only where no other profile could
+// change it: when all ids below the device's own are there.
+absl::Status SetXSpaceRanks(const XSpaceReader& reader, const EventTable& table, TrackRanks* out) {
+  ASSIGN_OR_RETURN(const std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
+  // The global ids of each node's devices, by the name of their plane; of hosts under no name.
+  std::map<int64_t, std::map<std::string, std::set<int64_t>>> devices;
+  std::set<int64_t> ids;
+  const auto read = [&](int64_t node, const XSpaceReader& own) -> absl::Status {
+    ASSIGN_OR_RETURN(const ProfileCollectives profile, ReadXSpaceCollectives(own));
+    ids.insert(profile.assigned_devices.begin(), profile.assigned_devices.end());
+    for (const LocalDevice& device : profile.devices) {
+      devices[node][device.name].insert(device.global_id);
+      devices[node][""].insert(device.global_id);
+    }
+    return absl::OkStatus();
+  };
+  if (nodes.empty()) RETURN_IF_ERROR(read(kUnknownId, reader));
+  for (const NodeProfile& node : nodes) RETURN_IF_ERROR(read(node.node_id, node.reader));
+  std::map<std::pair<std::string, std::string>, const std::set<int64_t>*> of_line;
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) -> absl::Status {
+    ASSIGN_OR_RETURN(const PlaneOwners owner, PlaneOwners::Read(plane));
+    return plane.ForEachLine([&](const XLineVisitor& line) {
+      auto& own = devices[owner.NodeOfLine(line.Id()).value_or(kUnknownId)];
+      const std::string device(IsDevicePlane(plane.Name()) ? owner.original_name() : "");
+      // One that works, but does not communicate, is a device of the host, too.
+      if (line.NumEvents() > 0 && own[device].empty()) own[""].insert(kUnknownId);
+      of_line[{std::string(plane.Name()), absl::StrCat(line.Id())}] = &own[device];
+    });
+  }));
+  for (TrackId id = 0; id < table.tracks().size(); ++id) {
+    const auto line = of_line.find({table.track(id).process, table.track(id).thread});
+    if (line == of_line.end() || line->second->size() != 1) continue;
+    const auto found = ids.find(*line->second->begin());
+    const int64_t rank = std::distance(ids.begin(), found);
+    if (found != ids.end() && (!nodes.empty() || rank == *found)) (*out)[id] = rank;
+  }
+  return absl::OkStatus();
+}
+
+// The rank that Kineto's header states; of a combined trace those that begin its processes' names.
+void SetKinetoRanks(const TraceJsonHeader& header, const EventTable& table, TrackRanks* out) {
+  const std::optional<int64_t> stated = header.Find("distributedInfo").Find("rank").AsInt64();
+  const bool is_combined = header.Find("combinedRanks").AsInt64().has_value();
+  if (!is_combined) out->assign(out->size(), stated);
+  for (TrackId id = 0; is_combined && id < table.tracks().size(); ++id) {
+    const Track& track = table.track(id);
+    absl::string_view name = track.process_name.empty() ? track.process : track.process_name;
+    int64_t rank = 0;
+    if (!absl::ConsumePrefix(&name, "rank ")) continue;
+    if (absl::SimpleAtoi(name.substr(0, name.find(' ')), &rank)) (*out)[id] = rank;
+  }
+}
+
+absl::StatusOr<LoadedTrace> LoadTrace(const std::string& path) {
   FileSystem& file_system = FileSystem::Posix();
   ASSIGN_OR_RETURN(const DetectedFile detected, DetectFile(file_system, path));
   const bool is_viewers =
@@ -235,7 +317,15 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
                                        : OpenOnlyTrace(files));
   if (!is_viewers && files.form() == TraceForm::kXSpace) {
     ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
-    return LoadXSpace(reader);
+    LoadedTrace trace;
+    ASSIGN_OR_RETURN(trace.table, LoadXSpace(reader));
+    trace.ranks.resize(trace.table.tracks().size());
+    const absl::Status known = SetXSpaceRanks(reader, trace.table, &trace.ranks);
+    if (!known.ok()) {
+      std::fprintf(stderr, "trace_columns: note: ranks are not known: %s\n",
+                   std::string(known.message()).c_str());
+    }
+    return trace;
   }
   ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
   RETURN_IF_ERROR(Annotate(RefuseInverted(table.problems), path));
@@ -243,7 +333,9 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
     std::fprintf(stderr, "trace_columns: note: events were left out: %s\n",
                  table.problems.ToString().c_str());
   }
-  return std::move(table.table);
+  TrackRanks ranks(table.table.tracks().size());
+  SetKinetoRanks(table.header, table.table, &ranks);
+  return LoadedTrace{std::move(table.table), std::move(ranks)};
 }
 
 absl::StatusOr<int> WriteColumns() {
@@ -260,14 +352,14 @@ absl::StatusOr<int> WriteColumns() {
                      InputFile::Open(FileSystem::Posix(), input, UserInputOptions()));
     ASSIGN_OR_RETURN(const TraceAnalysis saved, Annotate(ParseGraph(file.bytes()), file.path()));
     ASSIGN_OR_RETURN(const CriticalPath path, Annotate(FindLongestPath(saved.graph), file.path()));
-    RETURN_IF_ERROR(WriteGraph(saved.graph, path, &columns));
+    RETURN_IF_ERROR(WriteGraph(saved, path, &columns));
     what = "edges";
     rows = saved.graph.edges.size();
   } else {
-    ASSIGN_OR_RETURN(const EventTable table, LoadTrace(input));
-    RETURN_IF_ERROR(WriteTable(table, &columns));
+    ASSIGN_OR_RETURN(const LoadedTrace trace, LoadTrace(input));
+    RETURN_IF_ERROR(WriteTable(trace, &columns));
     what = "events";
-    rows = table.size();
+    rows = trace.table.size();
   }
   std::string text;
   if (JsonWanted()) {

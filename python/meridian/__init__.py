@@ -8,22 +8,24 @@ command prints. docs/python.md tells more.
 from __future__ import annotations
 
 import functools
+import glob
 import os
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Union
 
 from ._program import Error, SystemFailure, UsageError
-from ._result import (NO_CORRELATION, NO_EVENT, NO_STEP, Fields, Result, TemporaryFolder, run,
-                      run_with_graph)
+from ._result import (NO_CORRELATION, NO_EVENT, NO_RANK, NO_STEP, Fields, Result, TableError,
+                      TemporaryFolder, run, run_with_graph)
 
 if TYPE_CHECKING:
     from ._columns import Graph, Trace
 
 __all__ = [
-    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result", "SystemFailure",
-    "UsageError", "__version__", "align", "calibrate", "combine", "critical_path", "export_chakra",
-    "forecast", "open_trace", "run", "simulate", "validate",
+    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "Result",
+    "SystemFailure", "TableError", "UsageError", "__version__", "align", "calibrate", "combine",
+    "compare", "critical_path", "export_chakra", "forecast", "open_trace", "run", "simulate",
+    "validate",
 ]
 
 try:
@@ -69,10 +71,16 @@ def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
         result.output_dir = Path("meridian_out").absolute()
         result.report_html = result.output_dir / "report.html"
         return result
+    return _with_page(functools.partial(_run_on, run_dir, "combine"), output_dir, sweep=sweep, **flags)
+
+
+def _with_page(run_command: Callable[..., Result], output_dir: Union[None, AnyPath],
+               **flags: Any) -> Result:
+    """Runs a command that fills output_dir, or a temporary folder, with a report."""
     with TemporaryFolder() as folder:
         if output_dir is None and not any(flags.get(name) for name in _CHOSEN_OUTPUTS):
             output_dir = folder.path
-        result = _run_on(run_dir, "combine", output_dir=output_dir, sweep=sweep, **flags)
+        result = run_command(output_dir=output_dir, **flags)
     result._folder = folder
     page = flags.get("report")
     if output_dir is not None:
@@ -80,6 +88,18 @@ def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
         page = page or result.output_dir / "report.html"
     result.report_html = Path(page).absolute() if page is not None and Path(page).is_file() else None
     return result
+
+
+def compare(before: Union[AnyPath, Result], after: Union[AnyPath, Result],
+            output_dir: Union[None, AnyPath] = None, **flags: Any) -> Result:
+    """Says what is different between two runs: folders, or results of combine (compare).
+
+    `passed` is False when max_regression="5%" is given and exceeded; table("operations") has what
+    each takes before and after, and how far that may differ by chance.
+    """
+    folders = [side.output_dir if isinstance(side, Result) else side for side in (before, after)]
+    return _with_page(functools.partial(run, "compare"), output_dir, before=folders[0],
+                      after=folders[1], **flags)
 
 
 def align(profiles: Profiles = None, output: Union[None, AnyPath] = None, **flags: Any) -> Result:
@@ -111,7 +131,7 @@ def forecast(profiles: Profiles = None, calibration: Union[None, AnyPath] = None
     """Says what a step would take on another network or on more ranks (forecast).
 
     For example bandwidth="2x", network="tree.yml", ranks=16; of a list of values,
-    table("forecasts") has a row for each.
+    table("forecasts") has a row for each. Several runs are given by run_dir=["run4", "run8"].
     """
     return _run_on(profiles, "forecast", calibration=calibration, **flags)
 
@@ -127,19 +147,34 @@ def simulate(workload: AnyPath, calibration: Paths = None, **flags: Any) -> Resu
     return run("astra_simulate", workload=workload, calibration=calibration, **flags)
 
 
-def open_trace(path: AnyPath) -> Trace:
-    """Opens an XSpace or a Kineto trace, or the one in the folder that a profiler was given."""
-    chosen = _newest_run(Path(path))
-    if chosen.is_dir():
-        found = _profiles_in(chosen) or sorted(
-            profile for folder in _runs_below(chosen) for profile in _profiles_in(folder))
-        if len(found) != 1:
-            names = ", ".join(map(str, found)) or "none"
-            raise UsageError("open_trace", 2,
-                             f"{path} holds {len(found)} profiles, not one: {names}")
-        chosen = found[0]
+def open_trace(profiles: Profiles, quiet: Union[None, bool] = None, **flags: Any) -> Trace:
+    """Opens a profile, or the one in the folder that a profiler was given.
+
+    Several profiles, of a folder, glob or list, are put on one clock first: combine, which takes the
+    flags. What combine returned is opened as it is.
+    """
     from ._columns import Trace
-    return Trace(chosen)
+    if isinstance(profiles, Result):
+        profiles = _combined_of(profiles)
+    given = [profiles] if isinstance(profiles, (str, os.PathLike)) else profiles or []
+    found = [profile for path in given for profile in _profiles_of(_newest_run(Path(path)))]
+    if len(found) == 1 and not flags:
+        return Trace(found[0], quiet=quiet)
+    is_xspace = any(path.name.endswith((".pb", ".pb.gz")) for path in found)
+    with TemporaryFolder() as folder:
+        output = folder.path / ("combined.xplane.pb" if is_xspace else "combined.json")
+        combined = align(profiles, output, quiet=quiet, **flags)
+        trace = Trace(output, quiet=quiet)
+    trace.notes = combined.notes
+    return trace
+
+
+def _combined_of(result: Result) -> str:
+    """Returns the path of the combined profile that combine wrote."""
+    for output in result.fields.get("outputs", []):
+        if output.kind == "combined":
+            return str(output.path)
+    raise UsageError(result._command, 2, "wrote no combined profile; give what combine returned")
 
 
 def _run_on(profiles: Profiles, command: str, **flags: Any) -> Result:
@@ -147,7 +182,7 @@ def _run_on(profiles: Profiles, command: str, **flags: Any) -> Result:
     if profiles is None:
         return run(command, **flags)
     if isinstance(profiles, Result):
-        profiles = [output.path for output in profiles.outputs if output.kind == "combined"]
+        profiles = _combined_of(profiles)
     if not isinstance(profiles, (str, os.PathLike)) or not profiles or not Path(profiles).is_dir():
         return run(command, traces=profiles, **flags)
     chosen = _newest_run(Path(profiles))
@@ -162,6 +197,14 @@ def _profiles_in(folder: Path) -> List[Path]:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return ([path for path in files if path.name.endswith((".xplane.pb", ".xplane.pb.gz"))] or
             [path for path in files if path.name.endswith((".json", ".json.gz"))])
+
+
+def _profiles_of(path: Path) -> List[Path]:
+    """Returns the profiles of a folder, or of the runs below it, or what a file or glob names."""
+    if path.is_dir():
+        return _profiles_in(path) or [
+            profile for folder in _runs_below(path) for profile in _profiles_in(folder)]
+    return [Path(name) for name in glob.glob(str(path))] or [path]
 
 
 def _runs_below(folder: Path) -> List[Path]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-from ._result import (Fields, Result, TemporaryFolder, import_numpy, import_pandas, run,
-                      run_with_graph)
+from ._result import (NO_EVENT, NO_RANK, NO_STEP, Fields, Result, TableError, TemporaryFolder,
+                      import_numpy, import_pandas, run, run_with_graph)
 
 if TYPE_CHECKING:
     import numpy as np
 else:
     np = import_numpy()
+
 
 def _load(mode: Any, **flags: Any) -> Tuple[Dict[str, np.ndarray], Dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="meridian_") as folder:
@@ -28,11 +30,12 @@ def _load(mode: Any, **flags: Any) -> Tuple[Dict[str, np.ndarray], Dict[str, Any
 
 
 class Trace:
-    """The events of one profile, a column for each property, read-only.
+    """The events of a profile, or of several combined, a column for each property, read-only.
 
     start_ps and duration_ps are picoseconds, starts from base_ns (Unix time). name, category and
     track are positions in names, categories and tracks. correlation joins a launch with the device
-    work that it launched; NO_CORRELATION where there is none.
+    work that it launched, of the same rank; NO_CORRELATION where there is none. rank is whose work
+    it is; NO_RANK where the file does not say.
     """
 
     start_ps: np.ndarray
@@ -42,14 +45,22 @@ class Trace:
     category: np.ndarray
     correlation: np.ndarray
 
-    def __init__(self, path: Path) -> None:
-        columns, table = _load("r", trace=path)
+    def __init__(self, path: Path, **flags: Any) -> None:
+        columns, table = _load("r", trace=path, **flags)
         self.__dict__.update(columns)
         self.base_ns = int(table["base_ns"])
         self.names: List[str] = table["names"]
         self.categories: List[str] = table["categories"]
-        # Threads and streams, each with kind, clock, process, process_name, thread, name and device_id.
+        # Threads and streams, each with kind, clock, process, process_name, thread and name; device_id
+        # and rank where they are known.
         self.tracks = [Fields(track) for track in table["tracks"]]
+        # What was said when several profiles were put on one clock.
+        self.notes: List[str] = []
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        ranks = [track.get("rank", NO_RANK) for track in self.tracks]
+        return np.array(ranks, dtype=np.int64)[self.track]
 
     def __len__(self) -> int:
         return len(self.start_ps)
@@ -57,10 +68,13 @@ class Trace:
     def to_pandas(self) -> Any:
         """Returns a row for each event; names and categories as categories of pandas."""
         pandas = import_pandas()
+        if not len(self):
+            raise TableError("the trace has no events")
         # Names that are not UTF-8 may look alike; pandas wants each category once.
         names, codes = np.unique(self.names, return_inverse=True)
         return pandas.DataFrame({
-            "start_ps": self.start_ps, "duration_ps": self.duration_ps, "track": self.track,
+            "start_ps": self.start_ps, "duration_ps": self.duration_ps, "rank": self.rank,
+            "track": self.track,
             "name": pandas.Categorical.from_codes(codes[self.name].astype(np.int32), names),
             "category": pandas.Categorical.from_codes(self.category.astype(np.int16),
                                                       self.categories),
@@ -121,6 +135,54 @@ class Graph:
         """
         return run_with_graph(run, restore=self._file, what_if="\n".join(edits), **flags)
 
+    def table(self, name: str = "path") -> Fields:
+        """Returns "path", "edges" or "events" as columns, with names in place of positions.
+
+        The rows of "path" are the edges of the critical path, in order. kind says what the time was
+        spent on, as the breakdown of the result does, in which time before the first step is one
+        more. Where no event stands for an edge, name and rank are those of the next event.
+        """
+        if name not in ("path", "edges", "events"):
+            raise TableError(f"a graph has no table {name!r}; tables: path, edges, events")
+        if name == "events":
+            return self._events(np.arange(len(self.event_name)))
+        edge = self.path_edge if name == "path" else np.arange(len(self.edge_from))
+        own, start, end = self.edge_event[edge], self.edge_from[edge], self.edge_to[edge]
+        shown = np.where(own != NO_EVENT, own, self.instant_event[end])
+        for row in np.flatnonzero(shown[:-1] == NO_EVENT)[::-1] if name == "path" else ():
+            shown[row] = shown[row + 1]
+        at_end = shown == NO_EVENT
+        shown = np.where(at_end, self.instant_event[start], shown)
+        events = self._events(shown)
+        prefix = _texts(["", "before ", "after "], np.where(own != NO_EVENT, 0, 1 + at_end))
+        return Fields(rank=events.rank, start_ps=self.instant_time_ps[start],
+                      end_ps=self.instant_time_ps[end], weight_ps=self.edge_weight_ps[edge],
+                      kind=_texts(self.bound_by, self.edge_bound_by[edge]),
+                      name=np.where(shown != NO_EVENT, prefix + events.name, ""),
+                      type=_texts(self.edge_types, self.edge_type[edge]), step=events.step)
+
+    def to_pandas(self, table: str = "path") -> Any:
+        """Returns table(...) as a DataFrame."""
+        return import_pandas().DataFrame(self.table(table))
+
+    def _events(self, event: np.ndarray) -> Fields:
+        """Returns rows for the events; NO_RANK, empty names and NaN for NO_EVENT."""
+        def of(column: np.ndarray, none: Any) -> np.ndarray:
+            return np.append(column, none)[np.minimum(event, len(column))]
+        lanes = [*self.lanes, Fields(rank=NO_RANK, kind="", process="", thread="")]
+        lane = of(self.event_lane, len(self.lanes))
+        step = of(self.event_step, NO_STEP)
+        return Fields(rank=_texts([lane.rank for lane in lanes], lane).astype(np.int64),
+                      start_ps=of(self.event_start_ps, 0),
+                      duration_ps=of(self.event_duration_ps, 0),
+                      name=_texts([*self.names, ""], of(self.event_name, len(self.names))),
+                      category=_texts([*self.categories, ""],
+                                      of(self.event_category, len(self.categories))),
+                      step=np.where(step == NO_STEP, np.nan, step.astype(np.float64)),
+                      on=_texts([lane.kind for lane in lanes], lane),
+                      process=_texts([lane.process for lane in lanes], lane),
+                      thread=_texts([lane.thread for lane in lanes], lane))
+
     def to_networkx(self) -> Any:
         """Returns a DiGraph of the instants that have edges; weight is edge_weight_ps."""
         try:
@@ -143,3 +205,7 @@ class Graph:
     def __repr__(self) -> str:
         return (f"<meridian.Graph: {len(self.event_name)} events, "
                 f"{len(self.instant_time_ps)} instants, {len(self.edge_from)} edges>")
+
+
+def _texts(values: List[Any], positions: np.ndarray) -> np.ndarray:
+    return np.array(values, dtype=object)[positions]

@@ -10,13 +10,16 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 # How long a child that was told to end may take to remove its temporary files, in seconds.
 _GRACE_S = 10.0
 
 # Exit codes of every command; docs/commands.md describes them.
 DONE, CHECK_FAILED, USAGE, ENVIRONMENT = range(4)
+
+# What moves a terminal's cursor and wipes lines.
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Error(Exception):
@@ -69,8 +72,9 @@ def _is_python_script(path: str) -> bool:
 def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     """Runs a command and returns its exit code (done or check failed), its output and its notes.
 
-    Notes are its notes and warnings on standard error. All that it writes there appears, with
-    progress bars, when this process has a terminal. Any other end of the command is an Error.
+    Notes are its notes and warnings on standard error. All that it writes there appears, with its
+    progress, when this process has a terminal; a notebook shows the progress alone, in one line. Any
+    other end of the command is an Error.
     """
     command = arguments[0]
     program = find_program()
@@ -78,8 +82,9 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     environment = {name: value for name, value in os.environ.items()
                    if name != "BUILD_WORKING_DIRECTORY"}
     terminal = _terminal()
-    # The program draws progress bars only on a terminal, so that it gets one when there is one.
-    reader, writer = os.pipe() if terminal is None else os.openpty()
+    show = None if terminal is not None or "--quiet=true" in arguments else _notebook_line()
+    # The program shows progress only on a terminal, so that it gets one when somebody looks.
+    reader, writer = os.pipe() if terminal is None and show is None else os.openpty()
     try:
         child = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=writer, env=environment)
@@ -90,7 +95,8 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     finally:
         os.close(writer)
     written = bytearray()
-    listener = threading.Thread(target=_copy, args=(reader, written, terminal), daemon=True)
+    listener = threading.Thread(target=_copy, args=(reader, written, terminal, show),
+                                daemon=True)
     try:
         assert child.stdout is not None
         listener.start()
@@ -101,6 +107,9 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     except BaseException:
         _stop(child)
         raise
+    finally:
+        if show is not None:
+            show("")
     lines = _lines(command, written.decode("utf-8", "replace"))
     notes = [line for line in lines if line.startswith(("note: ", "warning: "))]
     if code == DONE or (code == CHECK_FAILED and output):
@@ -119,7 +128,32 @@ def _terminal() -> Optional[int]:
         return None
 
 
-def _copy(reader: int, written: bytearray, terminal: Optional[int]) -> None:
+def _notebook_line() -> Optional[Callable[[str], None]]:
+    """Returns what shows a text in the cell, in place of the text before; None if in no notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import display
+    line: List[Any] = []
+
+    def show(text: str) -> None:
+        if line:
+            line[0].update({"text/plain": text}, raw=True)
+        elif text:
+            line.append(display({"text/plain": text}, raw=True, display_id=True))
+    return show
+
+
+def _progress(written: bytearray) -> str:
+    """Returns the line that a terminal would show now; "" when it was wiped."""
+    line = bytes(written[-400:]).rpartition(b"\n")[2]
+    if line.endswith(b"\r\x1b[K"):
+        return ""
+    return _ESCAPES.sub("", line.decode("utf-8", "replace")).strip("\r").rpartition("\r")[2]
+
+
+def _copy(reader: int, written: bytearray, terminal: Optional[int],
+          show: Optional[Callable[[str], None]]) -> None:
     """Reads until nobody writes any more, so that the child never waits for a full pipe."""
     while True:
         try:
@@ -129,6 +163,8 @@ def _copy(reader: int, written: bytearray, terminal: Optional[int]) -> None:
         if not piece:
             break
         written += piece
+        if show is not None:
+            show(_progress(written))
         if terminal is not None:
             try:
                 os.write(terminal, piece.replace(b"\r\n", b"\n"))
@@ -150,7 +186,7 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
 def _lines(command: str, text: str) -> List[str]:
     """Returns the lines without the command's name, and without progress bars, which \\r wipes."""
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
-    lines = (re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).strip() for line in lines)
+    lines = (_ESCAPES.sub("", line).strip() for line in lines)
     # "workload_model fit: ..." names the command's command, too.
     prefix = re.compile(re.escape(command) + r"( \w+)*: ")
     return [prefix.sub("", line, count=1) if prefix.match(line) else line for line in lines if line]

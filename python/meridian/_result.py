@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 NO_EVENT = 2**32 - 1
 NO_CORRELATION = 2**64 - 1
 NO_STEP = -(2**63)
+NO_RANK = -1
+
+
+class TableError(KeyError):
+    """There is no such table, or it has no rows; the message lists those that have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Fields(Dict[str, Any]):
@@ -33,6 +42,9 @@ class Fields(Dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(f"no field {name!r}; there are: {', '.join(self)}") from None
+
+    def __missing__(self, name: str) -> Any:
+        raise KeyError(f"no field {name!r}; there are: {', '.join(self)}")
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *self]
@@ -121,18 +133,37 @@ class Result:
         graph: Graph = Result.load_graph(self._saved_graph, self._folder)
         return graph
 
-    def table(self, name: str) -> Dict[str, np.ndarray]:
+    def table(self, name: str) -> Fields:
         """Returns the columns of a list of objects, e.g. "step_waits"; dots lead into objects.
 
-        What is missing in a row is NaN in columns with fractions, else None.
+        What is missing in a row is NaN in columns with fractions, else None. A table without rows
+        is a TableError, and one that the command cut short a warning.
         """
         value: Any = self.fields
         for part in name.split("."):
-            value = value[part]
+            owner, value = value, value.get(part) if isinstance(value, dict) else None
+        if not _rows(value):
+            found = "no table" if value is None else "no rows in" if value == [] else "no list in"
+            raise TableError(f"{self._command} has {found} {name!r}; tables: {self._tables()}")
+        total = owner.get(f"{part}_total", 0)
+        if total > _rows(value):
+            warnings.warn(f"{name} has {_rows(value)} of {total} rows" + (
+                "; graph.table() has the whole path" if self._saved_graph else ""), stacklevel=3)
         if isinstance(value, dict):  # Columns already, such as "timeline.events" of the report.
-            return {key: _column(item) for key, item in value.items() if isinstance(item, list)}
+            return Fields((key, _column(item)) for key, item in value.items()
+                          if isinstance(item, list))
         keys = dict.fromkeys(key for row in value for key in row)
-        return {key: _column([row.get(key) for row in value]) for key in keys}
+        return Fields((key, _column([row.get(key) for row in value])) for key in keys)
+
+    def _tables(self) -> str:
+        """Lists the tables that have rows, with how many."""
+        def walk(value: Any, name: str) -> List[str]:
+            own = [f"{name} ({_rows(value)})"] if _rows(value) else []
+            inner = value.items() if isinstance(value, dict) else ()
+            return sum((walk(item, f"{name}.{key}".lstrip(".")) for key, item in inner), own)
+        text = ", ".join(walk(self.fields, "")) or "none"
+        has_report = self.output_dir is not None and (self.output_dir / "report.json").is_file()
+        return text + (f"; .report has: {self.report._tables()}" if has_report else "")
 
     def to_pandas(self, table: str) -> Any:
         """Returns the table as a DataFrame."""
@@ -157,6 +188,16 @@ class Result:
         # Its scripts run apart from the notebook.
         return ('<iframe sandbox="allow-scripts allow-downloads" width="100%" height="800" '
                 f'style="border: 0" srcdoc="{page}"></iframe>')
+
+
+def _rows(value: Any) -> int:
+    """Returns how many rows a list of objects, or an object of columns, has; 0 for anything else."""
+    if isinstance(value, list):
+        return len(value) if all(isinstance(row, dict) for row in value) else 0
+    lists = [item for item in value.values() if isinstance(item, list)] if isinstance(
+        value, dict) else []
+    are_columns = len(lists) > 1 and len({len(column) for column in lists}) == 1
+    return len(lists[0]) if are_columns and not isinstance((lists[0] or [{}])[0], dict) else 0
 
 
 def _column(values: List[Any]) -> np.ndarray:

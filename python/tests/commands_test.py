@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions of the package with the real program and real profiles."""
 import importlib.util
+import json
 import mmap
 import os
 import pathlib
@@ -76,7 +77,7 @@ class CommandsTest(unittest.TestCase):
     def test_combine_keeps_a_temporary_folder_as_long_as_its_result(self):
         result = meridian.combine(SKEWED, stages="path,report")
         folder = result.output_dir
-        self.assertTrue(any("4 ranks" in finding.headline for finding in result.findings))
+        self.assertIn("critical path", result.findings[0].headline)
         page = result._repr_html_()
         self.assertTrue(page.startswith('<iframe sandbox="allow-scripts allow-downloads"'))
         self.assertTrue('srcdoc="&lt;!DOCTYPE' in page and "<script" not in page)
@@ -127,6 +128,21 @@ class CommandsTest(unittest.TestCase):
         self.assertEqual(result.text, command("astra_simulate", f"--workload={self.folder}/job",
                                               f"--calibration={self.folder}/machine", "--json"))
 
+    def test_compare(self):
+        run = meridian.combine(EXAMPLES / "jax_tp_cuda4")
+        result = meridian.compare(run, SKEWED, max_regression="5%")
+        self.assertEqual((result.verdict, result.passed), ("SAME", True))
+        self.assertEqual(result.json, json.loads(command("compare", EXAMPLES / "jax_tp_cuda4", SKEWED,
+                                                         "--json")) | {"before": result.before})
+        self.assertEqual(len(result.table("parts").name), len(result.parts))
+        self.assertIn("<iframe", result._repr_html_())
+
+    def test_forecast(self):
+        run = meridian.combine(SKEWED)
+        result = meridian.forecast(run, bandwidth=["1x", "2x"])
+        steps = result.table("forecasts")["step_ns"]
+        self.assertGreater(steps[0], steps[1])
+
     def test_python_dash_m_is_the_program(self):
         done = subprocess.run([sys.executable, "-m", "meridian", "combine", "--nonsense"],
                               env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
@@ -176,9 +192,29 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(result.nodes[0].trace, str(run / "host.xplane.pb"))
         self.assertIn("the newest is taken", result.notes[-1])
 
-    def test_several_profiles_are_named(self):
-        with self.assertRaisesRegex(meridian.UsageError, "rank0.xplane.pb, .*rank1.xplane.pb"):
-            meridian.open_trace(EXAMPLES / "jax_cuda2")
+    def test_several_profiles_are_one_trace_on_one_clock_with_ranks(self):
+        for folder in (SKEWED, EXAMPLES / "torch_pipeline4"):
+            trace = meridian.open_trace(folder)
+            alone = [len(meridian.open_trace(path)) for path in sorted(folder.iterdir())
+                     if path.name.startswith(("rank", "kineto"))]
+            self.assertEqual(np.bincount(trace.rank).tolist(), alone)
+            self.assertIn("certified_uncertainty_ns" if folder == SKEWED else "clocks", trace.notes[-1])
+        run = meridian.combine(SKEWED)
+        trace = meridian.open_trace(run)
+        self.assertEqual(len(trace), sum(node.events for node in run.nodes))
+        # Ranks end an all-reduce together; by their own clocks they do so up to 79 ms apart.
+        is_reduce = np.array(["AllReduce" in name for name in trace.names])[trace.name]
+        ends = trace.start_ps + trace.duration_ps
+        last = [ends[is_reduce & (trace.rank == rank)].max() for rank in range(4)]
+        self.assertLess(np.ptp(last), 1e9)
+        with self.assertRaisesRegex(meridian.UsageError, "wrote no combined profile"):
+            meridian.open_trace(meridian.validate(run))
+
+    def test_a_rank_that_another_profile_could_change_is_not_stated(self):
+        ranks = [set(meridian.open_trace(path).rank)
+                 for path in sorted((EXAMPLES / "jax_cpu4").glob("*.xplane.pb*"))]
+        self.assertEqual(ranks, [{0}] + 3 * [{meridian.NO_RANK}])  # Their ids are 0, 2048, ...
+        self.assertEqual(set(meridian.open_trace(EXAMPLES / "jax_cpu4").rank), {0, 1, 2, 3})
 
     @needs("pandas")
     def test_pandas(self):
@@ -186,6 +222,7 @@ class TraceTest(unittest.TestCase):
         frame = trace.to_pandas()
         self.assertEqual(frame["duration_ps"].tolist(), trace.duration_ps.tolist())
         self.assertEqual(frame["name"].tolist(), [trace.names[name] for name in trace.name])
+        self.assertEqual(set(frame["rank"]), {0})
         waits = meridian.align(SKEWED).to_pandas("step_waits")
         self.assertEqual(waits["rank"].dtype, np.int64)
         self.assertEqual(sorted(set(waits["rank"])), [0, 1, 2, 3])
@@ -221,6 +258,29 @@ class GraphTest(unittest.TestCase):
         self.assertGreaterEqual(self.result.events_total, len(self.result.events))
         for key, ps in reported.items():
             self.assertLessEqual(ps, edges[key])
+
+    @needs("pandas")
+    def test_the_whole_path_with_times_is_a_table(self):
+        graph = self.result.graph
+        path = graph.to_pandas()
+        self.assertEqual(list(path), ["rank", "start_ps", "end_ps", "weight_ps", "kind", "name",
+                                      "type", "step"])
+        self.assertEqual(path.start_ps[1:].tolist(), path.end_ps[:-1].tolist())
+        self.assertEqual(set(path["rank"]), {0, 1, 2, 3})
+        self.assertNotIn("", set(path.name))
+        kinds = path.groupby("kind").weight_ps.sum()
+        for kind, us in self.result.breakdown.items():
+            self.assertEqual(kinds.get(kind, 0), round(us * 1e6), kind)
+        self.assertEqual(len(graph.to_pandas("edges")), len(graph.edge_from))
+        events = graph.to_pandas("events")
+        self.assertEqual(events.name.tolist(), [graph.names[name] for name in graph.event_name])
+        self.assertEqual(set(events.on), {"host", "device"})
+        with self.assertRaisesRegex(meridian.TableError, "tables: path, edges, events"):
+            graph.to_pandas("nodes")
+
+    def test_kinds_of_a_run_without_gpus_are_those_of_its_breakdown(self):
+        result = meridian.critical_path(EXAMPLES / "jax_cpu4")
+        self.assertLessEqual(set(result.graph.table().kind), {"", "before_step", *result.breakdown})
 
     @needs("networkx")
     def test_networkx_finds_a_path_as_long_and_edits_count(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the package treats a child process: with small scripts in place of the program."""
 import importlib.util
+import io
 import os
 import pathlib
 import signal
@@ -126,6 +127,32 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(caught.exception.message, "no")
         self.assertEqual(os.read(ours, 1000), b"reading 47%\r\x1b[Kcombine: no\r\n")
 
+    def test_a_notebook_shows_the_progress_in_one_line_and_nothing_when_quiet(self):
+        self.program('[ -t 2 ] || exit 4\n'
+                     'printf "combine: note: odd\\n\\r\\033[Kcombine: stage 1, 3s\\r" >&2\n'
+                     'sleep 0.3; printf "\\rreading 47%%\\033[K" >&2; sleep 0.3\n'
+                     'printf "\\r\\033[K" >&2; echo "{}"')
+        shown = []
+        line = mock.Mock(update=lambda data, raw: shown.append(data["text/plain"]))
+
+        def display(data, raw, display_id):
+            shown.append(data["text/plain"])
+            return line
+        ipython = mock.Mock(get_ipython=lambda: mock.Mock(spec=["kernel"]))
+        modules = {"IPython": ipython, "IPython.display": mock.Mock(display=display)}
+        with mock.patch.dict(sys.modules, modules), mock.patch.object(sys, "stderr", io.StringIO()):
+            self.assertEqual(meridian.run("combine").notes, ["note: odd"])
+            self.assertEqual(list(dict.fromkeys(shown)),
+                             ["combine: stage 1, 3s", "reading 47%", ""])
+            shown.clear()
+            with self.assertRaises(meridian.Error):  # There is no terminal then.
+                meridian.run("combine", quiet=True)
+            self.assertEqual(shown, [])
+            self.assertEqual(sys.stderr.getvalue(), "")
+            ipython.get_ipython = lambda: mock.Mock(spec=[])  # IPython, but in no notebook.
+            with self.assertRaises(meridian.Error):
+                meridian.run("combine")
+
     def test_relative_paths_count_from_the_folder_of_this_process(self):
         self.program('printf "{\\"n\\": \\"${BUILD_WORKING_DIRECTORY-unset}\\"}"')
         with mock.patch.dict(os.environ, {"BUILD_WORKING_DIRECTORY": "/"}):
@@ -142,8 +169,26 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(result.table("b")["name"].tolist(), ["7", None])
         self.assertEqual(result.table("c")["y"].tolist()[:2], [0, 0.5])
         self.assertEqual(result.table("c")["f"].dtype, bool)
-        with self.assertRaisesRegex(AttributeError, "no field 'z'; there are: a_ns, host, b, c"):
-            result.z
+        for error, find in ((AttributeError, lambda: result.z), (KeyError, lambda: result.fields["z"]),
+                            (KeyError, lambda: result.table("c")["z"])):
+            with self.assertRaisesRegex(error, "no field 'z'; there are: (a_ns, host, b, c|y, f)"):
+                find()
+
+    def test_a_table_is_never_silently_empty_or_cut(self):
+        self.program("""echo '{"a": [{"x": 1}], "a_total": 3, "b": [], "c": {"d": [{"y": 2}, {}]},
+                              "n": ["text"], "e": {"f": 1}, "g": {"t": [1, 2], "u": [3, 4]}}'""")
+        result = meridian.run("combine")
+        found = {"b": "no rows in", "n": "no list in", "e": "no list in", "c.z": "no table",
+                 "a.x": "no table", "z": "no table"}
+        for name, said in found.items():
+            with self.assertRaises(meridian.TableError) as caught:
+                result.table(name)
+            self.assertEqual(str(caught.exception),
+                             f"combine has {said} '{name}'; tables: a (1), c.d (2), g (2)")
+        with self.assertWarnsRegex(UserWarning, "a has 1 of 3 rows"):
+            result.table("a")
+        self.assertEqual(result.table("c.d").y.tolist(), [2, None])
+        self.assertEqual(result.table("g").u.tolist(), [3, 4])
 
     def test_a_program_that_is_not_there(self):
         with mock.patch.dict(os.environ, {"MERIDIAN_PROGRAM": "/nowhere/meridian"}):
