@@ -387,11 +387,7 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
   bool has_call_times = true;
   for (const ClassCalls& calls : workload->classes()) {
     report.set_calls(std::max(report.calls(), static_cast<int64_t>(calls.visits.size())));
-    double compute_us = 0;
-    for (const Visit& visit : calls.visits) {
-      compute_us += static_cast<double>(visit.compute_ns) / kNsPerUs;
-    }
-    report.set_compute_us(std::max(report.compute_us(), compute_us));
+    report.set_compute_us(std::max(report.compute_us(), calls.ComputeUs()));
     has_call_times &= calls.evaluated.has_call_times;
   }
   if (has_call_times) {

@@ -81,9 +81,24 @@ absl::StatusOr<const ControlFlow*> FlowOf(const WorkloadModel& model,
 // A rank makes at most so many calls.
 constexpr int64_t kMaxCalls = 5000000;
 
-// `cell` is taken for the flow's class of ranks. NotFound when there are no models of its threads and
-// ranks per machine; FailedPrecondition for a callsite whose groups or peers are not known;
-// InvalidArgument when a model, also of how the flow goes on, is no finite number.
+}  // namespace
+
+absl::StatusOr<const CallsiteModel*> EvaluatedFlow::CallsiteOf(int64_t callsite) const {
+  const auto found = callsites.find(callsite);
+  if (found != callsites.end()) return found->second;
+  return FailedPrecondition("the model does not say what callsite ", callsite, " does");
+}
+
+EvaluatedFlow::Times EvaluatedFlow::TimesOf(const Transition& transition) const {
+  const auto found = times.find(transition);
+  return found == times.end() ? Times() : found->second;
+}
+
+int64_t EvaluatedFlow::BytesOf(int64_t callsite) const {
+  const auto found = bytes.find(callsite);
+  return found == bytes.end() ? 0 : found->second;
+}
+
 absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const ControlFlow& flow,
                                            WorkloadCell cell) {
   cell.kind.rank_class = flow.rank_class();
@@ -128,24 +143,6 @@ absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const Con
   return result;
 }
 
-}  // namespace
-
-absl::StatusOr<const CallsiteModel*> EvaluatedFlow::CallsiteOf(int64_t callsite) const {
-  const auto found = callsites.find(callsite);
-  if (found != callsites.end()) return found->second;
-  return FailedPrecondition("the model does not say what callsite ", callsite, " does");
-}
-
-EvaluatedFlow::Times EvaluatedFlow::TimesOf(const Transition& transition) const {
-  const auto found = times.find(transition);
-  return found == times.end() ? Times() : found->second;
-}
-
-int64_t EvaluatedFlow::BytesOf(int64_t callsite) const {
-  const auto found = bytes.find(callsite);
-  return found == bytes.end() ? 0 : found->second;
-}
-
 absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const WorkloadCell& cell,
                                              int64_t most_ranks) {
   if (cell.Ranks() != std::floor(cell.Ranks()) || cell.Ranks() > static_cast<double>(most_ranks)) {
@@ -170,6 +167,12 @@ absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const W
     result.flows.push_back(std::move(evaluated));
   }
   return result;
+}
+
+double ClassCalls::ComputeUs() const {
+  double sum = 0;
+  for (const Visit& visit : visits) sum += static_cast<double>(visit.compute_ns) / kNsPerUs;
+  return sum;
 }
 
 absl::StatusOr<ClassCalls> WalkClass(EvaluatedFlow evaluated) {

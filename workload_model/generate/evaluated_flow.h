@@ -47,6 +47,13 @@ struct EvaluatedFlow {
   bool has_call_times = true;
 };
 
+// `cell` is taken for the flow's class of ranks. NotFound when there are no models of its threads and
+// ranks per machine; FailedPrecondition for a callsite whose groups or peers are not known;
+// InvalidArgument when a model, also of how the flow goes on, is no finite number. The flow must
+// outlive the result.
+absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const ControlFlow& flow,
+                                           WorkloadCell cell);
+
 // The flows of all classes that the ranks of a cell have.
 struct EvaluatedRanks {
   // The classes in the order of their first ranks; names and flows, one of each.
@@ -57,9 +64,7 @@ struct EvaluatedRanks {
 };
 
 // InvalidArgument when the ranks are no whole number up to `most_ranks`, FailedPrecondition when the
-// rule of classes, or the model, says nothing about some, or about a callsite's groups or peers; NotFound
-// when there are no models of the cell's threads and ranks per machine. The model must outlive the
-// result.
+// rule of classes, or the model, says nothing about some; and as EvaluateFlow.
 absl::StatusOr<EvaluatedRanks> EvaluateRanks(const WorkloadModel& model, const WorkloadCell& cell,
                                              int64_t most_ranks);
 
@@ -82,6 +87,8 @@ struct Visit {
 struct ClassCalls {
   EvaluatedFlow evaluated;
   std::vector<Visit> visits;
+
+  double ComputeUs() const;
 };
 
 // FailedPrecondition when the flow comes to a callsite of which nothing is known, or to no end.
