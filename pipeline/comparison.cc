@@ -22,6 +22,7 @@
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
@@ -48,13 +49,15 @@ constexpr size_t kMaxReportBytes = size_t{256} << 20;
 // distribution, two-sided), by degrees of freedom from 1.
 constexpr double kStudent[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
                                3.11,  3.05, 3.01, 2.98, 2.95, 2.92, 2.90, 2.88, 2.86, 2.85};
-constexpr double kStudentOfMany = 2.75;
+// And from there on: no fewer, and beyond three times as many.
+constexpr double kStudentOfMore = 2.83, kStudentOfMany = 2.66;
 // The standard error of a median is so much larger than that of a mean.
 constexpr double kMedianError = 1.2533;
 
 double StudentFactor(size_t before_steps, size_t after_steps) {
   const size_t freedom = before_steps + after_steps - 2;
-  return freedom <= std::size(kStudent) ? kStudent[freedom - 1] : kStudentOfMany;
+  if (freedom <= std::size(kStudent)) return kStudent[freedom - 1];
+  return freedom <= 3 * std::size(kStudent) ? kStudentOfMore : kStudentOfMany;
 }
 
 double SquaredError(absl::Span<const double> values) {
@@ -77,55 +80,79 @@ class ComparedRun {
  public:
   explicit ComparedRun(const RunReport& report) : report(report) {
     for (int i = report.run().first_step_is_cut() ? 1 : 0; i < report.steps_size(); ++i) {
-      places_[report.steps(i).step()] = lengths_ms.size();
-      lengths_ms.push_back(report.steps(i).end_ms() - report.steps(i).start_ms());
+      places_[report.steps(i).step()] = lengths_ns.size();
+      lengths_ns.push_back((report.steps(i).end_ms() - report.steps(i).start_ms()) * kNsPerMs);
     }
     for (const PathKind& kind : report.path_kinds()) {
       labels[kind.kind()] = {kind.label(), absl::AsciiStrToLower(PathKind::Role_Name(kind.role()))};
     }
     for (const PathPart& part : report.path()) {
-      if (part.has_step()) AddTo(part.step(), part.ms(), &parts[labels[part.kind()].first]);
+      if (part.has_step()) parts_[labels[part.kind()].first].emplace_back(part.step(), part.ms());
     }
     for (const BlamePart& part : report.blame()) {
-      if (part.has_step()) AddTo(part.step(), part.caused_ms(), &waits[part.rank()]);
+      if (!part.has_step() || part.before_profile()) continue;
+      waits_[part.rank()].emplace_back(part.step(), part.caused_ms());
     }
+    for (const CombinedRank& rank : report.combine().ranks()) ranks.insert(rank.rank());
+  }
+
+  // The time on the path that is called so, and how long others waited for the rank, step by step.
+  std::vector<double> PartOf(const std::string& label) const { return ByStep(parts_, label); }
+  std::vector<double> WaitsFor(int64_t rank) const { return ByStep(waits_, rank); }
+
+  bool HasPath() const { return !parts_.empty(); }
+  // Whether it is known who waited for whom.
+  bool TellsWaits() const {
+    return CanCompareRanks(report.evidence()) && !report.evidence().communication_only() &&
+           HasPath();
   }
 
   const RunReport& report;
   // Of the steps that were recorded whole.
-  std::vector<double> lengths_ms;
-  // By label, and by rank, step by step: the time on the path, and what others waited for it.
-  std::map<std::string, std::vector<double>> parts;
-  std::map<int64_t, std::vector<double>> waits;
+  std::vector<double> lengths_ns;
   // What kinds of the path are called, and their roles.
   std::map<std::string, std::pair<std::string, std::string>> labels;
+  std::set<int64_t> ranks;
 
  private:
-  void AddTo(int64_t step, double ms, std::vector<double>* values) {
-    values->resize(lengths_ms.size());
-    const auto place = places_.find(step);
-    if (place != places_.end()) (*values)[place->second] += ms;
+  // Numbers of steps and milliseconds, by what they are of.
+  template <typename Key>
+  using StepTimesBy = std::map<Key, std::vector<std::pair<int64_t, double>>>;
+
+  template <typename Key>
+  std::vector<double> ByStep(const StepTimesBy<Key>& times, const Key& key) const {
+    std::vector<double> values_ns(lengths_ns.size());
+    const auto found = times.find(key);
+    if (found == times.end()) return values_ns;
+    for (const auto& [step, ms] : found->second) {
+      const auto place = places_.find(step);
+      if (place != places_.end()) values_ns[place->second] += ms * kNsPerMs;
+    }
+    return values_ns;
   }
 
   std::map<int64_t, size_t> places_;
+  StepTimesBy<std::string> parts_;
+  StepTimesBy<int64_t> waits_;
 };
 
-ComparedRow MakeRow(std::string name, std::optional<double> before_ms,
-                    std::optional<double> after_ms, std::optional<double> noise_ms,
-                    double notable_ms) {
+ComparedRow MakeRow(absl::string_view kind, std::string name, std::optional<double> before_ns,
+                    std::optional<double> after_ns, std::optional<double> noise_ns,
+                    double notable_ns) {
   ComparedRow row;
+  row.set_kind(std::string(kind));
   row.set_name(std::move(name));
-  if (before_ms.has_value()) row.set_before_ms(*before_ms);
-  if (after_ms.has_value()) row.set_after_ms(*after_ms);
-  row.set_change_ms(after_ms.value_or(0) - before_ms.value_or(0));
-  if (noise_ms.has_value()) row.set_noise_ms(*noise_ms);
-  const double change_ms = std::abs(row.change_ms());
-  if (!before_ms.has_value() || !after_ms.has_value()) {
-    row.set_verdict(before_ms.has_value() ? Comparison::GONE : Comparison::NEW);
-  } else if (change_ms <= std::max(noise_ms.value_or(0), notable_ms)) {
+  if (before_ns.has_value()) row.set_before_ns(*before_ns);
+  if (after_ns.has_value()) row.set_after_ns(*after_ns);
+  row.set_change_ns(after_ns.value_or(0) - before_ns.value_or(0));
+  if (noise_ns.has_value()) row.set_noise_ns(*noise_ns);
+  const double change_ns = std::abs(row.change_ns());
+  if (!before_ns.has_value() || !after_ns.has_value()) {
+    row.set_verdict(before_ns.has_value() ? Comparison::GONE : Comparison::NEW);
+  } else if (change_ns <= std::max(noise_ns.value_or(0), notable_ns)) {
     row.set_verdict(Comparison::SAME);
-  } else if (noise_ms.has_value()) {
-    row.set_verdict(row.change_ms() > 0 ? Comparison::LONGER : Comparison::SHORTER);
+  } else if (noise_ns.has_value()) {
+    row.set_verdict(row.change_ns() > 0 ? Comparison::LONGER : Comparison::SHORTER);
   }
   return row;
 }
@@ -137,7 +164,7 @@ bool HasChanged(const ComparedRow& row) {
 // What changed comes first, the largest change before others.
 void SortRows(google::protobuf::RepeatedPtrField<ComparedRow>* rows) {
   const auto weight = [](const ComparedRow& row) {
-    const double ms = std::abs(row.change_ms()) - (HasChanged(row) ? row.noise_ms() : 0);
+    const double ms = std::abs(row.change_ns()) - (HasChanged(row) ? row.noise_ns() : 0);
     // Reports may hold any numbers.
     return std::make_pair(HasChanged(row), std::isfinite(ms) ? ms : 0);
   };
@@ -190,25 +217,33 @@ std::vector<OperationPair> MatchOperations(const RunReport& before, const RunRep
 // The standard error of the time that an operation takes in a step, squared.
 double SquaredError(const Operation& row, size_t steps) {
   const auto count = static_cast<double>(steps);
-  const double error = kMedianError * kDeviationsPerMedianDistance * row.step_spread_ms();
+  const double error =
+      kMedianError * kDeviationsPerMedianDistance * row.step_spread_ms() * kNsPerMs;
   return error * error / static_cast<double>(row.spread_of()) * count / (count - 1);
 }
 
 std::optional<double> NoiseOfOperation(const Operation& before, const ComparedRun& before_run,
                                        const Operation& after, const ComparedRun& after_run) {
-  const size_t before_steps = before_run.lengths_ms.size();
-  const size_t after_steps = after_run.lengths_ms.size();
+  const size_t before_steps = before_run.lengths_ns.size();
+  const size_t after_steps = after_run.lengths_ns.size();
   if (std::min(before_steps, after_steps) < 2) return std::nullopt;
   if (before.spread_of() < 2 || after.spread_of() < 2) return std::nullopt;
-  const double noise_ms =
+  const double noise_ns =
       StudentFactor(static_cast<size_t>(before.spread_of()),
                     static_cast<size_t>(after.spread_of())) *
       std::sqrt(SquaredError(before, before_steps) + SquaredError(after, after_steps));
   // How much of a message is waiting, and how much transfer, two clocks tell.
   const bool is_message = before.kind() == CollectiveKindName(CollectiveKind::kPointToPoint);
-  return is_message ? noise_ms + before_run.report.evidence().clock_uncertainty_ms() +
-                          after_run.report.evidence().clock_uncertainty_ms()
-                    : noise_ms;
+  return is_message ? noise_ns + (before_run.report.evidence().clock_uncertainty_ms() +
+                                  after_run.report.evidence().clock_uncertainty_ms()) *
+                                     kNsPerMs
+                    : noise_ns;
+}
+
+// Returns below what an operation may have been left out of the report; 0 when none was.
+double LeastTotalMs(const RunReport& report) {
+  const bool is_cut = report.operations_size() >= static_cast<int>(kMostOperations);
+  return is_cut ? report.operations().rbegin()->total_ms() : 0;
 }
 
 std::string OperationName(const Operation& row) {
@@ -224,25 +259,26 @@ class RunComparison {
   Comparison Compare() {
     result_.set_before(before_.report.title());
     result_.set_after(after_.report.title());
-    for (const double ms : before_.lengths_ms) result_.add_before_steps_ms(ms);
-    for (const double ms : after_.lengths_ms) result_.add_after_steps_ms(ms);
+    for (const double ns : before_.lengths_ns) result_.add_before_steps_ns(ns);
+    for (const double ns : after_.lengths_ns) result_.add_after_steps_ns(ns);
     AddNotes();
     CompareClocks();
-    if (before_.lengths_ms.empty() || after_.lengths_ms.empty()) {
+    if (before_.lengths_ns.empty() || after_.lengths_ns.empty()) {
       SayWhyNot();
       return std::move(result_);
     }
-    step_ms_ = Mean(before_.lengths_ms);
+    step_ns_ = Mean(before_.lengths_ns);
     *result_.mutable_step() =
-        RowOf(word(), before_.lengths_ms, after_.lengths_ms, kNotableChange * step_ms_);
+        RowOf("step", word(), before_.lengths_ns, after_.lengths_ns, kNotableChange * step_ns_);
     // What may be chance, though it is large, is not known.
     ComparedRow& step = *result_.mutable_step();
-    const bool is_large = std::abs(step.change_ms()) > kLargeChange * step_ms_;
+    const bool is_large = std::abs(step.change_ns()) > kLargeChange * step_ns_;
     if (step.verdict() == Comparison::SAME && is_large) step.set_verdict(Comparison::UNKNOWN);
     result_.set_verdict(step.verdict());
-    CompareParts();
     CompareOperations();
+    CompareParts();
     CompareRanks();
+    ListDifferences();
     Say();
     return std::move(result_);
   }
@@ -250,10 +286,10 @@ class RunComparison {
  private:
   std::string word() const { return StepWord(after_.report.run()); }
 
-  ComparedRow RowOf(std::string name, const std::vector<double>& before,
-                    const std::vector<double>& after, double notable_ms) const {
-    return MakeRow(std::move(name), Mean(before), Mean(after), NoiseOfMeans(before, after),
-                   notable_ms);
+  ComparedRow RowOf(absl::string_view kind, std::string name, const std::vector<double>& before,
+                    const std::vector<double>& after, double notable_ns) const {
+    return MakeRow(kind, std::move(name), Mean(before), Mean(after), NoiseOfMeans(before, after),
+                   notable_ns);
   }
 
   void AddNotes() {
@@ -281,36 +317,46 @@ class RunComparison {
     const auto within = [](const ComparedRun& run) {
       const Evidence& evidence = run.report.evidence();
       return evidence.has_clock_uncertainty_ms()
-                 ? std::make_optional(evidence.clock_uncertainty_ms())
+                 ? std::make_optional(evidence.clock_uncertainty_ms() * kNsPerMs)
                  : std::nullopt;
     };
-    ComparedRow& row = *result_.add_clocks();
-    row.set_name("clocks known within");
-    if (within(before_).has_value()) row.set_before_ms(*within(before_));
-    if (within(after_).has_value()) row.set_after_ms(*within(after_));
-    row.set_change_ms(row.after_ms() - row.before_ms());
+    const std::optional<double> before_ns = within(before_), after_ns = within(after_);
+    if (!before_ns.has_value() || !after_ns.has_value()) return;
+    // Half as well, or twice as well, is worth telling.
+    *result_.add_clocks() = MakeRow("clocks", "known within", before_ns, after_ns,
+                                    std::max(*before_ns, *after_ns) / 2, /*notable_ns=*/0);
   }
 
   void SayWhyNot() {
-    const auto& missing = before_.lengths_ms.empty() ? before_.report : after_.report;
+    const auto& missing = before_.lengths_ns.empty() ? before_.report : after_.report;
     result_.set_headline("Whether the runs differ is not known.");
     result_.set_detail(absl::StrCat("No steps are known of ", missing.title(),
                                     ": record several steps, and mark them."));
   }
 
-  // The parts of the path, of which both runs have all that one has: their changes add up.
+  // How many times as long the transfers take that both runs have; 1 where none changed notably.
+  double TransferRatio() const {
+    if (!(same_transfers_before_ns_ > 0)) return 1;
+    const double ratio = same_transfers_after_ns_ / same_transfers_before_ns_;
+    return std::abs(ratio - 1) > kNotableOfTransfers ? ratio : 1;
+  }
+
+  // The parts of the path, where both runs have one: a part that only one has took no time in the
+  // other, so that the changes add up.
   void CompareParts() {
+    if (!before_.HasPath() || !after_.HasPath()) return;
     std::map<std::string, std::string> roles;
     for (const ComparedRun* run : {&before_, &after_}) {
       for (const auto& [kind, label] : run->labels) roles[label.first] = label.second;
     }
     for (const auto& [label, role] : roles) {
-      std::vector<double> before = before_.parts[label], after = after_.parts[label];
-      before.resize(before_.lengths_ms.size());
-      after.resize(after_.lengths_ms.size());
       ComparedRow& row = *result_.add_parts();
-      row = RowOf(label, before, after, kNotableChange * step_ms_);
+      row = RowOf("part", label, before_.PartOf(label), after_.PartOf(label),
+                  kNotableChange * step_ns_);
       row.set_role(role);
+      const bool is_network = role == "transfer" && HasChanged(row) && TransferRatio() != 1 &&
+                              (TransferRatio() > 1) == (row.change_ns() > 0);
+      if (is_network) row.set_kind("network");
     }
     SortRows(result_.mutable_parts());
   }
@@ -318,154 +364,173 @@ class RunComparison {
   void CompareOperations() {
     for (const auto& [before, after] : MatchOperations(before_.report, after_.report)) {
       const Operation& any = after != nullptr ? *after : *before;
-      std::optional<double> before_ms, after_ms, noise_ms;
-      if (before != nullptr) before_ms = before->step_ms();
-      if (after != nullptr) after_ms = after->step_ms();
-      if (before_ms.value_or(0) == 0 && after_ms.value_or(0) == 0) continue;
+      // What one report has left out may be in both runs.
+      const RunReport& other = after == nullptr ? after_.report : before_.report;
+      const bool is_alone = before == nullptr || after == nullptr;
+      if (is_alone && any.total_ms() <= LeastTotalMs(other)) continue;
+      std::optional<double> before_ns, after_ns, noise_ns;
+      if (before != nullptr) before_ns = before->step_ms() * kNsPerMs;
+      if (after != nullptr) after_ns = after->step_ms() * kNsPerMs;
+      if (before_ns.value_or(0) == 0 && after_ns.value_or(0) == 0) continue;
       if (before != nullptr && after != nullptr) {
-        noise_ms = NoiseOfOperation(*before, before_, *after, after_);
+        noise_ns = NoiseOfOperation(*before, before_, *after, after_);
       }
       const double notable =
           any.role() == PathKind::TRANSFER ? kNotableOfTransfers : kNotableOfOperation;
-      const double notable_ms = std::max(kLeastOfStep * step_ms_, notable * before_ms.value_or(0));
-      ComparedRow row = MakeRow(OperationName(any), before_ms, after_ms, noise_ms, notable_ms);
+      const double notable_ns = std::max(kLeastOfStep * step_ns_, notable * before_ns.value_or(0));
+      const bool is_transfer = any.role() == PathKind::TRANSFER;
+      ComparedRow row = MakeRow(is_transfer ? "collective" : "operation", OperationName(any),
+                                before_ns, after_ns, noise_ns, notable_ns);
       row.set_role(absl::AsciiStrToLower(PathKind::Role_Name(any.role())));
-      if (any.role() == PathKind::TRANSFER && before != nullptr && after != nullptr) {
-        same_transfers_before_ms_ += *before_ms;
-        same_transfers_after_ms_ += *after_ms;
+      if (is_transfer && !is_alone) {
+        same_transfers_before_ns_ += *before_ns;
+        same_transfers_after_ns_ += *after_ns;
       }
-      *(any.role() == PathKind::TRANSFER ? result_.add_collectives() : result_.add_operations()) =
-          std::move(row);
+      *(is_transfer ? result_.add_collectives() : result_.add_operations()) = std::move(row);
     }
     SortRows(result_.mutable_operations());
     SortRows(result_.mutable_collectives());
   }
 
+  // What others waited for a rank is known where both runs tell it, of the ranks of both.
   void CompareRanks() {
-    std::set<int64_t> ranks;
-    for (const ComparedRun* run : {&before_, &after_}) {
-      for (const auto& [rank, values] : run->waits) ranks.insert(rank);
-    }
-    for (const int64_t rank : ranks) {
-      std::vector<double> before = before_.waits[rank], after = after_.waits[rank];
-      before.resize(before_.lengths_ms.size());
-      after.resize(after_.lengths_ms.size());
-      *result_.add_ranks() =
-          RowOf(absl::StrCat("rank ", rank), before, after, kNotableChange * step_ms_);
+    if (!before_.TellsWaits() || !after_.TellsWaits()) return;
+    for (const int64_t rank : before_.ranks) {
+      if (after_.ranks.count(rank) == 0) continue;
+      *result_.add_ranks() = RowOf("rank", absl::StrCat("rank ", rank), before_.WaitsFor(rank),
+                                   after_.WaitsFor(rank), kNotableChange * step_ns_);
     }
     SortRows(result_.mutable_ranks());
   }
 
+  // Computation is told by its operations.
+  void ListDifferences() {
+    for (const auto* rows :
+         {&result_.parts(), &result_.operations(), &result_.collectives(), &result_.ranks()}) {
+      for (const ComparedRow& row : *rows) {
+        const bool is_told = rows == &result_.parts() && row.role() == "computation";
+        if (HasChanged(row) && !is_told) *result_.add_differences() = row;
+      }
+    }
+    const double sign = result_.verdict() == Comparison::SHORTER ? -1 : 1;
+    const auto cost = [&](const ComparedRow& row) {
+      return std::isfinite(row.change_ns()) ? sign * row.change_ns() : 0;
+    };
+    std::stable_sort(result_.mutable_differences()->begin(), result_.mutable_differences()->end(),
+                     [&](const ComparedRow& a, const ComparedRow& b) { return cost(a) > cost(b); });
+  }
+
   void Say() {
     const ComparedRow& step = result_.step();
-    const std::string now =
-        absl::StrCat(UnitText(after_.report), " takes ", TimeText(step.after_ms()), " in the mean");
+    const std::string now = absl::StrCat(UnitText(after_.report), " takes ",
+                                         DurationText(step.after_ns()), " in the mean");
     if (step.verdict() == Comparison::SAME) {
       result_.set_headline(
-          absl::StrCat("No difference: ", now, ", before ", TimeText(step.before_ms()), "."));
+          absl::StrCat("No difference: ", now, ", before ", DurationText(step.before_ns()), "."));
       result_.set_detail(
-          step.has_noise_ms()
+          step.has_noise_ns()
               ? absl::StrCat("Means of as many ", word(), "s differ by up to ",
-                             TimeText(std::max(step.noise_ms(), kNotableChange * step_ms_)),
+                             DurationText(std::max(step.noise_ns(), kNotableChange * step_ns_)),
                              " by chance.")
               : "");
-      AddOperation(kNotableChange * step_ms_);
+      AddOperation(kNotableChange * step_ns_);
       return;
     }
-    const bool is_longer = step.change_ms() > 0;
+    const bool is_longer = step.change_ns() > 0;
     const bool is_known = step.verdict() != Comparison::UNKNOWN;
-    const std::string by = absl::StrCat(TimeText(std::abs(step.change_ms())), " (",
-                                        PercentText(std::abs(step.change_ms()) / step_ms_),
+    const std::string by = absl::StrCat(DurationText(std::abs(step.change_ns())), " (",
+                                        PercentText(std::abs(step.change_ns()) / step_ns_),
                                         is_longer ? ") more than before" : ") less than before");
     result_.set_headline(absl::StrCat(
         Capitalised(now), ", ", by, is_known ? CauseText(is_longer) : "; that may be chance", "."));
     if (!is_known) {
       result_.set_detail(absl::StrCat(
-          step.has_noise_ms()
+          step.has_noise_ns()
               ? absl::StrCat("Means of as many ", word(), "s differ by up to ",
-                             TimeText(step.noise_ms()), " by chance: record more ", word(), "s.")
+                             DurationText(step.noise_ns()), " by chance: record more ", word(),
+                             "s.")
               : absl::StrCat("It takes two ", word(), "s of each run at least to tell.")));
       return;
     }
-    std::vector<std::string> sentences = {absl::StrCat("Means of as many ", word(),
-                                                       "s differ by up to ",
-                                                       TimeText(step.noise_ms()), " by chance.")};
+    std::vector<std::string> sentences = {
+        absl::StrCat("Means of as many ", word(), "s differ by up to ",
+                     DurationText(step.noise_ns()), " by chance.")};
     if (!transfers_.empty()) sentences.push_back(transfers_);
     AddRanks(is_longer, &sentences);
     AddLinks(&sentences);
     result_.set_detail(absl::StrJoin(sentences, " "));
-    AddOperation(0.1 * std::abs(step.change_ms()));
+    AddOperation(0.1 * std::abs(step.change_ns()));
   }
 
-  // Names the part of the path that changed most in the direction of the step.
+  // Names the part of the path that changed most in the direction of the step; nothing where none
+  // changed by more than chance.
   std::string CauseText(bool is_longer) {
     const ComparedRow* most = nullptr;
     for (const ComparedRow& part : result_.parts()) {
-      const bool is_along = is_longer == (part.change_ms() > 0);
+      const bool is_along = HasChanged(part) && is_longer == (part.change_ns() > 0);
       if (is_along &&
-          (most == nullptr || std::abs(part.change_ms()) > std::abs(most->change_ms()))) {
+          (most == nullptr || std::abs(part.change_ns()) > std::abs(most->change_ns()))) {
         most = &part;
       }
     }
     if (most == nullptr) return "";
-    const bool is_network = most->role() == "transfer";
-    const double ratio =
-        same_transfers_before_ms_ > 0 ? same_transfers_after_ms_ / same_transfers_before_ms_ : 1;
-    const bool has_changed = std::abs(ratio - 1) > kNotableOfTransfers;
-    const bool is_same = is_network && has_changed && (ratio > 1) == is_longer;
-    if (is_network) {
+    const bool is_communication = most->role() == "transfer";
+    if (is_communication) {
       transfers_ =
-          has_changed
-              ? absl::StrFormat("The same transfers take %.2f times as long.", ratio)
-              : "The transfers that both runs have take as long as before: others came or went, "
-                "or another part of them is hidden behind computation.";
+          TransferRatio() != 1
+              ? absl::StrFormat("The same transfers take %.2f times as long.", TransferRatio())
+              : "The transfers that both runs have take as long as before: others came or "
+                "went, or another part of them is hidden behind computation.";
     }
-    return absl::StrCat(is_same ? ", because of the network" : "", ": ",
-                        is_network ? "exposed communication" : most->name(), " takes ",
-                        TimeText(std::abs(most->change_ms())), is_longer ? " more" : " less");
+    return absl::StrCat(most->kind() == "network" ? ", because of the network" : "", ": ",
+                        is_communication ? "exposed communication" : most->name(), " takes ",
+                        DurationText(std::abs(most->change_ns())), is_longer ? " more" : " less");
   }
 
   void AddRanks(bool is_longer, std::vector<std::string>* sentences) const {
     if (result_.ranks().empty()) return;
     const ComparedRow& row = result_.ranks(0);
-    if (!HasChanged(row) || is_longer != (row.change_ms() > 0)) return;
-    sentences->push_back(absl::StrCat("The others wait ", TimeText(std::abs(row.change_ms())),
+    if (!HasChanged(row) || is_longer != (row.change_ns() > 0)) return;
+    sentences->push_back(absl::StrCat("The others wait ", DurationText(std::abs(row.change_ns())),
                                       is_longer ? " longer" : " less", " for ", row.name(), "."));
   }
 
   void AddLinks(std::vector<std::string>* sentences) const {
     std::set<int64_t> known;
     for (const CombinedLink& link : before_.report.slow_links()) known.insert(link.rank());
+    const CombineReport& before = before_.report.combine();
+    const bool was_compared =
+        before.link_ranks() > 0 && before.link_ranks_compared() == before.link_ranks();
     for (const CombinedLink& link : after_.report.slow_links()) {
       if (known.count(link.rank()) > 0) continue;
-      sentences->push_back(
-          absl::StrFormat("The link of rank %d is %.1f times slower than the "
-                          "others'; before it was not.",
-                          link.rank(), link.times_slower()));
+      sentences->push_back(absl::StrFormat(
+          "The link of rank %d is %.1f times slower than the others'%s.", link.rank(),
+          link.times_slower(), was_compared ? "; before it was not" : ""));
     }
   }
 
   // Names the operation that changed most, if it changed by so much.
-  void AddOperation(double least_ms) {
+  void AddOperation(double least_ns) {
     if (result_.operations().empty()) return;
     const ComparedRow& row = result_.operations(0);
-    if (!HasChanged(row) || std::abs(row.change_ms()) < least_ms) return;
+    if (!HasChanged(row) || std::abs(row.change_ns()) < least_ns) return;
     const std::string name = FirstCharacters(row.name(), kMostNameCharacters);
     const std::string how =
-        row.verdict() == Comparison::NEW ? "is new"
-        : row.verdict() == Comparison::GONE
-            ? "is gone"
-            : absl::StrFormat("takes %.2f times as long", row.after_ms() / row.before_ms());
+        row.verdict() == Comparison::NEW    ? "is new"
+        : row.verdict() == Comparison::GONE ? "is gone"
+        : row.before_ns() > 0
+            ? absl::StrFormat("takes %.2f times as long", row.after_ns() / row.before_ns())
+            : absl::StrCat("takes ", DurationText(row.change_ns()), " more");
     absl::StrAppend(result_.mutable_detail(), result_.detail().empty() ? "" : " ",
                     "Of the operations ", name, " changed most: it ", how, ".");
   }
 
   ComparedRun before_;
   ComparedRun after_;
-  double step_ms_ = 0;
+  double step_ns_ = 0;
   // Collectives that both runs have, of one rank in a step.
-  double same_transfers_before_ms_ = 0;
-  double same_transfers_after_ms_ = 0;
+  double same_transfers_before_ns_ = 0;
+  double same_transfers_after_ns_ = 0;
   // What is to be said about them.
   std::string transfers_;
   Comparison result_;
@@ -480,15 +545,17 @@ std::string VerdictText(Comparison::Verdict verdict) {
 void AddTable(const google::protobuf::RepeatedPtrField<ComparedRow>& rows, absl::string_view title,
               bool only_changed, std::string* text) {
   TextTable table({std::string(title), ">before", ">now", ">change", ">chance", ""});
-  const auto time = [](bool known, double ms) { return known ? TimeText(ms) : std::string("-"); };
+  const auto time = [](bool known, double ms) {
+    return known ? DurationText(ms) : std::string("-");
+  };
   int shown = 0;
   for (const ComparedRow& row : rows) {
     if ((only_changed && !HasChanged(row)) || shown == kMostPrinted) continue;
     ++shown;
     table.AddRow({FirstCharacters(row.name(), kMostNameCharacters),
-                  time(row.has_before_ms(), row.before_ms()),
-                  time(row.has_after_ms(), row.after_ms()), TimeText(row.change_ms()),
-                  time(row.has_noise_ms(), row.noise_ms()), VerdictText(row.verdict())});
+                  time(row.has_before_ns(), row.before_ns()),
+                  time(row.has_after_ns(), row.after_ns()), DurationText(row.change_ns()),
+                  time(row.has_noise_ns(), row.noise_ns()), VerdictText(row.verdict())});
   }
   if (shown > 0) absl::StrAppend(text, "\n", table.ToString());
 }
@@ -523,7 +590,7 @@ std::string ComparisonText(const Comparison& comparison) {
 
 bool IsRegression(const Comparison& comparison, double share) {
   const ComparedRow& step = comparison.step();
-  return comparison.verdict() != Comparison::SAME && step.change_ms() > share * step.before_ms();
+  return comparison.verdict() == Comparison::LONGER && step.change_ns() > share * step.before_ns();
 }
 
 absl::StatusOr<RunReport> ReadRunReport(FileSystem& file_system, const std::string& folder) {

@@ -11,6 +11,7 @@
 #ifndef PIPELINE_COMPARISON_H_
 #define PIPELINE_COMPARISON_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ Comparison CompareRuns(const RunReport& before, const RunReport& after);
 
 // Returns the answer for a terminal: the headline, the parts of a step, what changed most.
 std::string ComparisonText(const Comparison& comparison);
+
+// Reports stay readable with so many operations; the longest stay.
+inline constexpr size_t kMostOperations = 300;
 
 // Returns whether a step takes longer by more than the share of what it took, and not by chance.
 bool IsRegression(const Comparison& comparison, double share);

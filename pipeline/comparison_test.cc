@@ -77,10 +77,11 @@ TEST(ComparisonTest, ASlowerNetworkIsNamedAndThePartsAddUp) {
   EXPECT_THAT(result.headline(), HasSubstr("3.00 ms (30 %) more than before, because of the "
                                            "network: exposed communication takes 3.00 ms more."));
   EXPECT_THAT(result.detail(), HasSubstr("The same transfers take 2.00 times as long."));
-  double sum_ms = 0;
-  for (const ComparedRow& row : result.parts()) sum_ms += row.change_ms();
-  EXPECT_NEAR(sum_ms, result.step().change_ms(), 1e-9);
+  double sum_ns = 0;
+  for (const ComparedRow& row : result.parts()) sum_ns += row.change_ns();
+  EXPECT_NEAR(sum_ns, result.step().change_ns(), 1e-3);
   EXPECT_EQ(result.parts(0).name(), "communication");
+  EXPECT_EQ(result.differences(0).kind(), "network");
   EXPECT_TRUE(IsRegression(result, 0.05));
   EXPECT_FALSE(IsRegression(result, 0.5));
 }
@@ -94,6 +95,8 @@ TEST(ComparisonTest, TheKernelThatTakesLongerComesFirst) {
   EXPECT_EQ(result.operations(0).verdict(), Comparison::LONGER);
   EXPECT_EQ(result.operations(1).verdict(), Comparison::SAME);
   EXPECT_THAT(result.detail(), HasSubstr("softmax changed most: it takes 1.30 times as long."));
+  ASSERT_EQ(result.differences_size(), 1);
+  EXPECT_EQ(result.differences(0).name(), "softmax");
 }
 
 TEST(ComparisonTest, NamesThatAreNumberedAnewAreTheSameOperations) {
@@ -112,7 +115,7 @@ TEST(ComparisonTest, FewStepsAreNotCalledTheSame) {
   const Comparison one = CompareRuns(MakeRun({10}, 3), MakeRun({12}, 3));
   EXPECT_EQ(one.verdict(), Comparison::UNKNOWN);
   EXPECT_THAT(one.headline(), HasSubstr("that may be chance"));
-  EXPECT_TRUE(IsRegression(one, 0.05));
+  EXPECT_FALSE(IsRegression(one, 0.05));
   // Two that differ much among themselves.
   const Comparison two = CompareRuns(MakeRun({10, 14}, 3), MakeRun({15, 19}, 3));
   EXPECT_EQ(two.verdict(), Comparison::UNKNOWN);
@@ -127,10 +130,35 @@ TEST(ComparisonTest, OtherNumbersOfRanksAreTold) {
   EXPECT_THAT(result.notes(), ::testing::Contains("Ranks: 4 before, 8 now."));
 }
 
+// What one run does not tell is no change.
+TEST(ComparisonTest, WhatOnlyOneRunTellsIsNotCompared) {
+  RunReport after = MakeRun({12, 12.1, 12, 11.9}, 3);
+  after.clear_path();
+  const Comparison result = CompareRuns(MakeRun(kSteps, 3), after);
+  EXPECT_EQ(result.verdict(), Comparison::LONGER);
+  EXPECT_EQ(result.parts_size(), 0);
+  EXPECT_EQ(result.ranks_size(), 0);
+  EXPECT_THAT(result.headline(), ::testing::EndsWith("more than before."));
+  // Operations beyond the longest are left out of reports: they are neither new nor gone.
+  RunReport before = MakeRun(kSteps, 3);
+  before.mutable_operations(1)->set_total_ms(100);
+  for (size_t i = 3; i < kMostOperations; ++i) {
+    AddOperation("other", std::string(i, 'x'), 1, &before);
+    before.mutable_operations()->rbegin()->set_total_ms(50);
+  }
+  after = MakeRun(kSteps, 3);
+  AddOperation("small", "", 1, &after);
+  after.mutable_operations(3)->set_total_ms(40);
+  for (const ComparedRow& row : CompareRuns(before, after).operations()) {
+    EXPECT_NE(row.name(), "small");
+  }
+}
+
 TEST(ComparisonTest, AReportWithAComparisonBeginsWithIt) {
   RunReport report = MakeRun(kSteps, 3);
   *report.mutable_comparison() = CompareRuns(MakeRun(kSteps, 3), report);
   AddFindings(&report);
+  AddComparisonFinding(&report);
   EXPECT_EQ(report.findings(0).topic(), "comparison");
   EXPECT_THAT(FindingsText(report), StartsWith("No difference"));
 }

@@ -25,26 +25,6 @@ constexpr double kTrustedError = 0.3;
 // Offsets below this are never worth telling.
 constexpr double kSmallestMs = 1e-3;
 
-// Who compares two runs asks that first.
-std::optional<Finding> ComparisonFinding(const RunReport& report) {
-  if (!report.has_comparison()) return std::nullopt;
-  const Comparison& comparison = report.comparison();
-  const Comparison::Verdict verdict = comparison.verdict();
-  Finding finding =
-      MakeFinding("comparison",
-                  verdict == Comparison::LONGER    ? "bad"
-                  : verdict == Comparison::SAME    ? "info"
-                  : verdict == Comparison::SHORTER ? "good"
-                                                   : "unknown",
-                  "comparison", comparison.headline(), comparison.detail(),
-                  absl::StrCat("Rests on ", comparison.before_steps_ms_size(), " steps before and ",
-                               comparison.after_steps_ms_size(), " now."));
-  if (comparison.step().change_ms() > 0 && verdict == Comparison::LONGER) {
-    finding.set_at_stake_ms(comparison.step().change_ms());
-  }
-  return finding;
-}
-
 // What is lacking comes first, since all else has to be read with it in mind.
 std::optional<Finding> EvidenceFinding(const RunReport& report) {
   const std::string why = WhyNotComparable(report.evidence());
@@ -248,6 +228,24 @@ std::optional<Finding> SimulationFinding(const RunReport& report) {
                    "; network: ", simulation.network(), "."));
 }
 
+// The order in which findings are read: what makes all others doubtful, a defect that can be mended,
+// what costs time, other problems, what is known, the run itself, what is not known.
+int PlaceOf(const RunReport& report, const Finding& finding) {
+  const std::string& topic = finding.topic();
+  const bool is_bad = finding.verdict() == "bad";
+  const bool contradicts = report.combine().happens_before().violations_after() > 0;
+  if (topic == "evidence") return 0;
+  if (topic == "clocks" && is_bad && contradicts) return 0;
+  if (is_bad && (topic == "straggler" || topic == "links")) return 1;
+  // A rank that others wait for is worth a look, though mending it alone would not help.
+  const bool names_rank = topic == "straggler" && finding.ranks_size() > 0;
+  if (finding.has_at_stake_ms() || names_rank) return 2;
+  if (is_bad) return 3;
+  if (finding.verdict() == "unknown") return 6;
+  const bool is_side = topic == "clocks" || topic == "simulation";
+  return topic == "run" ? 5 : is_side ? 7 : 4;
+}
+
 }  // namespace
 
 std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
@@ -260,32 +258,13 @@ std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
 
 bool CanCompareRanks(const Evidence& evidence) { return WhyNotComparable(evidence).empty(); }
 
-// The order in which findings are read: what makes all others doubtful, a defect that can be mended,
-// what costs time, other problems, what is known, the run itself, what is not known.
-int PlaceOf(const RunReport& report, const Finding& finding) {
-  const std::string& topic = finding.topic();
-  const bool is_bad = finding.verdict() == "bad";
-  const bool contradicts = report.combine().happens_before().violations_after() > 0;
-  if (topic == "comparison" || topic == "evidence") return 0;
-  if (topic == "clocks" && is_bad && contradicts) return 0;
-  if (is_bad && (topic == "straggler" || topic == "links")) return 1;
-  // A rank that others wait for is worth a look, though mending it alone would not help.
-  const bool names_rank = topic == "straggler" && finding.ranks_size() > 0;
-  if (finding.has_at_stake_ms() || names_rank) return 2;
-  if (is_bad) return 3;
-  if (finding.verdict() == "unknown") return 6;
-  const bool is_side = topic == "clocks" || topic == "simulation";
-  return topic == "run" ? 5 : is_side ? 7 : 4;
-}
-
 void AddFindings(RunReport* report) {
   const auto added = report->findings();
   report->clear_findings();
   for (const std::optional<Finding>& finding :
-       {ComparisonFinding(*report), EvidenceFinding(*report),
-        std::make_optional(RunFinding(*report)), StragglerFinding(*report), LinksFinding(*report),
-        NetworkFinding(*report), ClockFinding(*report), WhatIfFinding(*report),
-        SimulationFinding(*report)}) {
+       {EvidenceFinding(*report), std::make_optional(RunFinding(*report)),
+        StragglerFinding(*report), LinksFinding(*report), NetworkFinding(*report),
+        ClockFinding(*report), WhatIfFinding(*report), SimulationFinding(*report)}) {
     if (finding.has_value()) *report->add_findings() = *finding;
   }
   report->mutable_findings()->MergeFrom(added);
@@ -299,6 +278,29 @@ void AddFindings(RunReport* report) {
   };
   std::stable_sort(report->mutable_findings()->begin(), report->mutable_findings()->end(),
                    [&](const Finding& a, const Finding& b) { return weight(a) < weight(b); });
+}
+
+void AddComparisonFinding(RunReport* report) {
+  const Comparison& comparison = report->comparison();
+  const Comparison::Verdict verdict = comparison.verdict();
+  const std::string word = StepWord(report->run());
+  Finding finding =
+      MakeFinding("comparison",
+                  verdict == Comparison::LONGER    ? "bad"
+                  : verdict == Comparison::SAME    ? "info"
+                  : verdict == Comparison::SHORTER ? "good"
+                                                   : "unknown",
+                  "comparison", comparison.headline(), comparison.detail(),
+                  absl::StrCat("Rests on ", comparison.before_steps_ns_size(), " ", word,
+                               "s before and ", comparison.after_steps_ns_size(), " now."));
+  if (verdict == Comparison::LONGER) {
+    finding.set_at_stake_ms(comparison.step().change_ns() * kMsPerNs);
+  }
+  *report->add_findings() = finding;
+  // To the front.
+  for (int i = report->findings_size() - 1; i > 0; --i) {
+    report->mutable_findings()->SwapElements(i, i - 1);
+  }
 }
 
 std::string FindingsText(const RunReport& report) {

@@ -28,6 +28,9 @@ bool CanCompareRanks(const Evidence& evidence);
 // rests on; where that is not enough its verdict is "unknown".
 void AddFindings(RunReport* report);
 
+// Puts what the report's comparison says before all findings there are.
+void AddComparisonFinding(RunReport* report);
+
 // Returns where two sentences or numbers of a report with findings contradict each other: lengths
 // of steps, the share of communication and what halving it saves, blame and waiting, findings and
 // their evidence. Empty for every report that is right.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "pipeline/comparison.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
@@ -33,18 +34,20 @@ StepPlaces PlacesOf(const StepTimes& steps) {
 // All executions of one operation.
 struct Executions {
   Operation row;
-  // By rank, the time in each of StepTimes::steps, and last the time in none.
-  std::map<int64_t, std::vector<float>> ms_by_rank;
+  // By rank, the time by place in StepTimes::steps, with kInNoStep for what is in none; a place may be
+  // there several times.
+  std::map<int64_t, std::vector<std::pair<uint32_t, float>>> ms_by_rank;
 };
+
+constexpr uint32_t kInNoStep = std::numeric_limits<uint32_t>::max();
 
 class OperationTable {
  public:
   OperationTable(const PathGraph& graph, const GraphSource& source, const StepTimes& steps)
       : graph_(graph), source_(source), steps_(steps), places_(PlacesOf(steps)) {}
 
-  void Read() {
-    const std::vector<bool> communicates = CommunicatingEvents(graph_);
-    const std::vector<InstantId> meetings = MeetingsByEvent(graph_);
+  void Read(const CollectiveEvents& collectives) {
+    const std::vector<InstantId>& meetings = collectives.meetings;
     absl::flat_hash_map<InstantId, const GraphMeeting*> by_instant;
     for (const GraphMeeting& meeting : graph_.meetings) by_instant[meeting.instant] = &meeting;
     of_event_.assign(graph_.events.size(), nullptr);
@@ -57,7 +60,8 @@ class OperationTable {
       const int64_t start_ps =
           meeting == nullptr ? event.start_ps
                              : std::clamp(graph_.Time(meeting->instant), event.start_ps, end_ps);
-      Executions& executions = Find(event, communicates[id] || meeting != nullptr, meeting);
+      Executions& executions =
+          Find(event, collectives.communicates[id] || meeting != nullptr, meeting);
       Add(event, graph_.LaneOf(id).rank, static_cast<double>(end_ps - start_ps) * kMsPerPs,
           &executions);
       of_event_[id] = &executions;
@@ -119,10 +123,11 @@ class OperationTable {
     Operation& row = executions->row;
     row.set_count(row.count() + 1);
     row.set_total_ms(row.total_ms() + ms);
-    std::vector<float>& of_rank = executions->ms_by_rank[rank];
-    of_rank.resize(steps_.steps.size() + 1);
     const auto place = places_.find(event.step);
-    of_rank[place == places_.end() ? steps_.steps.size() : place->second] += static_cast<float>(ms);
+    const uint32_t step = place == places_.end() ? kInNoStep : static_cast<uint32_t>(place->second);
+    auto& of_rank = executions->ms_by_rank[rank];
+    if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
+    of_rank.back().second += static_cast<float>(ms);
   }
 
   void Summarise(Executions* executions) {
@@ -131,13 +136,17 @@ class OperationTable {
     row.set_mean_of_ranks_ms(row.total_ms() / ranks);
     std::vector<double> by_step(steps_.steps.size()), distances;
     for (const auto& [rank, all] : executions->ms_by_rank) {
-      const double whole_ms = std::accumulate(all.begin(), all.end(), 0.0);
+      double whole_ms = 0;
+      std::vector<double> own(by_step.size());
+      for (const auto& [step, ms] : all) {
+        whole_ms += ms;
+        if (step != kInNoStep) own[step] += ms;
+      }
       if (whole_ms > row.most_ms()) {
         row.set_most_rank(rank);
         row.set_most_ms(whole_ms);
       }
       if (by_step.empty()) continue;
-      const std::vector<double> own(all.begin(), all.end() - 1);
       const double median_ms = Median(own);
       for (size_t at = 0; at < own.size(); ++at) {
         by_step[at] += own[at] / ranks;
@@ -175,25 +184,26 @@ PathKind::Role RoleOfEvent(const PathGraph& graph, const GraphEvent& event, bool
              : PathKind::COMPUTATION;
 }
 
-std::vector<bool> CommunicatingEvents(const PathGraph& graph) {
-  std::vector<bool> communicates(graph.events.size());
+CollectiveEvents::CollectiveEvents(const PathGraph& graph)
+    : meetings(MeetingsByEvent(graph)), communicates(graph.events.size()) {
   for (const GraphEdge& edge : graph.edges) {
     const bool is_one = edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent;
     if (is_one) communicates[edge.event] = true;
   }
-  return communicates;
 }
 
-void DescribeOperations(const PathGraph& graph, const GraphSource& source, const CriticalPath& path,
+void DescribeOperations(const PathGraph& graph, const GraphSource& source,
+                        const CollectiveEvents& collectives, const CriticalPath& path,
                         const StepTimes& steps, RunReport* report) {
   OperationTable table(graph, source, steps);
-  table.Read();
+  table.Read(collectives);
   table.AddPath(path);
   table.Report(report);
 }
 
-std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const StepTimes& steps) {
-  const std::vector<InstantId> meetings = MeetingsByEvent(graph);
+std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const CollectiveEvents& collectives,
+                                       const StepTimes& steps) {
+  const std::vector<InstantId>& meetings = collectives.meetings;
   const auto ms = [&](int64_t ps) {
     return static_cast<double>(ps - graph.window_start_ps) * kMsPerPs;
   };

@@ -4,6 +4,8 @@
 #ifndef PIPELINE_OPERATIONS_H_
 #define PIPELINE_OPERATIONS_H_
 
+#include <vector>
+
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
@@ -16,20 +18,26 @@ namespace meridian {
 // booked on it.
 PathKind::Role RoleOfEvent(const PathGraph& graph, const GraphEvent& event, bool communicates);
 
-// Returns by event whether time of communication is booked on it.
-std::vector<bool> CommunicatingEvents(const PathGraph& graph);
+// Which events communicate.
+struct CollectiveEvents {
+  explicit CollectiveEvents(const PathGraph& graph);
+
+  // By event: where its rank met the others, or kNoInstant, and whether time of communication is
+  // booked on it.
+  std::vector<InstantId> meetings;
+  std::vector<bool> communicates;
+};
 
 // Fills in the report's operations: device work, all executions of one name together, the longest
 // first. Of collectives that of one kind and size too, and without waiting for others.
-void DescribeOperations(const PathGraph& graph, const GraphSource& source, const CriticalPath& path,
+void DescribeOperations(const PathGraph& graph, const GraphSource& source,
+                        const CollectiveEvents& collectives, const CriticalPath& path,
                         const StepTimes& steps, RunReport* report);
 
 // Returns how long each rank waited for others, and moved data, in each of the steps; what lies in none
 // has no number.
-std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const StepTimes& steps);
-
-// Reports stay readable with so many operations; the longest stay.
-inline constexpr size_t kMostOperations = 300;
+std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const CollectiveEvents& collectives,
+                                       const StepTimes& steps);
 
 }  // namespace meridian
 

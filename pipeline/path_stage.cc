@@ -81,11 +81,7 @@ class GraphDescription {
  public:
   GraphDescription(const PathGraph& graph, const GraphSource& source,
                    const PathStageOptions& options, RunReport* report)
-      : graph_(graph),
-        source_(source),
-        options_(options),
-        report_(report),
-        communicates_(CommunicatingEvents(graph)) {}
+      : graph_(graph), source_(source), options_(options), report_(report), collectives_(graph) {}
 
   absl::Status Describe() {
     ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
@@ -99,10 +95,10 @@ class GraphDescription {
       DescribeBlame();
       DescribeWhatIf();
     }
-    DescribeOperations(graph_, source_, path_, steps_, report_);
+    DescribeOperations(graph_, source_, collectives_, path_, steps_, report_);
     // Nobody but the graph knows the steps of programs that mark none.
     if (source_.step_word != "step" && !steps_.steps.empty()) {
-      for (CombinedStep& row : WaitsInSteps(graph_, steps_)) {
+      for (CombinedStep& row : WaitsInSteps(graph_, collectives_, steps_)) {
         *report_->mutable_combine()->add_step_waits() = std::move(row);
       }
     }
@@ -114,7 +110,7 @@ class GraphDescription {
   bool HoldsCommunicationOnly() const {
     for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
       const bool on_device = graph_.LaneOf(id).kind == TrackKind::kDevice;
-      if (on_device && !communicates_[id]) return false;
+      if (on_device && !collectives_.communicates[id]) return false;
       // Hosts of logs do nothing but launch.
       if (!on_device && graph_.events[id].category == EventCategory::kCpuOp) return false;
     }
@@ -316,11 +312,18 @@ class GraphDescription {
     const auto bound = durations.begin() + kMaxTimelineEvents;
     std::nth_element(durations.begin(), bound, durations.end(), std::greater<>());
     const int64_t shortest_ps = *bound;
+    // Of those that are as long as the shortest that stays, as many as there is room for.
+    size_t room = kMaxTimelineEvents;
+    for (auto at = durations.begin(); at != bound; ++at) room -= *at > shortest_ps ? 1 : 0;
+    const auto is_left_out = [&](GraphEventId id) {
+      const int64_t duration_ps = graph_.events[id].duration_ps;
+      if (duration_ps != shortest_ps) return duration_ps < shortest_ps;
+      if (room == 0) return true;
+      --room;
+      return false;
+    };
     for (auto& [key, ids] : *lanes) {
-      ids.erase(std::remove_if(
-                    ids.begin(), ids.end(),
-                    [&](GraphEventId id) { return graph_.events[id].duration_ps <= shortest_ps; }),
-                ids.end());
+      ids.erase(std::remove_if(ids.begin(), ids.end(), is_left_out), ids.end());
     }
     return true;
   }
@@ -366,7 +369,7 @@ class GraphDescription {
       timeline.add_kinds(
           absl::AsciiStrToLower(PathKind::Role_Name(static_cast<PathKind::Role>(role))));
     }
-    const std::vector<InstantId> meetings = MeetingsByEvent(graph_);
+    const std::vector<InstantId>& meetings = collectives_.meetings;
     std::map<LaneId, int> lane_numbers;
     std::map<GraphEventId, Shown> shown;
     std::map<NameId, int> names;
@@ -390,7 +393,8 @@ class GraphDescription {
           }
           start_ps = met_ps;
         }
-        const PathKind::Role role = RoleOfEvent(graph_, event, meets || communicates_[id]);
+        const PathKind::Role role =
+            RoleOfEvent(graph_, event, meets || collectives_.communicates[id]);
         const int position = AddEvent(number, id, role, start_ps, end_ps, &names, &timeline);
         if (meets) shown[id].event = position;
       }
@@ -417,9 +421,18 @@ class GraphDescription {
 
   void DescribeTimelinePath(const std::map<LaneId, int>& lane_numbers, Timeline* timeline) const {
     TimelinePath& path = *timeline->mutable_path();
+    // The longest stay, as of events.
+    std::vector<int64_t> lengths_ps;
+    for (EdgeId id : path_.edges) lengths_ps.push_back(graph_.edges[id].weight_ps);
+    int64_t least_ps = 1;
+    if (lengths_ps.size() > kMaxTimelineEvents) {
+      const auto bound = lengths_ps.begin() + kMaxTimelineEvents;
+      std::nth_element(lengths_ps.begin(), bound, lengths_ps.end(), std::greater<>());
+      least_ps = *bound + 1;
+    }
     for (EdgeId id : path_.edges) {
       const GraphEdge& edge = graph_.edges[id];
-      if (edge.weight_ps <= 0) continue;
+      if (edge.weight_ps < least_ps) continue;
       int lane = -1;
       if (edge.event != kNoEvent) {
         const auto found = lane_numbers.find(graph_.events[edge.event].lane);
@@ -467,8 +480,7 @@ class GraphDescription {
   const GraphSource& source_;
   const PathStageOptions& options_;
   RunReport* const report_;
-  // Whether time of communication is booked on an event, by the event's id.
-  std::vector<bool> communicates_;
+  const CollectiveEvents collectives_;
   CriticalPath path_;
   StepTimes steps_;
   // The rank that others waited for longest; absent when they waited for none.

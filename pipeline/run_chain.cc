@@ -304,10 +304,11 @@ class Chain {
     report_.set_created(UtcText(absl::Now()));
     report_.set_command(request_.command);
     report_.set_version(request_.version);
+    AddFindings(&report_);
     if (request_.baseline != nullptr) {
       *report_.mutable_comparison() = CompareRuns(*request_.baseline, report_);
+      AddComparisonFinding(&report_);
     }
-    AddFindings(&report_);
     for (const std::string& contradiction : FindContradictions(report_)) {
       report_.add_notes(absl::StrCat("this report contradicts itself: ", contradiction));
     }

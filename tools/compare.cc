@@ -46,8 +46,10 @@ absl::StatusOr<int> Compare() {
   RETURN_IF_ERROR(UseCollectiveKernels());
   ASSIGN_OR_RETURN(const RunReport baseline, ComparedRunReport(before));
   ASSIGN_OR_RETURN(RunReport report, ComparedRunReport(after));
+  // What it was compared with before does not count.
+  if (report.has_comparison()) report.mutable_findings()->DeleteSubrange(0, 1);
   *report.mutable_comparison() = CompareRuns(baseline, report);
-  AddFindings(&report);
+  AddComparisonFinding(&report);
   if (FLAGS_output_dir.given()) {
     report.set_command(absl::StrCat("compare ", absl::StrJoin(ThisCall().arguments, " ")));
     RETURN_IF_ERROR(WritePage(report, UserPath(FLAGS_output_dir)));

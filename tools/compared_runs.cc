@@ -33,8 +33,10 @@ absl::StatusOr<RunReport> ComparedRunReport(const std::string& folder) {
 }
 
 int ComparisonExit(const Comparison& comparison, std::optional<double> max_regression) {
-  const bool fails = max_regression.has_value() && IsRegression(comparison, *max_regression);
-  return fails ? kExitCheckFailed : kExitDone;
+  if (!max_regression.has_value()) return kExitDone;
+  // Runs without steps cannot be checked.
+  if (!comparison.has_step()) return kExitBadInput;
+  return IsRegression(comparison, *max_regression) ? kExitCheckFailed : kExitDone;
 }
 
 }  // namespace meridian

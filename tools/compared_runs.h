@@ -20,7 +20,8 @@ absl::StatusOr<std::optional<double>> MaxRegression();
 // Returns the report of a run, or of what `combine` made of it (ReportOfRun).
 absl::StatusOr<RunReport> ComparedRunReport(const std::string& folder);
 
-// Returns the exit code: that of a failed check for a step that takes longer by more than the share.
+// Returns the exit code: that of a failed check for a step that takes longer by more than the share,
+// that of bad input where the share is given and there are no steps.
 int ComparisonExit(const Comparison& comparison, std::optional<double> max_regression);
 
 }  // namespace meridian

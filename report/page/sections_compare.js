@@ -4,7 +4,7 @@
 
 (() => {
   const {element, button, folded, list, missing, paragraph, stepWord} = report.dom;
-  const {format, table, charts, columns: {text, number, whole}} = report;
+  const {format, table, charts, columns: {text, number, whole, times}} = report;
   const kWords = {SAME: 'no difference', LONGER: 'longer', SHORTER: 'shorter', NEW: 'new',
     GONE: 'gone', UNKNOWN: 'not known'};
   const kLooks = {SAME: 'info', LONGER: 'bad', SHORTER: 'good'};
@@ -95,7 +95,19 @@
     return counts.filter(([, count]) => count).map(([word, count]) => `${format.fixed(count, 0)} ${word}`).join(', ');
   }
 
-  function comparison({comparison: data, findings}, section) {
+  // The row with its times in milliseconds.
+  const inMs = (row) => ({...row, ...Object.fromEntries(['before', 'after', 'change', 'noise'].map(
+      (name) => [`${name}_ms`, times(`${name}_ns`, 1e-6)(row)]))});
+
+  function inMilliseconds(data) {
+    const lists = ['parts', 'operations', 'collectives', 'ranks', 'clocks'];
+    return {...data, step: inMs(data.step), before_steps_ms: data.before_steps_ns.map((ns) => ns * 1e-6),
+      after_steps_ms: data.after_steps_ns.map((ns) => ns * 1e-6),
+      ...Object.fromEntries(lists.map((name) => [name, data[name].map(inMs)]))};
+  }
+
+  function comparison({comparison: raw, findings}, section) {
+    const data = inMilliseconds(raw);
     const {step, before, after, headline, detail, verdict} = data;
     const runs = `${before || 'before'} → ${after || 'after'}: ${wordOf(data)}`;
     // The answer above has said it.
