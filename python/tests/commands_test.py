@@ -274,7 +274,7 @@ class GraphTest(unittest.TestCase):
         self.assertEqual(len(graph.to_pandas("edges")), len(graph.edge_from))
         events = graph.to_pandas("events")
         self.assertEqual(events.name.tolist(), [graph.names[name] for name in graph.event_name])
-        self.assertEqual(set(events.on), {"host", "device"})
+        self.assertEqual(set(events.kind), {"host", "device"})
         with self.assertRaisesRegex(meridian.TableError, "tables: path, edges, events"):
             graph.to_pandas("nodes")
 
