@@ -157,7 +157,7 @@ def open_trace(profiles: Profiles, quiet: Union[None, bool] = None, **flags: Any
         output = folder.path / ("combined.xplane.pb" if is_xspace else "combined.json")
         combined = align(profiles, output, quiet=quiet, **flags)
         trace = Trace(output, quiet=quiet)
-    trace.notes = combined.notes
+    trace.notes += combined.notes
     return trace
 
 

@@ -23,10 +23,11 @@ else:
 
 def _load(mode: Any, **flags: Any) -> Tuple[Dict[str, np.ndarray], Dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="meridian_") as folder:
-        run("trace_columns", output_dir=folder, **flags)
+        notes = run("trace_columns", output_dir=folder, **flags).notes
         columns = {path.stem: np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
                    for path in Path(folder).glob("*.npy")}
-        return columns, json.loads(Path(folder, "table.json").read_text("utf-8"))
+        table = json.loads(Path(folder, "table.json").read_text("utf-8"))
+        return columns, {**table, "notes": notes}
 
 
 class Trace:
@@ -54,8 +55,8 @@ class Trace:
         # Threads and streams, each with kind, clock, process, process_name, thread and name; device_id
         # and rank where they are known.
         self.tracks = [Fields(track) for track in table["tracks"]]
-        # What was said when several profiles were put on one clock.
-        self.notes: List[str] = []
+        # What is doubtful, also of how several profiles were put on one clock.
+        self.notes: List[str] = table["notes"]
 
     @cached_property
     def rank(self) -> np.ndarray:
