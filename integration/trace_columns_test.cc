@@ -56,6 +56,31 @@ TEST(TraceColumnsTest, WritesWhatNumpyReads) {
   EXPECT_EQ(JsonValue(table).Find("names").text(), R"(["add","k"])");
 }
 
+TEST(TraceColumnsTest, StatesRanksThatTheFileTells) {
+  const TemporaryDirectory directory;
+  const auto tracks = [&](const std::string& first, const std::string& more) {
+    const std::string trace = directory.Write(
+        "trace.json", absl::StrCat("{", first, absl::string_view(Kineto(more)).substr(1)));
+    const CommandResult result =
+        Columns({"--trace=" + trace, "--output_dir=" + directory.PathOf("columns")});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    const std::string table = directory.Read("columns/table.json");
+    std::vector<int64_t> ranks;
+    for (const JsonValue& track : JsonValue(table).Find("tracks").Elements()) {
+      ranks.push_back(track.Find("rank").AsInt64().value_or(-1));
+    }
+    return ranks;
+  };
+  EXPECT_THAT(tracks("", ""), ElementsAre(-1, -1));
+  EXPECT_THAT(tracks(R"("distributedInfo": {"rank": 3},)", ""), ElementsAre(3, 3));
+  const std::string names = R"(, {"ph": "M", "name": "process_name", "pid": 7, "tid": 0,
+    "args": {"name": "rank 12 host (1246) python3"}}, {"ph": "M", "name": "process_name", "pid": 0,
+    "tid": 0, "args": {"name": "rank x"}})";
+  EXPECT_THAT(tracks(R"("combinedRanks": 2,)", names), ElementsAre(12, -1));
+  // Whoever else names a process so does not say what rank it is.
+  EXPECT_THAT(tracks("", names), ElementsAre(-1, -1));
+}
+
 TEST(TraceColumnsTest, TellsWhatWasLeftOutAndRefusesWhatIsWrong) {
   const TemporaryDirectory directory;
   const std::string output = "--output_dir=" + directory.PathOf("columns");

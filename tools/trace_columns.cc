@@ -142,13 +142,7 @@ absl::string_view TrackKindName(TrackKind kind) {
 // The rank whose work each track of a table is; nullopt where the file does not say.
 using TrackRanks = std::vector<std::optional<int64_t>>;
 
-struct LoadedTrace {
-  EventTable table;
-  TrackRanks ranks;
-};
-
-absl::Status WriteTable(const LoadedTrace& trace, ColumnWriter* columns) {
-  const EventTable& table = trace.table;
+absl::Status WriteTable(const EventTable& table, const TrackRanks& ranks, ColumnWriter* columns) {
   const size_t size = table.size();
   RETURN_IF_ERROR(columns->Column("start_ps", size, [&](size_t i) { return table.start_ps(i); }));
   RETURN_IF_ERROR(
@@ -177,7 +171,7 @@ absl::Status WriteTable(const LoadedTrace& trace, ColumnWriter* columns) {
     json.Member("thread", track.thread);
     json.Member("name", track.name);
     if (track.device_id.has_value()) json.Member("device_id", *track.device_id);
-    if (trace.ranks[id].has_value()) json.Member("rank", *trace.ranks[id]);
+    if (ranks[id].has_value()) json.Member("rank", *ranks[id]);
     json.EndObject();
   }
   json.EndArray();
@@ -288,10 +282,9 @@ absl::Status SetXSpaceRanks(const XSpaceReader& reader, const EventTable& table,
 
 // The rank that Kineto's header states; of a combined trace those that begin its processes' names.
 void SetKinetoRanks(const TraceJsonHeader& header, const EventTable& table, TrackRanks* out) {
-  const std::optional<int64_t> stated = header.Find("distributedInfo").Find("rank").AsInt64();
-  const bool is_combined = header.Find("combinedRanks").AsInt64().has_value();
-  if (!is_combined) out->assign(out->size(), stated);
-  for (TrackId id = 0; is_combined && id < table.tracks().size(); ++id) {
+  out->assign(table.tracks().size(), header.Find("distributedInfo").Find("rank").AsInt64());
+  if (!header.Find("combinedRanks").AsInt64().has_value()) return;
+  for (TrackId id = 0; id < table.tracks().size(); ++id) {
     const Track& track = table.track(id);
     absl::string_view name = track.process_name.empty() ? track.process : track.process_name;
     int64_t rank = 0;
@@ -300,7 +293,7 @@ void SetKinetoRanks(const TraceJsonHeader& header, const EventTable& table, Trac
   }
 }
 
-absl::StatusOr<LoadedTrace> LoadTrace(const std::string& path) {
+absl::StatusOr<EventTable> LoadTrace(const std::string& path, TrackRanks* ranks) {
   FileSystem& file_system = FileSystem::Posix();
   ASSIGN_OR_RETURN(const DetectedFile detected, DetectFile(file_system, path));
   const bool is_viewers =
@@ -317,15 +310,13 @@ absl::StatusOr<LoadedTrace> LoadTrace(const std::string& path) {
                                        : OpenOnlyTrace(files));
   if (!is_viewers && files.form() == TraceForm::kXSpace) {
     ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
-    LoadedTrace trace;
-    ASSIGN_OR_RETURN(trace.table, LoadXSpace(reader));
-    trace.ranks.resize(trace.table.tracks().size());
-    const absl::Status known = SetXSpaceRanks(reader, trace.table, &trace.ranks);
-    if (!known.ok()) {
+    ASSIGN_OR_RETURN(EventTable table, LoadXSpace(reader));
+    ranks->resize(table.tracks().size());
+    if (const absl::Status known = SetXSpaceRanks(reader, table, ranks); !known.ok()) {
       std::fprintf(stderr, "trace_columns: note: ranks are not known: %s\n",
                    std::string(known.message()).c_str());
     }
-    return trace;
+    return table;
   }
   ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
   RETURN_IF_ERROR(Annotate(RefuseInverted(table.problems), path));
@@ -333,9 +324,8 @@ absl::StatusOr<LoadedTrace> LoadTrace(const std::string& path) {
     std::fprintf(stderr, "trace_columns: note: events were left out: %s\n",
                  table.problems.ToString().c_str());
   }
-  TrackRanks ranks(table.table.tracks().size());
-  SetKinetoRanks(table.header, table.table, &ranks);
-  return LoadedTrace{std::move(table.table), std::move(ranks)};
+  SetKinetoRanks(table.header, table.table, ranks);
+  return std::move(table.table);
 }
 
 absl::StatusOr<int> WriteColumns() {
@@ -356,10 +346,11 @@ absl::StatusOr<int> WriteColumns() {
     what = "edges";
     rows = saved.graph.edges.size();
   } else {
-    ASSIGN_OR_RETURN(const LoadedTrace trace, LoadTrace(input));
-    RETURN_IF_ERROR(WriteTable(trace, &columns));
+    TrackRanks ranks;
+    ASSIGN_OR_RETURN(const EventTable table, LoadTrace(input, &ranks));
+    RETURN_IF_ERROR(WriteTable(table, ranks, &columns));
     what = "events";
-    rows = trace.table.size();
+    rows = table.size();
   }
   std::string text;
   if (JsonWanted()) {

@@ -19,7 +19,7 @@ from ._result import (NO_CORRELATION, NO_EVENT, NO_RANK, NO_STEP, Fields, Result
                       TemporaryFolder, run, run_with_graph)
 
 if TYPE_CHECKING:
-    from ._columns import Graph, Trace
+    from ._columns import Trace
 
 __all__ = [
     "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "Result",
@@ -47,13 +47,6 @@ def __getattr__(name: str) -> Any:
     from . import _columns
     return getattr(_columns, name)
 
-
-def _load_graph(*arguments: Any) -> Graph:
-    from ._columns import Graph
-    return Graph(*arguments)
-
-
-Result.load_graph = staticmethod(_load_graph)
 
 _CHOSEN_OUTPUTS = ("output", "trace_json", "perfetto", "report")
 
@@ -94,12 +87,11 @@ def compare(before: Union[AnyPath, Result], after: Union[AnyPath, Result],
             output_dir: Union[None, AnyPath] = None, **flags: Any) -> Result:
     """Says what is different between two runs: folders, or results of combine (compare).
 
-    `passed` is False when max_regression="5%" is given and exceeded; table("operations") has what
-    each takes before and after, and how far that may differ by chance.
+    `passed` is False when a step takes longer than max_regression="5%" allows, and not by chance.
     """
-    folders = [side.output_dir if isinstance(side, Result) else side for side in (before, after)]
-    return _with_page(functools.partial(run, "compare"), output_dir, before=folders[0],
-                      after=folders[1], **flags)
+    sides = [side.output_dir if isinstance(side, Result) else side for side in (before, after)]
+    return _with_page(functools.partial(run, "compare", before=sides[0], after=sides[1]),
+                      output_dir, **flags)
 
 
 def align(profiles: Profiles = None, output: Union[None, AnyPath] = None, **flags: Any) -> Result:
@@ -165,7 +157,7 @@ def open_trace(profiles: Profiles, quiet: Union[None, bool] = None, **flags: Any
         output = folder.path / ("combined.xplane.pb" if is_xspace else "combined.json")
         combined = align(profiles, output, quiet=quiet, **flags)
         trace = Trace(output, quiet=quiet)
-    trace.notes = combined.notes
+    trace.notes += combined.notes
     return trace
 
 

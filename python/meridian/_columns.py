@@ -23,10 +23,11 @@ else:
 
 def _load(mode: Any, **flags: Any) -> Tuple[Dict[str, np.ndarray], Dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="meridian_") as folder:
-        run("trace_columns", output_dir=folder, **flags)
+        notes = run("trace_columns", output_dir=folder, **flags).notes
         columns = {path.stem: np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
                    for path in Path(folder).glob("*.npy")}
-        return columns, json.loads(Path(folder, "table.json").read_text("utf-8"))
+        table = json.loads(Path(folder, "table.json").read_text("utf-8"))
+        return columns, {**table, "notes": notes}
 
 
 class Trace:
@@ -54,8 +55,8 @@ class Trace:
         # Threads and streams, each with kind, clock, process, process_name, thread and name; device_id
         # and rank where they are known.
         self.tracks = [Fields(track) for track in table["tracks"]]
-        # What was said when several profiles were put on one clock.
-        self.notes: List[str] = []
+        # What is doubtful, also of how several profiles were put on one clock.
+        self.notes: List[str] = table["notes"]
 
     @cached_property
     def rank(self) -> np.ndarray:
@@ -89,10 +90,9 @@ class Graph:
 
     An edge says that instant edge_to could not happen before edge_from, and for how much time
     (edge_weight_ps) it stands; path_edge has the positions of the critical path's edges, in order.
-    Columns may be written to: they are this object's own. event_name,
-    event_lane and event_category, edge_type and edge_bound_by are positions in names, lanes,
-    categories, edge_types and bound_by; NO_EVENT and NO_STEP stand for none. Times are
-    picoseconds from base_ns.
+    Columns may be written to: they are this object's own. event_name, event_lane, event_category,
+    edge_type and edge_bound_by are positions in names, lanes, categories, edge_types and bound_by;
+    NO_EVENT and NO_STEP stand for none. Times are picoseconds from base_ns.
     """
 
     event_name: np.ndarray
@@ -138,9 +138,9 @@ class Graph:
     def table(self, name: str = "path") -> Fields:
         """Returns "path", "edges" or "events" as columns, with names in place of positions.
 
-        The rows of "path" are the edges of the critical path, in order. kind says what the time was
-        spent on, as the breakdown of the result does, in which time before the first step is one
-        more. Where no event stands for an edge, name and rank are those of the next event.
+        "path" has the edges of the critical path, in order. kind is what the time was spent on, as in
+        the result's breakdown, which also tells the time before the first step apart. Where no event
+        stands for an edge, name and rank are those of the next.
         """
         if name not in ("path", "edges", "events"):
             raise TableError(f"a graph has no table {name!r}; tables: path, edges, events")
@@ -166,22 +166,19 @@ class Graph:
         return import_pandas().DataFrame(self.table(table))
 
     def _events(self, event: np.ndarray) -> Fields:
-        """Returns rows for the events; NO_RANK, empty names and NaN for NO_EVENT."""
+        """Returns rows of the events; NO_EVENT has no rank, no name and no step."""
         def of(column: np.ndarray, none: Any) -> np.ndarray:
             return np.append(column, none)[np.minimum(event, len(column))]
         lanes = [*self.lanes, Fields(rank=NO_RANK, kind="", process="", thread="")]
         lane = of(self.event_lane, len(self.lanes))
         step = of(self.event_step, NO_STEP)
-        return Fields(rank=_texts([lane.rank for lane in lanes], lane).astype(np.int64),
-                      start_ps=of(self.event_start_ps, 0),
-                      duration_ps=of(self.event_duration_ps, 0),
-                      name=_texts([*self.names, ""], of(self.event_name, len(self.names))),
-                      category=_texts([*self.categories, ""],
-                                      of(self.event_category, len(self.categories))),
-                      step=np.where(step == NO_STEP, np.nan, step.astype(np.float64)),
-                      on=_texts([lane.kind for lane in lanes], lane),
-                      process=_texts([lane.process for lane in lanes], lane),
-                      thread=_texts([lane.thread for lane in lanes], lane))
+        rows = Fields((key, _texts([lane[key] for lane in lanes], lane)) for key in lanes[-1])
+        rows.update(rank=rows.rank.astype(np.int64), start_ps=of(self.event_start_ps, 0),
+                    duration_ps=of(self.event_duration_ps, 0),
+                    name=_texts([*self.names, ""], of(self.event_name, len(self.names))),
+                    category=_texts(self.categories, of(self.event_category, 0)),
+                    step=np.where(step == NO_STEP, np.nan, step.astype(np.float64)))
+        return rows
 
     def to_networkx(self) -> Any:
         """Returns a DiGraph of the instants that have edges; weight is edge_weight_ps."""

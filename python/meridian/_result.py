@@ -74,9 +74,6 @@ class TemporaryFolder:
 class Result:
     """What a command printed with --json. Its fields are attributes: result.nodes[0].offset_ns."""
 
-    # Makes a graph of the file that critical_path saved; set by the package, since graphs need NumPy.
-    load_graph: Callable[..., Graph]
-
     def __init__(self, command: str, text: str, passed: bool = True,
                  notes: Iterable[str] = ()) -> None:
         # The JSON as printed.
@@ -130,8 +127,8 @@ class Result:
         """What waited for what, as critical_path sees it; of a what-if the edited schedule."""
         if self._saved_graph is None:
             raise ValueError("only critical_path has a graph")
-        graph: Graph = Result.load_graph(self._saved_graph, self._folder)
-        return graph
+        from ._columns import Graph  # Needs NumPy.
+        return Graph(self._saved_graph, self._folder)
 
     def table(self, name: str) -> Fields:
         """Returns the columns of a list of objects, e.g. "step_waits"; dots lead into objects.
@@ -145,10 +142,9 @@ class Result:
         if not _rows(value):
             found = "no table" if value is None else "no rows in" if value == [] else "no list in"
             raise TableError(f"{self._command} has {found} {name!r}; tables: {self._tables()}")
-        total = owner.get(f"{part}_total", 0)
-        if total > _rows(value):
-            warnings.warn(f"{name} has {_rows(value)} of {total} rows" + (
-                "; graph.table() has the whole path" if self._saved_graph else ""), stacklevel=3)
+        if owner.get(f"{part}_total", 0) > _rows(value):
+            hint = "; graph.table() has the whole path" if self._saved_graph else ""
+            warnings.warn(f"{name} has {_rows(value)} of {owner[f'{part}_total']} rows{hint}")
         if isinstance(value, dict):  # Columns already, such as "timeline.events" of the report.
             return Fields((key, _column(item)) for key, item in value.items()
                           if isinstance(item, list))
@@ -192,12 +188,12 @@ class Result:
 
 def _rows(value: Any) -> int:
     """Returns how many rows a list of objects, or an object of columns, has; 0 for anything else."""
-    if isinstance(value, list):
-        return len(value) if all(isinstance(row, dict) for row in value) else 0
-    lists = [item for item in value.values() if isinstance(item, list)] if isinstance(
-        value, dict) else []
-    are_columns = len(lists) > 1 and len({len(column) for column in lists}) == 1
-    return len(lists[0]) if are_columns and not isinstance((lists[0] or [{}])[0], dict) else 0
+    if not isinstance(value, dict):
+        is_table = isinstance(value, list) and all(isinstance(row, dict) for row in value)
+        return len(value) if is_table else 0
+    columns = [item for item in value.values() if isinstance(item, list)]
+    is_table = len(columns) > 1 and len(set(map(len, columns))) == 1 and not _rows(columns[0])
+    return len(columns[0]) if is_table else 0
 
 
 def _column(values: List[Any]) -> np.ndarray:

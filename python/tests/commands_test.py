@@ -178,6 +178,14 @@ class TraceTest(unittest.TestCase):
     def test_kineto(self):
         trace = meridian.open_trace(EXAMPLES / "torch_pipeline4" / "kineto_0.json.gz")
         self.assertLess(trace.name.max(), len(trace.names))
+        self.assertEqual(trace.notes, [])
+        odd = self.folder / "odd.json"
+        odd.write_text('{"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "x", "ts": NaN}]}')
+        trace = meridian.open_trace(odd)
+        self.assertIn("events were left out: 1", trace.notes[0])
+        if importlib.util.find_spec("pandas"):
+            with self.assertRaisesRegex(meridian.TableError, "no events"):
+                trace.to_pandas()
 
     def test_the_newest_run_of_a_log_folder(self):
         source = EXAMPLES / "jax_cuda2"
@@ -274,7 +282,7 @@ class GraphTest(unittest.TestCase):
         self.assertEqual(len(graph.to_pandas("edges")), len(graph.edge_from))
         events = graph.to_pandas("events")
         self.assertEqual(events.name.tolist(), [graph.names[name] for name in graph.event_name])
-        self.assertEqual(set(events.on), {"host", "device"})
+        self.assertEqual(set(events.kind), {"host", "device"})
         with self.assertRaisesRegex(meridian.TableError, "tables: path, edges, events"):
             graph.to_pandas("nodes")
 
