@@ -214,22 +214,6 @@
     return made;
   }
 
-  // Groups that have others of the same kind, bytes and size beside them, each with its bus bandwidth
-  // as a share of the fastest of these.
-  function comparedGroups(groups) {
-    const alike = new Map();
-    for (const group of groups) {
-      const key = `${group.kind} ${group.bytes} ${group.ranks.length}`;
-      if (!(group.bus_gb_per_s > 0) || group.ranks.length < 2) continue;
-      if (!alike.has(key)) alike.set(key, []);
-      alike.get(key).push(group);
-    }
-    return [...alike.values()].filter((some) => some.length > 1).flatMap((some) => {
-      const best = some.reduce((most, {bus_gb_per_s: rate}) => Math.max(most, rate), 0);
-      return some.map((group) => ({...group, ratio: group.bus_gb_per_s / best}));
-    });
-  }
-
   // The best ratio of each pair of ranks: {values: 1 - ratio, group: of which group it is}.
   function pairsOf(groups, rowOf) {
     const count = rowOf.size;
@@ -252,7 +236,7 @@
   }
 
   function speeds({combine: {groups: all}}) {
-    const groups = comparedGroups(all);
+    const groups = all.map((group) => ({...group, ratio: group.relative_speed}));
     const ranks = inOrder(groups.flatMap((group) => group.ranks)).slice(0, kMostRanks);
     const rowOf = positions(ranks);
     const held = groups.map((group) => ({...group, ranks: group.ranks.filter((rank) => rowOf.has(rank))}));
@@ -288,9 +272,8 @@
     const empty = (title, why) => element('figure', {}, element('h3', {title: explain(title)}, title), missing(why));
     grid.append(combine.step_waits.length ? lateness(data) : empty(`Lateness of ranks by ${stepWord()}`,
         'Not known: no collective is there with all its ranks. Give the profiles of all ranks in one folder.'));
-    const alone = combine.groups.length ? 'no two groups of ranks transfer the same bytes in the same way' :
-        'the data holds no transfers of groups of ranks whose bytes are known';
-    grid.append(comparedGroups(combine.groups).length ? speeds(data) : empty('Relative speed between ranks',
+    const alone = 'no two groups of ranks transfer the same bytes in the same way, as far as bytes are known';
+    grid.append(combine.groups.length ? speeds(data) : empty('Relative speed between ranks',
         `Not known: ${alone}, so there is nothing to compare a link with. Record transfers of the same bytes ` +
         'between pairs of ranks.'));
     grid.append(...report.timePictures(data, empty));

@@ -169,6 +169,10 @@ void ListGroups(const std::map<Key, TimesByGroup>& transfers, CombineReport* rep
   for (const auto& [key, groups] : transfers) {
     if (groups.size() < 2) continue;
     const auto& [kind, bytes, ranks, hosts] = key;
+    double fastest_ps = std::numeric_limits<double>::max();
+    for (const auto& [group, times] : groups) {
+      fastest_ps = std::min(fastest_ps, Quantile(times, kQuickest));
+    }
     for (const auto& [group, times] : groups) {
       if ((told += group.size()) > kMostToldRanks) return;
       CombinedGroup& row = *report->add_groups();
@@ -176,7 +180,9 @@ void ListGroups(const std::map<Key, TimesByGroup>& transfers, CombineReport* rep
       row.set_kind(std::string(CollectiveKindName(kind)));
       row.set_bytes(bytes);
       row.set_count(static_cast<int64_t>(times.size()));
-      row.set_transfer_ms(Quantile(times, kQuickest) * kMsPerPs);
+      const double time_ps = Quantile(times, kQuickest);
+      row.set_transfer_ms(time_ps * kMsPerPs);
+      row.set_relative_speed(fastest_ps / time_ps);
       row.set_bus_gb_per_s(static_cast<double>(bytes) *
                            BusFactor(kind, static_cast<double>(ranks)) / (row.transfer_ms() * 1e6));
     }

@@ -202,7 +202,7 @@ def groups(ranks):
     """Neighbours, and every second rank, in pairs and rings; those with rank 2 are four times slower."""
     rings = [[first, first + 1] for first in range(0, ranks, 2)] + [list(range(first, ranks, max(2, ranks // 8))) for first in range(max(2, ranks // 8))]
     return [{"ranks": ring, "kind": "all-reduce", "bytes": size, "count": 24, "transfer_ms": (4 if 2 in ring else 1) * size / 4e6,
-             "bus_gb_per_s": (1.0 if 2 in ring else 4.0) - 0.01 * (ring[0] % 7)} for ring in rings for size in (2 ** 18, 2 ** 22)]
+             "bus_gb_per_s": (1.0 if 2 in ring else 4.0) - 0.01 * (ring[0] % 7), "relative_speed": 0.25 if 2 in ring else 1} for ring in rings for size in (2 ** 18, 2 ** 22)]
 
 
 def operations(ranks, steps):
@@ -215,8 +215,8 @@ def operations(ranks, steps):
 
 def compared(sample):
     """The sample against a run whose communication took less: the parts add up to the step."""
-    row = lambda name, before, after, noise, verdict, role="": {"name": name, "role": role, "change_ms": (after or 0) - (before or 0), "verdict": VERDICTS.index(verdict), "noise_ms": noise,
-                                                                **({"before_ms": before} if before is not None else {}), **({"after_ms": after} if after is not None else {})}
+    row = lambda name, before, after, noise, verdict, role="": {"name": name, "role": role, "change_ns": 1e6 * ((after or 0) - (before or 0)), "verdict": VERDICTS.index(verdict),
+                                                                **{key: 1e6 * ms for key, ms in (("before_ns", before), ("after_ns", after), ("noise_ns", noise)) if ms is not None}}
     return {**sample, "comparison": {
         "before": "monday", "after": "tuesday", "verdict": VERDICTS.index("LONGER"), "headline": "A step takes 30.0 ms, 6.0 ms longer: communication.",
         "detail": "Steps of one run differ by 0.8 ms.", "step": row("step", 24.0, 30.0, 0.8, "LONGER"),
@@ -224,7 +224,7 @@ def compared(sample):
         "operations": [row(KERNEL, 3.1, 4.03, 0.1, "LONGER", "computation"), row("fusion.new", None, 0.5, None, "NEW"), row("fusion.old", 0.4, None, None, "GONE"), row("copy.3", 0.9, 0.92, 0.1, "SAME")],
         "collectives": [row("all-reduce of 4 MiB", 2.2, 5.1, 0.2, "LONGER")], "ranks": [row("rank 2", 0.3, 2.9, 0.2, "LONGER"), row("rank 1", 0.3, 0.31, 0.2, "SAME")],
         "clocks": [row("node 1", 0.004, 0.004, None, "UNKNOWN")], "notes": ["The runs have other versions of JAX."],
-        "before_steps_ms": [24, 23.5, 24.6, 23.9], "after_steps_ms": [30.1, 29.4, 30.8, 30, 29.7]}}
+        "before_steps_ns": [24e6, 23.5e6, 24.6e6, 23.9e6], "after_steps_ns": [30.1e6, 29.4e6, 30.8e6, 30e6, 29.7e6]}}
 
 
 def many(ranks, steps, collectives, kernels):
