@@ -294,13 +294,18 @@ class RunComparison {
 
   void AddNotes() {
     const RunSummary &before = before_.report.run(), &after = after_.report.run();
+    // What is not known of a run does not differ.
     const auto differ = [&](absl::string_view what, const auto& a, const auto& b) {
-      if (a != b) result_.add_notes(absl::StrCat(what, ": ", a, " before, ", b, " now."));
+      const auto is_known = [](const auto& value) {
+        return value != std::decay_t<decltype(value)>();
+      };
+      if (a == b || !is_known(a) || !is_known(b)) return;
+      result_.add_notes(absl::StrCat(what, ": ", a, " before, ", b, " now."));
     };
     differ("Ranks", before.ranks(), after.ranks());
     differ("Hosts", before.hosts_size(), after.hosts_size());
     differ("Framework", before.framework(), after.framework());
-    differ("What steps are", StepWord(before), StepWord(after));
+    differ("What steps are", before.step_word(), after.step_word());
     differ("Version of Meridian", before_.report.version(), after_.report.version());
     if (before.ranks() != after.ranks()) {
       result_.add_notes(
@@ -330,8 +335,10 @@ class RunComparison {
   void SayWhyNot() {
     const auto& missing = before_.lengths_ns.empty() ? before_.report : after_.report;
     result_.set_headline("Whether the runs differ is not known.");
-    result_.set_detail(absl::StrCat("No steps are known of ", missing.title(),
-                                    ": record several steps, and mark them."));
+    const std::string why = WhyNoPath(missing);
+    result_.set_detail(absl::StrCat("No steps are known of ",
+                                    missing.title().empty() ? "one of them" : missing.title(), ": ",
+                                    why.empty() ? "record several steps, and mark them." : why));
   }
 
   // How many times as long the transfers take that both runs have; 1 where none changed notably.
@@ -368,6 +375,10 @@ class RunComparison {
       const RunReport& other = after == nullptr ? after_.report : before_.report;
       const bool is_alone = before == nullptr || after == nullptr;
       if (is_alone && any.total_ms() <= LeastTotalMs(other)) continue;
+      // Waiting for a rank that is not there looks like communication.
+      const bool can_compare =
+          CanCompareRanks(before_.report.evidence()) && CanCompareRanks(after_.report.evidence());
+      if (any.role() == PathKind::TRANSFER && !can_compare) continue;
       std::optional<double> before_ns, after_ns, noise_ns;
       if (before != nullptr) before_ns = before->step_ms() * kNsPerMs;
       if (after != nullptr) after_ns = after->step_ms() * kNsPerMs;
@@ -476,15 +487,24 @@ class RunComparison {
     if (most == nullptr) return "";
     const bool is_communication = most->role() == "transfer";
     if (is_communication) {
-      transfers_ =
-          TransferRatio() != 1
-              ? absl::StrFormat("The same transfers take %.2f times as long.", TransferRatio())
-              : "The transfers that both runs have take as long as before: others came or "
-                "went, or another part of them is hidden behind computation.";
+      transfers_ = TransfersText(is_longer);
     }
     return absl::StrCat(most->kind() == "network" ? ", because of the network" : "", ": ",
                         is_communication ? "exposed communication" : most->name(), " takes ",
                         DurationText(std::abs(most->change_ns())), is_longer ? " more" : " less");
+  }
+
+  std::string TransfersText(bool is_longer) const {
+    if (!(same_transfers_before_ns_ > 0)) return "The runs have no transfers in common.";
+    if (TransferRatio() == 1) {
+      return "The transfers that both runs have take as long as before: others came or went, or "
+             "another part of them is hidden behind computation.";
+    }
+    return absl::StrFormat("The same transfers take %.2f times as long%s.", TransferRatio(),
+                           (TransferRatio() > 1) == is_longer
+                               ? ""
+                               : ", but others came or went, or another part of them is hidden "
+                                 "behind computation");
   }
 
   void AddRanks(bool is_longer, std::vector<std::string>* sentences) const {
@@ -596,8 +616,8 @@ bool IsRegression(const Comparison& comparison, double share) {
 absl::StatusOr<RunReport> ReadRunReport(FileSystem& file_system, const std::string& folder) {
   const std::string path =
       absl::EndsWith(folder, ".json") ? folder : absl::StrCat(folder, "/report.json");
-  ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(path));
-  if (kind != FileKind::kRegular) return NotFound(path, ": no file");
+  const absl::StatusOr<FileKind> kind = file_system.Kind(path);
+  if (!kind.ok() || *kind != FileKind::kRegular) return NotFound(path, ": no report");
   ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system.Map(path));
   if (file->bytes().size() > kMaxReportBytes) {
     return InvalidArgument(path, ": larger than a report may be, ", kMaxReportBytes, " bytes");

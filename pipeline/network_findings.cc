@@ -20,6 +20,8 @@ namespace {
 constexpr double kNotableCommunication = 0.2;
 // Twice what halving communication saves, of a step, below which it does not bound the run.
 constexpr double kHardlyBound = 0.1;
+// What halving communication saves may differ so much, of a step, from half of its share.
+constexpr double kTolerableDifference = 0.05;
 
 Finding NoSlowLink(const RunReport& report, const std::string& why_not) {
   const int64_t ranks = report.combine().link_ranks();
@@ -149,6 +151,15 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
     detail = absl::StrCat("If it took half the time, ", UnitText(report), " would take ",
                           TimeText(half->step_ms()), " in place of ", TimeText(now_ms),
                           InTheMean(report), " (the measured schedule, run again).");
+  }
+  // What the waits of the trace do not show, the schedule, run again, does.
+  const double least_share = bound - 2 * kTolerableDifference;
+  if (half != nullptr && share < least_share) {
+    return MakeFinding(
+        "network", "unknown", "path", "What the network costs is not known.",
+        absl::StrCat(Capitalised(communicates), ", but if it took half the time, ",
+                     UnitText(report), " would be shorter by ", PercentText(bound / 2),
+                     ": the trace does not show who waited for it."));
   }
   if (const ForecastReport* twice = FindForecast(report, /*bandwidth=*/2, /*compute=*/1)) {
     const double now_ns = twice->measured_step_ns();

@@ -16,11 +16,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "pipeline/comparison.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 namespace {
+
+// Names may have any length; a page does not.
+constexpr size_t kMostShown = 1000;
 
 // The step in `steps` by its number.
 using StepPlaces = absl::flat_hash_map<int64_t, size_t>;
@@ -105,13 +109,13 @@ class OperationTable {
     const auto [it, is_new] = all_.try_emplace(key);
     if (!is_new) return it->second;
     Operation& row = it->second.row;
-    row.set_name(std::string(graph_.names.Get(event.name)));
+    row.set_name(ShownName(graph_.names.Get(event.name)));
     row.set_role(RoleOfEvent(graph_, event, communicates));
     if (transfer != nullptr) {
       row.set_kind(std::string(CollectiveKindName(transfer->kind)));
       if (transfer->bytes > 0) row.set_bytes(transfer->bytes);
     }
-    const auto origin = source_.origins.find(row.name());
+    const auto origin = source_.origins.find(std::string(graph_.names.Get(event.name)));
     if (origin != source_.origins.end()) {
       row.set_framework_op(origin->second.framework_op);
       row.set_source(origin->second.source);
@@ -175,6 +179,8 @@ class OperationTable {
 };
 
 }  // namespace
+
+std::string ShownName(absl::string_view name) { return FirstCharacters(name, kMostShown); }
 
 PathKind::Role RoleOfEvent(const PathGraph& graph, const GraphEvent& event, bool communicates) {
   if (communicates) return PathKind::TRANSFER;

@@ -4,8 +4,10 @@
 #ifndef PIPELINE_OPERATIONS_H_
 #define PIPELINE_OPERATIONS_H_
 
+#include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
@@ -13,6 +15,9 @@
 #include "report/run_report.pb.h"
 
 namespace meridian {
+
+// Returns the name as pages show it: its beginning, if it is long.
+std::string ShownName(absl::string_view name);
 
 // Returns what an event is drawn and counted as. `communicates` is whether time of communication is
 // booked on it.

@@ -409,7 +409,7 @@ class GraphDescription {
                std::map<NameId, int>* names, Timeline* timeline) const {
     const NameId name = graph_.events[id].name;
     const auto [known, is_new] = names->insert({name, timeline->names_size()});
-    if (is_new) timeline->add_names(std::string(graph_.names.Get(name)));
+    if (is_new) timeline->add_names(ShownName(graph_.names.Get(name)));
     TimelineEvents& events = *timeline->mutable_events();
     events.add_lane(lane);
     events.add_name(known->second);

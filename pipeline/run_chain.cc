@@ -354,7 +354,13 @@ absl::StatusOr<RunReport> ReportOfRun(FileSystem& file_system, const std::string
   absl::StatusOr<RunReport> report = ReadRunReport(file_system, folder);
   if (!absl::IsNotFound(report.status()) || absl::EndsWith(folder, ".json")) return report;
   ChainRequest request;
-  ASSIGN_OR_RETURN(request.combine.files, FindRunFiles(file_system, folder));
+  const absl::StatusOr<FileKind> kind = file_system.Kind(folder);
+  if (kind.ok() && *kind == FileKind::kRegular) {
+    request.combine.files.traces = {folder};
+    request.combine.files.name = folder.substr(folder.rfind('/') + 1);
+  } else {
+    ASSIGN_OR_RETURN(request.combine.files, FindRunFiles(file_system, folder));
+  }
   ASSIGN_OR_RETURN(const ScratchFolder scratch,
                    ScratchFolder::Create(input.temporary_directory, "compare"));
   request.combine.input = input;

@@ -297,6 +297,10 @@ absl::StatusOr<int> CombineWhole(ChainRequest request) {
   ASSIGN_OR_RETURN(const std::optional<double> max_regression, MaxRegression());
   std::optional<RunReport> baseline;
   if (FLAGS_baseline.given()) {
+    if (!request.stages.empty() && request.stages.count("path") == 0) {
+      return InvalidArgument("--baseline needs the stage path: add it to --stages");
+    }
+    RETURN_IF_ERROR(CheckApart(UserPath(FLAGS_baseline), request.output_dir));
     ASSIGN_OR_RETURN(baseline, ComparedRunReport(UserPath(FLAGS_baseline)));
     request.baseline = &*baseline;
   } else if (max_regression.has_value()) {

@@ -43,6 +43,9 @@ absl::StatusOr<int> Compare() {
   ASSIGN_OR_RETURN(const std::string before, RequiredPath(FLAGS_before, "run", "monday/"));
   ASSIGN_OR_RETURN(const std::string after, RequiredPath(FLAGS_after, "run", "tuesday/"));
   ASSIGN_OR_RETURN(const std::optional<double> max_regression, MaxRegression());
+  for (const std::string& compared : {before, after}) {
+    RETURN_IF_ERROR(CheckApart(compared, UserPath(FLAGS_output_dir)));
+  }
   RETURN_IF_ERROR(UseCollectiveKernels());
   ASSIGN_OR_RETURN(const RunReport baseline, ComparedRunReport(before));
   ASSIGN_OR_RETURN(RunReport report, ComparedRunReport(after));

@@ -1,5 +1,8 @@
 #include "tools/compared_runs.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "pipeline/comparison.h"
@@ -21,11 +24,21 @@ absl::StatusOr<std::optional<double>> MaxRegression() {
   if (text.empty()) return std::nullopt;
   const bool is_percent = absl::ConsumeSuffix(&text, "%");
   double value = 0;
-  if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > 1e6) {
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > (is_percent ? 1e6 : 1)) {
     return InvalidArgument("--max_regression=", FLAGS_max_regression.value(),
                            " is no share; expected e.g. 5% or 0.05");
   }
   return is_percent ? value / 100 : value;
+}
+
+absl::Status CheckApart(const std::string& compared, const std::string& output_dir) {
+  std::error_code error;
+  if (output_dir.empty() || !std::filesystem::equivalent(compared, output_dir, error)) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("--output_dir=", output_dir,
+                         " is a run to compare: its report would be overwritten; give another "
+                         "folder");
 }
 
 absl::StatusOr<RunReport> ComparedRunReport(const std::string& folder) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "report/run_report.pb.h"
 #include "xla_profiler/base/command_line/flag.h"
@@ -16,6 +17,9 @@ extern Flag<std::string> FLAGS_max_regression;
 
 // Returns the share that --max_regression names; nullopt when it is not given.
 absl::StatusOr<std::optional<double>> MaxRegression();
+
+// InvalidArgument when outputs would go to the folder of a run that is compared.
+absl::Status CheckApart(const std::string& compared, const std::string& output_dir);
 
 // Returns the report of a run, or of what `combine` made of it (ReportOfRun).
 absl::StatusOr<RunReport> ComparedRunReport(const std::string& folder);

@@ -7,17 +7,18 @@ namespace meridian {
 namespace {
 
 Command Program() {
-  return {"meridian",
-          "Profiles of a job's hosts on one clock: who waits for whom, what a step waits for, "
-          "network or compute, and a network simulation to trust.",
-          {"meridian combine --run_dir=logs/ --output_dir=out/", "meridian help critical_path"},
-          {},
-          nullptr,
-          {CombineCommand(), CompareCommand(), ValidateCollectivesCommand(), XprofTraceAlignCommand(),
-           XspaceInspectCommand(), TraceColumnsCommand(), CriticalPathCommand(), ForecastCommand(),
-           ChakraExportCommand(), ChakraLinkCommand(), ChakraGenerateCommand(),
-           ChakraInspectCommand(), AstraSimulateCommand(), AstraPredictCommand(),
-           AstraCalibrateCommand(), AstraValidateCommand(), WorkloadModelCommand()}};
+  return {
+      "meridian",
+      "Profiles of a job's hosts on one clock: who waits for whom, what a step waits for, "
+      "network or compute, and a network simulation to trust.",
+      {"meridian combine --run_dir=logs/ --output_dir=out/", "meridian help critical_path"},
+      {},
+      nullptr,
+      {CombineCommand(), CompareCommand(), ValidateCollectivesCommand(), XprofTraceAlignCommand(),
+       XspaceInspectCommand(), TraceColumnsCommand(), CriticalPathCommand(), ForecastCommand(),
+       ChakraExportCommand(), ChakraLinkCommand(), ChakraGenerateCommand(), ChakraInspectCommand(),
+       AstraSimulateCommand(), AstraPredictCommand(), AstraCalibrateCommand(),
+       AstraValidateCommand(), WorkloadModelCommand()}};
 }
 
 }  // namespace

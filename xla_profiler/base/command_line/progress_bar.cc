@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -31,7 +32,11 @@ std::atomic<bool> is_hidden = false;
 // When a bar was drawn last, in Unix seconds.
 std::atomic<int64_t> last_bar_seconds = 0;
 
-bool ShowsProgress() { return !is_hidden && isatty(STDERR_FILENO); }
+bool ShowsProgress() {
+  const char* const terminal = std::getenv("TERM");
+  const bool is_dumb = terminal != nullptr && absl::string_view(terminal) == "dumb";
+  return !is_hidden && !is_dumb && isatty(STDERR_FILENO);
+}
 
 void WriteToStandardError(absl::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
