@@ -240,10 +240,10 @@ std::optional<double> NoiseOfOperation(const Operation& before, const ComparedRu
                     : noise_ns;
 }
 
-// Returns below what an operation may have been left out of the report; 0 when none was.
-double LeastTotalMs(const RunReport& report) {
-  const bool is_cut = report.operations_size() >= static_cast<int>(kMostOperations);
-  return is_cut ? report.operations().rbegin()->total_ms() : 0;
+// Returns whether the report may have left the operation out, because others took longer.
+bool MayLack(const RunReport& report, const Operation& operation) {
+  return report.operations_size() >= static_cast<int>(kMostOperations) &&
+         operation.total_ms() <= report.operations().rbegin()->total_ms();
 }
 
 std::string OperationName(const Operation& row) {
@@ -374,7 +374,7 @@ class RunComparison {
       // What one report has left out may be in both runs.
       const RunReport& other = after == nullptr ? after_.report : before_.report;
       const bool is_alone = before == nullptr || after == nullptr;
-      if (is_alone && any.total_ms() <= LeastTotalMs(other)) continue;
+      if (is_alone && MayLack(other, any)) continue;
       // Waiting for a rank that is not there looks like communication.
       const bool can_compare =
           CanCompareRanks(before_.report.evidence()) && CanCompareRanks(after_.report.evidence());

@@ -75,6 +75,39 @@ TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
   EXPECT_TRUE(levelled);
 }
 
+TEST_F(PathStageTest, OperationsAreSummedWithoutWaiting) {
+  // Calls of hosts are none.
+  ASSERT_THAT(report_.operations(), SizeIs(1));
+  const Operation& row = report_.operations(0);
+  EXPECT_EQ(row.role(), PathKind::TRANSFER);
+  EXPECT_EQ(row.count(), 2);
+  EXPECT_NEAR(row.total_ms(), 2 * kTransferUs * 1e-3, 1e-9);
+  EXPECT_NEAR(row.path_ms(), kTransferUs * 1e-3, 1e-9);
+  EXPECT_FALSE(row.has_step_ms()) << "there are no steps";
+}
+
+TEST(OperationsTest, SaysWhichRankSpendsMost) {
+  PathGraph graph = AllReduceJob({{10, 50, 5}, {20, 140, 5}});
+  for (Lane& lane : graph.lanes) lane.kind = TrackKind::kDevice;
+  for (GraphEvent& event : graph.events) event.step = 7;
+  for (GraphEdge& edge : graph.edges) {
+    if (edge.bound_by == BoundBy::kCpu) edge.bound_by = BoundBy::kGpuCompute;
+  }
+  RunReport report;
+  ASSERT_OK(DescribeGraph(graph, GraphSource(), PathStageOptions(), &report));
+  ASSERT_THAT(report.operations(), SizeIs(2));
+  const int at = report.operations(0).name() == "op" ? 0 : 1;
+  const Operation& row = report.operations(at);
+  EXPECT_EQ(row.role(), PathKind::COMPUTATION);
+  EXPECT_NEAR(row.total_ms(), (50 + 140) * 1e-3, 1e-6);
+  EXPECT_NEAR(row.mean_of_ranks_ms(), 95e-3, 1e-6);
+  EXPECT_NEAR(row.step_ms(), 95e-3, 1e-6);
+  EXPECT_EQ(row.spread_of(), 2);
+  EXPECT_EQ(row.most_rank(), 1);
+  EXPECT_NEAR(row.most_ms(), 140e-3, 1e-6);
+  EXPECT_NEAR(row.path_ms(), 140e-3, 1e-6);
+}
+
 TEST_F(PathStageTest, TheTimelineTellsWaitingFromTransfer) {
   const Timeline& timeline = report_.timeline();
   EXPECT_FALSE(timeline.truncated());
