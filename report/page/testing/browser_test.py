@@ -274,9 +274,14 @@ def check_tab(browser):
         if ((outlineStyle === 'none' || outlineWidth === '0px') && boxShadow === 'none') window.unmarked.add(target.outerHTML.slice(0, 80));
       });
       return window.wanted.length""")
-    for _ in range(0, 2 * wanted + 20, 10):
-        browser.keys(*["Tab"] * 10)
-    left = browser.js("return window.wanted.filter((e) => !window.reached.has(e)).map((e) => e.outerHTML.slice(0, 80))")
+    left = []
+    for _ in range(3):  # The focus may be on the window around the page at first.
+        browser.mouse((2, 2), "pointerDown", "pointerUp")
+        for _ in range(0, 2 * wanted + 20, 10):
+            browser.keys(*["Tab"] * 10)
+        left = browser.js("return window.wanted.filter((e) => !window.reached.has(e)).map((e) => e.outerHTML.slice(0, 80))")
+        if not left:
+            break
     CHECK("Tab reaches everything", wanted > 20 and not left, str((wanted, left)))
     unmarked = browser.js("return [...window.unmarked]")
     CHECK("the focus is always seen", not unmarked, str(unmarked))
