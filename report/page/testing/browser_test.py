@@ -258,8 +258,8 @@ def check_contrast(browser):
     browser.open("sample")
 
 
-def check_tab(browser):
-    """Tab alone comes to everything that can be used, and shows where it is. In a group of which one has the place among the tabs, arrows reach the others."""
+def tab_through(browser):
+    """Presses Tab until it must have been everywhere; what it should reach, and what of that it did not."""
     wanted = browser.js("""
       const grouped = '[role=tablist] *, [role=toolbar] *, [role=menu] *, [role=listbox] *, [role=radiogroup] *, [role=grid] *';
       window.wanted = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')].filter(
@@ -274,14 +274,20 @@ def check_tab(browser):
         if ((outlineStyle === 'none' || outlineWidth === '0px') && boxShadow === 'none') window.unmarked.add(target.outerHTML.slice(0, 80));
       });
       return window.wanted.length""")
-    left = []
-    for _ in range(3):  # The focus may be on the window around the page at first.
-        browser.mouse((2, 2), "pointerDown", "pointerUp")
-        for _ in range(0, 2 * wanted + 20, 10):
-            browser.keys(*["Tab"] * 10)
-        left = browser.js("return window.wanted.filter((e) => !window.reached.has(e)).map((e) => e.outerHTML.slice(0, 80))")
-        if not left:
+    for _ in range(0, 2 * wanted + 20, 10):
+        browser.keys(*["Tab"] * 10)
+    return wanted, browser.js("return window.wanted.filter((e) => !window.reached.has(e)).map((e) => e.outerHTML.slice(0, 80))")
+
+
+def check_tab(browser):
+    """Tab alone comes to everything that can be used, and shows where it is. In a group of which one has the place among the tabs, arrows reach the others."""
+    wanted, left = tab_through(browser)
+    for _ in range(3):  # Settings of Firefox may leave the focus on the window around the page.
+        if len(left) < wanted - 1:
             break
+        browser.open("sample")
+        browser.js("window.focus(); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
+        wanted, left = tab_through(browser)
     CHECK("Tab reaches everything", wanted > 20 and not left, str((wanted, left)))
     unmarked = browser.js("return [...window.unmarked]")
     CHECK("the focus is always seen", not unmarked, str(unmarked))
