@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
+#include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
