@@ -36,6 +36,7 @@ std::string DurationText(double ns) {
 }
 
 std::string PercentText(double share) {
+  if (share > 0 && share < 0.0005) return "under 0.1 %";
   return absl::StrFormat(share > 0 && share < 0.095 ? "%.1f %%" : "%.0f %%", 100 * share);
 }
 

@@ -11,7 +11,7 @@ namespace meridian {
 // "812 ns", "12.3 µs", "-4.57 ms", "86,400 s": three digits at least, rounded to the nearest.
 std::string DurationText(double ns);
 
-// "42 %"; "7.5 %" below 9.5 %.
+// "42 %"; "7.5 %" below 9.5 %; "under 0.1 %" for what would read 0.0 %.
 std::string PercentText(double share);
 
 }  // namespace meridian

@@ -132,8 +132,8 @@ const report = {};
     milliseconds: (value) => isKnown(value) ? nanoseconds(value * 1e6) : kUnknown,
     bytes: (value) => scaled(value, kSizes),
     rate: (gb_per_s) => isKnown(gb_per_s) ? `${plain(gb_per_s)} GB/s` : kUnknown,
-    percent: (share) => isKnown(share) ?
-        `${fixed(100 * share, share > 0 && share < 0.095 ? 1 : 0)} %` : kUnknown,
+    percent: (share) => !isKnown(share) ? kUnknown : share > 0 && share < 0.0005 ? 'under 0.1 %' :
+        `${fixed(100 * share, share > 0 && share < 0.095 ? 1 : 0)} %`,
     count: (value, one, many = one + 's') =>
         isKnown(value) ? `${fixed(value, 0)} ${value === 1 ? one : many}` : `${many}: ${kUnknown}`,
   };
