@@ -32,6 +32,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 constexpr char kSkewed[] = "examples/jax_tp_cuda4_skewed";
 constexpr char kTrue[] = "examples/jax_cuda2";
@@ -659,6 +660,16 @@ TEST(CombineTest, DumpsOfAHangAreMeasuredByDurations) {
               AllOf(HasSubstr("moves data for 11 % of the time"), Not(HasSubstr("period")),
                     HasSubstr("note: 2 calls of rank(s) 0-1 were not seen to end and are left out; "
                               "validate_collectives --traces=")));
+  EXPECT_THAT(result.standard_output, Not(HasSubstr("hangs")));
+  // Where one rank has not come to the last call, that is said first.
+  directory.Write("run/fr_1.json",
+                  absl::StrCat(R"({"pg_config":{"0":{"ranks":"[0, 1]"}},"entries":[)",
+                               entries.substr(0, entries.rfind(R"(,{"record_id")")), "]}"));
+  const CommandResult hung =
+      Combine({"--run_dir=" + directory.PathOf("run"), "--output_dir=" + directory.PathOf("out")});
+  ASSERT_EQ(hung.exit_code, 0) << hung.standard_error;
+  EXPECT_THAT(hung.standard_output,
+              StartsWith("The job hangs: it waits for rank 1. Call 8 of group 0"));
 }
 
 TEST(CombineTest, ExportsNeedNoCombinedFile) {

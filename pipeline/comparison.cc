@@ -444,7 +444,7 @@ class RunComparison {
                              DurationText(std::max(step.noise_ns(), kNotableChange * step_ns_)),
                              " by chance.")
               : "");
-      AddOperation(kNotableChange * step_ns_);
+      AddOperation(0);
       return;
     }
     const bool is_longer = step.change_ns() > 0;

@@ -97,6 +97,13 @@ TEST(ComparisonTest, TheKernelThatTakesLongerComesFirst) {
   EXPECT_THAT(result.detail(), HasSubstr("softmax changed most: it takes 1.30 times as long."));
   ASSERT_EQ(result.differences_size(), 1);
   EXPECT_EQ(result.differences(0).name(), "softmax");
+  // It is also told where no step shows it.
+  RunReport before = MakeRun(kSteps, 3);
+  before.mutable_operations(1)->set_step_ms(0.05);
+  for (RunReport* run : {&before, &after}) run->mutable_operations(1)->set_step_spread_ms(0.001);
+  after.mutable_operations(1)->set_step_ms(0.065);
+  EXPECT_THAT(CompareRuns(before, after).detail(),
+              HasSubstr("softmax changed most: it takes 1.30 times as long."));
 }
 
 TEST(ComparisonTest, NamesThatAreNumberedAnewAreTheSameOperations) {

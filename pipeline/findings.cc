@@ -22,6 +22,9 @@ constexpr double kNotableDifference = 0.03;
 // A simulation that is farther off gives no answers.
 constexpr double kTrustedError = 0.3;
 
+// So many characters of a call or of a group's name are told.
+constexpr size_t kMostOfCall = 200;
+
 // Offsets below this are never worth telling.
 constexpr double kSmallestMs = 1e-3;
 
@@ -189,17 +192,24 @@ std::optional<Finding> WhatIfFinding(const RunReport& report) {
                          part.change() == WhatIfPart::RANK_AS_FAST_AS_OTHERS;
     if (!is_told && (best == nullptr || part.saved_ms() > best->saved_ms())) best = &part;
   }
-  if (best == nullptr ||
-      !(best->saved_ms() > kNotableSaving * (best->step_ms() + best->saved_ms()))) {
-    return std::nullopt;
-  }
+  if (best == nullptr) return std::nullopt;
+  const double now_ms = best->step_ms() + best->saved_ms();
+  if (!(best->saved_ms() > kNotableSaving * now_ms)) return std::nullopt;
+  const std::optional<PathShares> shares = SharesOf(report);
+  const bool is_host =
+      best->change() == WhatIfPart::NO_HOST_TIME && shares.has_value() && shares->host > 0.5;
   Finding finding = MakeFinding(
       "what_if", "info", "what_if",
-      absl::StrCat("If ", best->what(), ", ", UnitText(report), " takes ",
-                   TimeText(best->step_ms()), ", ", TimeText(best->saved_ms()), " less",
-                   InTheMean(report), "."),
-      "Found by running the measured schedule again with that changed.", RestsOn(report));
-  finding.set_at_stake_ms(best->saved_ms());
+      absl::StrCat(is_host ? "The hosts are what the run waits for: if " : "If ", best->what(),
+                   ", ", UnitText(report), " takes ", TimeText(best->step_ms()), ", ",
+                   TimeText(best->saved_ms()), " less", InTheMean(report), "."),
+      absl::StrCat(is_host ? absl::StrCat(PercentText(shares->host),
+                                          " of the critical path is on hosts, in calls and between "
+                                          "them. ")
+                           : "",
+                   "Found by running the measured schedule again with that changed."),
+      RestsOn(report));
+  SetAtStake(best->saved_ms(), absl::StrCat("if ", best->what()), &finding);
   ShowIn(report, std::nullopt, &finding);
   return finding;
 }
@@ -228,15 +238,21 @@ std::optional<Finding> SimulationFinding(const RunReport& report) {
                    "; network: ", simulation.network(), "."));
 }
 
-// The order in which findings are read: what makes all others doubtful, a defect that can be mended,
-// what costs time, other problems, what is known, the run itself, what is not known.
+// What is wrong with one rank or link, unlike with the others: it can be mended where it is.
+bool IsDefect(const Finding& finding) {
+  return finding.verdict() == "bad" &&
+         (finding.topic() == "straggler" || finding.topic() == "links");
+}
+
+// The order in which findings are read: what makes all others doubtful, defects, what costs time, other
+// problems, what is known, the run itself, what is not known.
 int PlaceOf(const RunReport& report, const Finding& finding) {
   const std::string& topic = finding.topic();
   const bool is_bad = finding.verdict() == "bad";
   const bool contradicts = report.combine().happens_before().violations_after() > 0;
-  if (topic == "evidence") return 0;
+  if (topic == "hang" || topic == "evidence") return 0;
   if (topic == "clocks" && is_bad && contradicts) return 0;
-  if (is_bad && (topic == "straggler" || topic == "links")) return 1;
+  if (IsDefect(finding)) return 1;
   // A rank that others wait for is worth a look, though mending it alone would not help.
   const bool names_rank = topic == "straggler" && finding.ranks_size() > 0;
   if (finding.has_at_stake_ms() || names_rank) return 2;
@@ -246,7 +262,41 @@ int PlaceOf(const RunReport& report, const Finding& finding) {
   return topic == "run" ? 5 : is_side ? 7 : 4;
 }
 
+// Says why a defect comes first where something else would save more.
+void ExplainOrder(RunReport* report) {
+  Finding& first = *report->mutable_findings(0);
+  for (const Finding& finding : report->findings()) {
+    if (!IsDefect(first) || finding.at_stake_ms() <= first.at_stake_ms()) continue;
+    absl::StrAppend(first.mutable_detail(), " What comes next would save more, ",
+                    finding.at_stake_if(),
+                    "; this comes first because it can be mended where it is.");
+    return;
+  }
+}
+
 }  // namespace
+
+std::optional<Finding> HangFinding(const ValidationReport& dumps) {
+  if (dumps.hangs().empty()) return std::nullopt;
+  const HangReport& hang = dumps.hangs(0);
+  const bool is_missing = hang.missing_ranks_size() > 0;
+  std::vector<std::string> calls;
+  for (const HangCall& call : hang.calls()) {
+    calls.push_back(absl::StrCat(RankList(call.ranks()), " called ",
+                                 FirstCharacters(call.call(), kMostOfCall)));
+  }
+  Finding finding = MakeFinding(
+      "hang", "bad", "waiting",
+      is_missing ? absl::StrCat("The job hangs: it waits for ", RankList(hang.missing_ranks()), ".")
+                 : "The job hangs: its ranks do not agree on a call.",
+      absl::StrCat("Call ", hang.seq(), " of group ", FirstCharacters(hang.group(), kMostOfCall),
+                   ": ", absl::StrJoin(calls, "; "),
+                   ". The command validate_collectives says what each rank called last."),
+      absl::StrCat("Rests on ", WithThousands(dumps.checked()),
+                   " calls that the dumps of two ranks or more hold."));
+  *finding.mutable_ranks() = is_missing ? hang.missing_ranks() : hang.ranks();
+  return finding;
+}
 
 std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
   std::map<int64_t, std::string> hosts;
@@ -278,6 +328,7 @@ void AddFindings(RunReport* report) {
   };
   std::stable_sort(report->mutable_findings()->begin(), report->mutable_findings()->end(),
                    [&](const Finding& a, const Finding& b) { return weight(a) < weight(b); });
+  ExplainOrder(report);
 }
 
 void AddComparisonFinding(RunReport* report) {
@@ -294,7 +345,7 @@ void AddComparisonFinding(RunReport* report) {
                   absl::StrCat("Rests on ", comparison.before_steps_ns_size(), " ", word,
                                "s before and ", comparison.after_steps_ns_size(), " now."));
   if (verdict == Comparison::LONGER) {
-    finding.set_at_stake_ms(comparison.step().change_ns() * kMsPerNs);
+    SetAtStake(comparison.step().change_ns() * kMsPerNs, "as before", &finding);
   }
   *report->add_findings() = finding;
   // To the front.

@@ -6,16 +6,22 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "report/run_report.pb.h"
+#include "trace_alignment/collectives/validation_report.pb.h"
 
 namespace meridian {
 
 Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::string_view section,
                     std::string headline, std::string detail, std::string rests_on = "");
+
+// Returns what flight recorder dumps say of a job that hangs: for whom it waits, or on which call its
+// ranks do not agree.
+std::optional<Finding> HangFinding(const ValidationReport& dumps);
 
 // Returns the names of the ranks' hosts.
 std::map<int64_t, std::string> HostsByRank(const RunReport& report);

@@ -19,6 +19,9 @@ namespace {
 // Lists of ranks that are longer name the first ones alone.
 constexpr size_t kLongList = 40;
 
+// The kind of the path that is between the calls of a host.
+constexpr absl::string_view kHostGap = "host_gap";
+
 }  // namespace
 
 Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::string_view section,
@@ -158,6 +161,11 @@ double WaitedShare(const RunReport& report) {
   return whole_ms > 0 ? (has_steps ? in_steps_ms : waited_ms) / whole_ms : 0;
 }
 
+void SetAtStake(double ms, absl::string_view condition, Finding* finding) {
+  finding->set_at_stake_ms(ms);
+  finding->set_at_stake_if(std::string(condition));
+}
+
 void ShowIn(const RunReport& report, std::optional<int64_t> step, Finding* finding) {
   const ReportedStep* shown = nullptr;
   for (const ReportedStep& candidate : report.steps()) {
@@ -207,6 +215,7 @@ std::optional<PathShares> SharesOf(const RunReport& report) {
   PathShares shares;
   for (const PathKind& kind : report.path_kinds()) {
     const double share = by_kind[kind.kind()] / all;
+    if (kind.role() == PathKind::HOST || kind.kind() == kHostGap) shares.host += share;
     if (kind.role() == PathKind::TRANSFER) {
       shares.communication = share;
     } else if (share > shares.most_share) {

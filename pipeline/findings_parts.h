@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_field.h"
 #include "pipeline/findings.h"
 #include "report/run_report.pb.h"
@@ -63,6 +64,9 @@ bool ClocksMayHide(const RunReport& report);
 // collectives for others, in the mean.
 double WaitedShare(const RunReport& report);
 
+// Says how much shorter a step, or the run, would be, and on what condition: "if it were mended".
+void SetAtStake(double ms, absl::string_view condition, Finding* finding);
+
 // Says where the finding shows: in the step, or the longest of all; nothing without steps.
 void ShowIn(const RunReport& report, std::optional<int64_t> step, Finding* finding);
 
@@ -75,6 +79,8 @@ const WhatIfPart* FindWhatIf(const RunReport& report, WhatIfPart::Change change)
 // How much of the critical path is communication, and what most of the rest is spent on.
 struct PathShares {
   double communication = 0;
+  // What hosts do, in calls and between them.
+  double host = 0;
   std::string most;
   double most_share = 0;
 };

@@ -143,8 +143,49 @@ TEST(FindingsTest, WhatCostsMostComesFirstButForDefects) {
   // It shows most in the first step.
   EXPECT_EQ(report.findings(0).step(), 0);
   EXPECT_EQ(report.findings(0).end_ms(), 20);
+  EXPECT_EQ(report.findings(0).at_stake_if(), "if it kept up with the others");
+  EXPECT_THAT(report.findings(0).detail(),
+              HasSubstr("What comes next would save more, if communication took half the time; "
+                        "this comes first because it can be mended where it is."));
   EXPECT_EQ(report.findings(1).topic(), "network");
   EXPECT_EQ(report.findings(1).at_stake_ms(), 3);
+}
+
+TEST(FindingsTest, WaitingThatCostsNothingSaysSo) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 4, &report);
+  AddWhatIf(WhatIfPart::RANK_AS_FAST_AS_OTHERS, "rank 2 is as fast as the others", 0, &report);
+  AddWhatIf(WhatIfPart::NO_HOST_TIME, "hosts take no time", 15, &report);
+  for (PathKind& kind : *report.mutable_path_kinds()) kind.set_role(PathKind::HOST);
+  AddFindings(&report);
+  EXPECT_THAT(report.findings(0).headline(),
+              HasSubstr("The hosts are what the run waits for: if hosts take no time, a step takes "
+                        "5.00 ms, 15.0 ms less"));
+  EXPECT_THAT(report.findings(0).detail(), HasSubstr("100 % of the critical path is on hosts"));
+  EXPECT_EQ(report.findings(1).verdict(), "info");
+  EXPECT_THAT(report.findings(1).headline(),
+              HasSubstr("for 10 % of the time, which hardly makes a step longer."));
+}
+
+TEST(FindingsTest, AJobThatHangsSaysForWhomFirst) {
+  ValidationReport dumps;
+  EXPECT_FALSE(HangFinding(dumps).has_value());
+  HangReport& hang = *dumps.add_hangs();
+  hang.set_group("0 (world)");
+  hang.set_seq(3);
+  HangCall& call = *hang.add_calls();
+  call.add_ranks(0);
+  call.set_call("all_reduce of 4KiB Float");
+  hang.add_missing_ranks(1);
+  RunReport report = TwoHosts();
+  *report.add_findings() = *HangFinding(dumps);
+  AddFindings(&report);
+  EXPECT_EQ(report.findings(0).headline(), "The job hangs: it waits for rank 1.");
+  EXPECT_THAT(report.findings(0).detail(),
+              HasSubstr("Call 3 of group 0 (world): rank 0 called all_reduce of 4KiB Float."));
+  EXPECT_THAT(report.findings(0).ranks(), ElementsAre(1));
+  hang.clear_missing_ranks();
+  EXPECT_THAT(HangFinding(dumps)->headline(), HasSubstr("do not agree on a call"));
 }
 
 TEST(FindingsTest, WaitsOutsideOfStepsAreToldApart) {
@@ -177,9 +218,10 @@ TEST(FindingsTest, AProfileThatBeginsLateIsToldApart) {
                                         "wait 4.00 ms for it: its profile begins later. "));
   // The rank is late in another step, too.
   AddBlame(1, 2, 2, &report);
-  EXPECT_THAT(TextOf(report),
-              HasSubstr("is late in 1 of 2 steps (1); the others wait for it for 15 % "
-                        "of the time. At first the others wait 4.00 ms for it"));
+  EXPECT_THAT(
+      TextOf(report),
+      HasSubstr("is late in 1 of 2 steps (1); the others wait for it for 15 % "
+                "of the time, most of it at first. At first the others wait 4.00 ms for it"));
   // Another rank's lateness is its own.
   AddBlame(1, 1, 3, &report);
   EXPECT_THAT(TextOf(report),

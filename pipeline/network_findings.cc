@@ -114,7 +114,7 @@ std::optional<Finding> LinksFinding(const RunReport& report) {
       "links", "bad", "waiting", std::move(headline), std::move(detail),
       absl::StrCat("Rests on ", WithThousands(link.transfers()), " of its transfers beside ",
                    WithThousands(link.compared_with()), " of others."));
-  if (link.has_cost_ms()) finding.set_at_stake_ms(link.cost_ms());
+  if (link.has_cost_ms()) SetAtStake(link.cost_ms(), "if it were as fast as the others", &finding);
   finding.add_ranks(link.rank());
   finding.mutable_ranks()->MergeFrom(link.or_ranks());
   ShowIn(report, std::nullopt, &finding);
@@ -143,6 +143,7 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   const WhatIfPart* half = FindWhatIf(report, WhatIfPart::HALF_THE_COMMUNICATION);
   double bound = share;
   std::optional<double> at_stake_ms;
+  absl::string_view condition = "if communication took half the time";
   std::string detail;
   if (half != nullptr && half->step_ms() + half->saved_ms() > 0) {
     const double now_ms = half->step_ms() + half->saved_ms();
@@ -165,6 +166,7 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
     const double now_ns = twice->measured_step_ns();
     bound = 2 * (1 - twice->step_ns() / now_ns);
     at_stake_ms = (now_ns - twice->step_ns()) * kMsPerNs;
+    condition = "on links twice as fast";
     detail = absl::StrCat("On links twice as fast ", UnitText(report), " would take ",
                           TimeText(twice->step_ns() * kMsPerNs), " in place of ",
                           TimeText(now_ns * kMsPerNs), ", 90 % interval ",
@@ -190,7 +192,7 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   const bool is_bad = share > 0.5 && bound >= kHardlyBound;
   Finding finding = MakeFinding("network", is_bad ? "bad" : "info", "path", std::move(headline),
                                 std::move(detail), RestsOn(report));
-  if (at_stake_ms.has_value()) finding.set_at_stake_ms(*at_stake_ms);
+  if (at_stake_ms.has_value()) SetAtStake(*at_stake_ms, condition, &finding);
   ShowIn(report, std::nullopt, &finding);
   return finding;
 }

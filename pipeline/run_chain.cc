@@ -23,14 +23,17 @@
 #include "pipeline/path_stage.h"
 #include "pipeline/simulation_stage.h"
 #include "report/run_report_html.h"
+#include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/time_units.h"
+#include "xla_profiler/flight_recorder/flight_recorder.h"
 #include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
@@ -107,6 +110,7 @@ class Chain {
                      DetectOneSource(file_system_, request_.combine.files.traces));
     is_kineto_ = source->form() == TraceForm::kKineto;
     is_converted_ = source->NeedsConversion();
+    tells_hangs_ = source->TellsWhyJobsHang();
     RETURN_IF_ERROR(RunStage(kAlign, "clocks, happens-before, combined profile",
                              [&](RunReport* report) { return Align(report); }));
     for (const CombinedOutput& output : report_.combine().outputs()) {
@@ -205,8 +209,25 @@ class Chain {
     RETURN_IF_ERROR(outputs.WriteText("combine_json", json, ReportToJson(report->combine())));
     RETURN_IF_ERROR(outputs.Commit());
     DescribeAlignment(PathOf(""), report);
+    if (tells_hangs_) RETURN_IF_ERROR(FindHang(report));
     // Tables, databases and logs do not say which framework ran.
     if (!is_converted_) report->mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
+    return absl::OkStatus();
+  }
+
+  absl::Status FindHang(RunReport* report) {
+    const std::vector<std::string>& dumps = request_.combine.files.traces;
+    std::vector<std::string> notes;
+    ASSIGN_OR_RETURN(const std::vector<FlightDump> read, ReadFlightDumps(
+                                                             dumps.size(),
+                                                             [&](size_t dump) {
+                                                               return InputFile::Open(
+                                                                   file_system_, dumps[dump],
+                                                                   request_.combine.input);
+                                                             },
+                                                             &notes));
+    std::optional<Finding> hang = HangFinding(FindHangs(read));
+    if (hang.has_value()) *report->add_findings() = *std::move(hang);
     return absl::OkStatus();
   }
 
@@ -334,6 +355,8 @@ class Chain {
   bool is_kineto_ = false;
   // The traces were made from something else (trace_source.h).
   bool is_converted_ = false;
+  // They are flight recorder dumps.
+  bool tells_hangs_ = false;
   // The profiles on the common clock, one for each node.
   std::vector<std::string> aligned_;
   // What waited for what, once that is known.

@@ -115,6 +115,7 @@ Finding NobodyIsLate(const RunReport& report, const std::string& most) {
 std::string InWhichSteps(const RunReport& report, const std::set<int64_t>& led) {
   if (led.empty()) return "";
   const auto steps = static_cast<size_t>(report.run().steps());
+  if (steps == 1) return absl::StrCat(" in the only ", StepWord(report.run()));
   return absl::StrCat(" in ", led.size(), " of ", steps, " ", StepWord(report.run()), "s",
                       led.size() <= kMostNamedSteps && led.size() < steps
                           ? absl::StrCat(" (", absl::StrJoin(led, ", "), ")")
@@ -140,16 +141,18 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
   bool is_bad = static_cast<double>(rank.led.size()) >=
                     kMostSteps * static_cast<double>(std::max<int64_t>(1, report.run().steps())) ||
                 share >= kLargeShare;
+  std::string effect;
   // Waiting need not make the run longer.
   const WhatIfPart* level = FindWhatIf(report, WhatIfPart::RANK_AS_FAST_AS_OTHERS);
   if (level != nullptr && level->rank() == number) {
     const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
     is_bad = is_bad && helps;
+    if (!helps) effect = absl::StrCat(", which hardly makes ", UnitText(report), " longer");
     absl::StrAppend(&detail, " If it were as fast as the others",
                     is_first_notable ? " from then on, " : ", ", UnitText(report),
                     helps ? absl::StrCat(" would take ", TimeText(level->saved_ms()), " less",
                                          InTheMean(report), ".")
-                          : " would hardly be shorter: the critical path leads past it.");
+                          : " would hardly be shorter: something else takes as long meanwhile.");
   }
   const BlamePart& longest = *lateness.longest;
   if (longest.rank() != number) {
@@ -157,13 +160,18 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
                     RankName(report, longest.rank()), in_step(longest), ": ", longest.reason(),
                     ".");
   }
-  Finding finding =
-      MakeFinding("straggler", is_bad ? "bad" : "info", "blame",
-                  absl::StrCat(Capitalised(RankName(report, number)), " is late",
-                               InWhichSteps(report, rank.led), "; the others wait for it for ",
-                               PercentText(share), " of the time."),
-                  std::move(detail), RestsOn(report));
-  if (level != nullptr && level->rank() == number) finding.set_at_stake_ms(level->saved_ms());
+  Finding finding = MakeFinding(
+      "straggler", is_bad ? "bad" : "info", "blame",
+      absl::StrCat(Capitalised(RankName(report, number)), " is late",
+                   InWhichSteps(report, rank.led), "; the others wait for it for ",
+                   PercentText(share), " of the time",
+                   first_ms > rank.caused_ms ? ", most of it at first" : "", effect, "."),
+      std::move(detail), RestsOn(report));
+  if (level != nullptr && level->rank() == number) {
+    SetAtStake(level->saved_ms(),
+               absl::StrCat("if it kept up with the others", is_first_notable ? " after that" : ""),
+               &finding);
+  }
   finding.add_ranks(number);
   ShowIn(report, rank.worst->has_step() ? std::make_optional(rank.worst->step()) : std::nullopt,
          &finding);

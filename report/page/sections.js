@@ -79,7 +79,7 @@
   };
 
   // The bar of a step now and that of one without what the finding is about.
-  function stepBars(data, {at_stake_ms: stake, topic}) {
+  function stepBars(data, {at_stake_ms: stake, at_stake_if: condition}) {
     const parts = spentOn(data);
     const whole = data.run.step_mean_ms ?? data.run.wall_ms;
     if (!parts.length) return missing(report.lacks(data, 'path', 'What a step is spent on'));
@@ -93,8 +93,7 @@
     const bars = element('dl', {class: 'bars'}, ...row(`${mean}${noun} now`, format.milliseconds(whole),
         parts.map(({role, ms}) => segment(role, ms / longest))));
     if (stake > 0 && whole > 0) {
-      const then = topic === 'comparison' ? 'before' : topic === 'network' ? 'on links twice as fast' : 'without that';
-      bars.append(...row(then, `${format.milliseconds(Math.max(0, whole - stake))} (${
+      bars.append(...row(condition || 'without that', `${format.milliseconds(Math.max(0, whole - stake))} (${
         format.percent(Math.min(1, stake / whole))} less)`, [segment('then', (whole - stake) / longest)]));
     }
     return element('div', {}, bars, element('ul', {class: 'legend'}, ...parts.map(({role, ms, kinds}) =>
@@ -140,13 +139,15 @@
   }
 
   function findingRow(finding) {
-    const {headline, detail, rests_on: basis, at_stake_ms: stake} = finding;
+    const {headline, detail, rests_on: basis, at_stake_ms: stake, at_stake_if: condition, ranks} = finding;
     const name = verdictOf(finding);
     return element('details', {class: 'finding'},
         element('summary', {}, element('span', {class: `word ${name}`}, kWords[name]),
-            element('span', {class: 'headline'}, headline),
+            element('span', {class: 'headline'}, headline,
+                detail && (stake > 0 || ranks?.length) ? element('span', {class: 'soft clipped'}, detail) : ''),
             element('span', {class: 'stake', title: explain('at stake')},
-                stake > 0 ? `saves ${format.milliseconds(stake)}` : '')),
+                ...(stake > 0 ? [`saves ${format.milliseconds(stake)}`,
+                  element('span', {class: 'soft'}, condition)] : []))),
         detail ? paragraph(detail) : '', basis ? paragraph(basis, 'soft') : '',
         element('p', {class: 'gos'}, ...evidenceButtons(finding)));
   }

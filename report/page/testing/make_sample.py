@@ -142,11 +142,11 @@ def report(ranks, steps, collectives, kernels):
         "findings": [
             {"topic": "straggler", "verdict": "bad", "headline": "Rank 2 (host %s) is late in 5 of 6 steps and costs 11 %% of the step." % host(2, ranks),
              "detail": "Its input copy takes 3 ms longer than that of the others.", "section": "blame",
-             "rests_on": "Rests on all ranks of 288 of 288 collectives, clocks known within 4 µs.", "at_stake_ms": 2.9, "ranks": [2], "step": min(4, steps - 1),
+             "rests_on": "Rests on all ranks of 288 of 288 collectives, clocks known within 4 µs.", "at_stake_ms": 2.9, "at_stake_if": "if it kept up with the others", "ranks": [2], "step": min(4, steps - 1),
              "start_ms": made.steps[min(4, steps - 1)]["start_ms"], "end_ms": made.steps[min(4, steps - 1)]["start_ms"] + 4},
             {"topic": "clocks", "verdict": "good", "headline": "The clocks agree within 4 µs, and every collective now ends after it began.",
              "detail": "144 of 288 collectives were out of order before.", "section": "clocks"},
-            {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation", "at_stake_ms": 0.4},
+            {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation", "detail": "Its network is too slow.", "at_stake_ms": 0.4, "at_stake_if": "on links twice as fast"},
             {"topic": "evidence", "verdict": "unknown", "headline": "The clock of one node is not known.",
              "detail": "Its trace holds no offsets and no collective with another node.", "section": "clocks"}],
         "combine": {
