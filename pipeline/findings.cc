@@ -199,7 +199,7 @@ std::optional<Finding> WhatIfFinding(const RunReport& report) {
   const bool is_host =
       best->change() == WhatIfPart::NO_HOST_TIME && shares.has_value() && shares->host > 0.5;
   Finding finding = MakeFinding(
-      "what_if", "info", "what_if",
+      "what_if", is_host && best->saved_ms() > kLargeShare * now_ms ? "bad" : "info", "what_if",
       absl::StrCat(is_host ? "The hosts are what the run waits for: if " : "If ", best->what(),
                    ", ", UnitText(report), " takes ", TimeText(best->step_ms()), ", ",
                    TimeText(best->saved_ms()), " less", InTheMean(report), "."),

@@ -24,6 +24,8 @@ std::optional<Finding> NetworkFinding(const RunReport& report);
 inline constexpr double kNotableShare = 0.02;
 // A change that saves less than this share of a step hardly helps.
 inline constexpr double kNotableSaving = 0.01;
+// What costs so much of the time is a problem.
+inline constexpr double kLargeShare = 0.05;
 // Ranks that wait for each other for more than this of the time, nobody being late, need a word.
 inline constexpr double kMuchWaiting = 0.1;
 // So many ranks are named one by one.

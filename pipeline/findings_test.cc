@@ -151,6 +151,24 @@ TEST(FindingsTest, WhatCostsMostComesFirstButForDefects) {
   EXPECT_EQ(report.findings(1).at_stake_ms(), 3);
 }
 
+TEST(FindingsTest, AForecastIsOfTheMeanStepAndSaysWhenItIsNotSure) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->set_step_mean_ms(22);
+  ForecastReport& twice = *report.add_forecasts();
+  twice.set_bandwidth(2);
+  twice.set_compute(1);
+  twice.set_latency(1);
+  twice.set_ranks(report.run().ranks());
+  twice.set_measured_step_ns(20e6);
+  twice.set_step_ns(15e6);
+  twice.set_low_ns(14e6);
+  twice.set_high_ns(16e6);
+  EXPECT_THAT(TextOf(report), HasSubstr("would take 16.5 ms in place of 22.0 ms in the mean, 90 % "
+                                        "interval 15.4 ms to 17.6 ms (a forecast)."));
+  report.mutable_forecasts(0)->set_high_ns(21e6);
+  EXPECT_THAT(TextOf(report), HasSubstr("(a forecast; by its interval it may also save nothing)."));
+}
+
 TEST(FindingsTest, WaitingThatCostsNothingSaysSo) {
   RunReport report = TwoHosts();
   AddBlame(0, 2, 4, &report);

@@ -164,14 +164,19 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   }
   if (const ForecastReport* twice = FindForecast(report, /*bandwidth=*/2, /*compute=*/1)) {
     const double now_ns = twice->measured_step_ns();
+    const bool is_sure = twice->high_ns() < now_ns;
+    // The forecast is of the median step; all that is shown beside it is of the mean.
+    const double scale =
+        report.run().has_step_mean_ms() ? report.run().step_mean_ms() / now_ns : kMsPerNs;
     bound = 2 * (1 - twice->step_ns() / now_ns);
-    at_stake_ms = (now_ns - twice->step_ns()) * kMsPerNs;
-    condition = "on links twice as fast";
-    detail = absl::StrCat("On links twice as fast ", UnitText(report), " would take ",
-                          TimeText(twice->step_ns() * kMsPerNs), " in place of ",
-                          TimeText(now_ns * kMsPerNs), ", 90 % interval ",
-                          TimeText(twice->low_ns() * kMsPerNs), " to ",
-                          TimeText(twice->high_ns() * kMsPerNs), " (a forecast).");
+    at_stake_ms = (now_ns - twice->step_ns()) * scale;
+    condition = is_sure ? "on links twice as fast" : "on links twice as fast; that is not sure";
+    detail =
+        absl::StrCat("On links twice as fast ", UnitText(report), " would take ",
+                     TimeText(twice->step_ns() * scale), " in place of ", TimeText(now_ns * scale),
+                     InTheMean(report), ", 90 % interval ", TimeText(twice->low_ns() * scale),
+                     " to ", TimeText(twice->high_ns() * scale), " (a forecast",
+                     is_sure ? ")." : "; by its interval it may also save nothing).");
   }
   std::string headline;
   if (share < kNotableCommunication) {

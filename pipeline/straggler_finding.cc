@@ -13,10 +13,8 @@
 namespace meridian {
 namespace {
 
-// A rank that is late in this share of the steps, or that others wait for so much of the time, is a
-// problem.
+// A rank that is late in this share of the steps, and costs something, is a problem.
 constexpr double kMostSteps = 0.5;
-constexpr double kLargeShare = 0.05;
 constexpr size_t kMostNamedSteps = 4;
 
 struct LateRank {
@@ -146,7 +144,7 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
   const WhatIfPart* level = FindWhatIf(report, WhatIfPart::RANK_AS_FAST_AS_OTHERS);
   if (level != nullptr && level->rank() == number) {
     const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
-    is_bad = is_bad && helps;
+    is_bad = is_bad && level->saved_ms() > kLargeShare * (level->step_ms() + level->saved_ms());
     if (!helps) effect = absl::StrCat(", which hardly makes ", UnitText(report), " longer");
     absl::StrAppend(&detail, " If it were as fast as the others",
                     is_first_notable ? " from then on, " : ", ", UnitText(report),

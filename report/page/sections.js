@@ -178,7 +178,8 @@
     if (data.truncated) {
       section.append(paragraph('The run has more events than are drawn here.', 'soft'));
     }
-    report.view = report.timeline(section, all, slowest(steps));
+    const told = steps.findIndex(({step}) => step === all.findings[0]?.step);
+    report.view = report.timeline(section, all, told >= 0 ? told : slowest(steps));
   }
 
   const nodeName = (node) => `node ${node.node_id}${node.hostname ? ` (${node.hostname})` : ''}${

@@ -92,7 +92,7 @@
     return toggleButton('Latest first', rows.byLateness, (isPressed) => {
       rows.sort(isPressed);
       view.relayout();
-    }, rows.knowsLateness ? {title: 'The ranks that others waited for longest come first'} :
+    }, rows.knowsLateness ? {title: 'The ranks of the answer come first, then those that others wait for longest'} :
       {disabled: '', title: 'Not known: no collective of these profiles says who came last'});
   }
 
@@ -161,11 +161,25 @@
     return parts;
   }
 
+  // By rank, which share of the time others wait for it by its own doing; where nobody recorded why
+  // ranks come late, at all.
+  function latenessOf({run, steps, path, blame, combine: {ranks}}) {
+    const whole = run.step_mean_ms > 0 ? run.step_mean_ms * steps.length : run.wall_ms;
+    if (!path.length) {
+      return new Map(ranks.map((row) => [row.rank, row.caused_wait_ms / whole / Math.max(1, ranks.length - 1)]));
+    }
+    const late = new Map(ranks.map(({rank}) => [rank, 0]));
+    for (const {rank, step, caused_ms: ms} of blame) {
+      if (step !== undefined || !steps.length) late.set(rank, (late.get(rank) ?? 0) + ms / whole);
+    }
+    return late;
+  }
+
   // Builds the timeline into the section. chosen is the position in steps to show first.
-  report.timeline = (section, {timeline, steps, blame, evidence, combine}, chosen) => {
+  report.timeline = (section, data, chosen) => {
+    const {timeline, steps, blame, evidence, findings} = data;
     const parts = layOut(section);
-    const lateness = new Map(combine.ranks.map((rank) => [rank.rank, rank.caused_wait_ms]));
-    const model = report.timelineModel(timeline, steps, lateness);
+    const model = report.timelineModel(timeline, steps, latenessOf(data), findings[0]?.ranks ?? []);
     const view = new report.TimelineView(model, steps, parts.canvas, parts.frame);
     const minimap = new report.TimelineMinimap(view);
     const details = report.timelineDetails(view, {blame, evidence, truncated: timeline.truncated});

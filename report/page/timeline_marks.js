@@ -126,8 +126,8 @@
       }
     },
 
-    // A triangle, the row's name and on the right its host or, of ranks sorted by lateness, how long
-    // others waited for it.
+    // A triangle, the row's name and on the right its host or, of ranks sorted by lateness, how much
+    // of the time others wait for it.
     drawRowName(row, y) {
       const {context, palette, gutter, rows} = this;
       const isNarrow = gutter < 120;
@@ -140,9 +140,9 @@
       }
       const {indent = 0} = row;
       context.fillText(row.isOpen ? '▾' : '▸', 5 + indent, middle);
-      const {late_ms, rank} = row.ranks[0];
+      const {late, rank} = row.ranks[0];
       const side = row.type === 'block' || isNarrow ? '' :
-          rows.byLateness ? late_ms > 0 ? format.milliseconds(late_ms) : '' :
+          rows.byLateness ? late > 0 ? format.percent(late) : '' :
             report.hosts.get(rank) ?? '';
       const wide = side ? Math.min(72, context.measureText(side.slice(0, 40)).width + 2) : 0;
       if (side) this.clipText(side, gutter - 6 - wide, middle, wide);
@@ -200,7 +200,7 @@
       context.fillRect(0, 0, gutter, axis);
       context.fillStyle = palette.soft;
       context.font = '11px system-ui, sans-serif';
-      if (this.rows.byLateness && gutter >= 120) this.clipText('others waited', gutter - 84, 12, 82);
+      if (this.rows.byLateness && gutter >= 120) this.clipText('others wait', gutter - 84, 12, 82);
       const {step} = this;
       const text = step ? `time in ${report.dom.stepName(step.step)}` : 'time in the run';
       this.clipText(text, 6, axis - 10, gutter - 10);

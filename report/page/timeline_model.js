@@ -89,10 +89,10 @@
 
   // The ranks by number with their lanes. A rank's spans are those of its devices, or of all its
   // lanes where it has none.
-  function ranksOf(model, sorted, lateness) {
+  function ranksOf(model, sorted, lateness, named) {
     const ranks = new Map();
     model.lanes.forEach(({rank}, lane) => {
-      if (!ranks.has(rank)) ranks.set(rank, {rank, lanes: [], late_ms: lateness.get(rank)});
+      if (!ranks.has(rank)) ranks.set(rank, {rank, lanes: [], late: lateness.get(rank), isNamed: named.includes(rank)});
       ranks.get(rank).lanes.push(lane);
     });
     const roleOf = (event) => model.looks[model.kind[event]]?.role;
@@ -156,8 +156,9 @@
     return shares;
   }
 
-  // lateness: by rank, for how many ms others waited for it; absent where that is not known.
-  report.timelineModel = ({lanes, names, kinds, events, path, collectives}, steps, lateness) => {
+  // lateness: by rank, which share of the time others wait for it; absent where that is not known.
+  // named: the ranks that the answer names.
+  report.timelineModel = ({lanes, names, kinds, events, path, collectives}, steps, lateness, named) => {
     const count = Math.min(...Object.values(events).map((column) => column.length));
     const model = {count, names, kinds, lanes, looks: report.charts.looksOf(kinds), firstReaching,
       lane: Int32Array.from(events.lane), name: Int32Array.from(events.name),
@@ -172,7 +173,7 @@
     }
     const levels = [];  // By lane, of those that were asked for.
     model.levelsOf = (lane) => levels[lane] ??= levelsOf(model, sorted[lane]);
-    model.ranks = ranksOf(model, sorted, lateness);
+    model.ranks = ranksOf(model, sorted, lateness, named);
     // The kinds from the foot of a column of shares to its top.
     model.stack = kFront.flatMap((role) => [...kinds.keys()].filter(
         (kind) => model.looks[kind].role === role));

@@ -10,7 +10,7 @@
   const kHeights = {block: 34, rank: 22, level: 16};
   const kGap = 2;
 
-  const lateness = (rank) => rank.late_ms ?? -1;
+  const lateness = ({late, isNamed}) => (late ?? -1) + (isNamed ? 1e6 : 0);
 
   // Lists of ranks that share a row: of one rank, or blocks of equal size, a power of two.
   function unitsOf(ranks, byLateness) {
@@ -30,7 +30,7 @@
   class Rows {
     constructor(model) {
       this.model = model;
-      this.knowsLateness = model.ranks.some((rank) => rank.late_ms > 0);
+      this.knowsLateness = model.ranks.some((rank) => rank.late > 0 || rank.isNamed);
       this.openRanks = new Set();
       this.openBlocks = new Set();
       this.sort(this.knowsLateness);

@@ -362,7 +362,7 @@ MANY = """
     events.start_us.push(k * 100 + (lane % 3) * 40); events.duration_us.push(60); } });
   const kinds = ['computation', 'transfer', 'wait', 'copy', 'host', 'gap'];
   const data = {timeline: {lanes, names: ['op'], kinds, events, path: {lane: [], start_us: [], end_us: []}, collectives: [], truncated: false},
-    steps: [], blame: [], evidence: {unknown_clocks: []}, combine: {ranks: ranks.map((rank) => ({rank, caused_wait_ms: rank % 7}))}};
+    steps: [], path: [], blame: [], findings: [], run: {wall_ms: 1000}, evidence: {unknown_clocks: []}, combine: {ranks: ranks.map((rank) => ({rank, caused_wait_ms: rank % 7}))}};
   const section = document.querySelector('#timeline'), begin = performance.now();
   section.replaceChildren();
   history.replaceState(null, '', location.pathname);

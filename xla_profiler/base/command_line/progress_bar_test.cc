@@ -1,15 +1,24 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 
+#include <pty.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace meridian {
 namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 class ProgressBarTest : public ::testing::Test {
  protected:
@@ -108,6 +117,37 @@ TEST_F(ProgressBarTest, ShortensALabelThatWouldWrapTheLine) {
   now_ += absl::Seconds(1);
   bar.Update(1);
   EXPECT_EQ(TakeOutput(), absl::StrCat("\r", label.substr(0, 74), "...  1\x1b[K"));
+}
+
+// Returns what a line of work shows on a terminal within so long.
+std::string LineOnTerminal(absl::Duration duration) {
+  int terminal = -1, end = -1;
+  EXPECT_EQ(openpty(&terminal, &end, nullptr, nullptr, nullptr), 0);
+  const int kept = dup(STDERR_FILENO);
+  dup2(end, STDERR_FILENO);
+  {
+    const WorkingLine line("combine");
+    WorkingLine::Say("critical path");
+    absl::SleepFor(duration);
+  }
+  dup2(kept, STDERR_FILENO);
+  for (const int used : {kept, end}) close(used);
+  std::string text;
+  char buffer[256];
+  ssize_t count = 0;
+  while ((count = read(terminal, buffer, sizeof(buffer))) > 0) text.append(buffer, count);
+  close(terminal);
+  return text;
+}
+
+TEST(WorkingLineTest, SaysOnATerminalWhatIsDoneAndSinceWhenUnlessHidden) {
+  setenv("TERM", "xterm", /*overwrite=*/1);
+  EXPECT_EQ(LineOnTerminal(absl::Milliseconds(100)), "");
+  const std::string shown = LineOnTerminal(absl::Milliseconds(3500));
+  EXPECT_THAT(shown, HasSubstr("combine: critical path, "));
+  EXPECT_THAT(shown, EndsWith("\r\x1b[K"));
+  HideProgress();
+  EXPECT_EQ(LineOnTerminal(absl::Milliseconds(3500)), "");
 }
 
 }  // namespace
