@@ -164,7 +164,9 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   }
   if (const ForecastReport* twice = FindForecast(report, /*bandwidth=*/2, /*compute=*/1)) {
     const double now_ns = twice->measured_step_ns();
-    const bool is_sure = twice->high_ns() < now_ns;
+    // What hardly saves anything needs no doubt.
+    const bool is_sure =
+        twice->high_ns() < now_ns || twice->step_ns() > (1 - kNotableSaving) * now_ns;
     // The forecast is of the median step; all that is shown beside it is of the mean.
     const double scale =
         report.run().has_step_mean_ms() ? report.run().step_mean_ms() / now_ns : kMsPerNs;
