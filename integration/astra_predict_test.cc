@@ -1,5 +1,7 @@
 // astra_predict as users run it: lists of edges, configurations, wrong input.
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -101,6 +103,17 @@ TEST_F(AstraPredictTest, ASecondRunIsAllCacheHits) {
   ASSERT_OK_AND_ASSIGN(const std::vector<std::string> stored,
                        FileSystem::Posix().List(directory_.PathOf("times")));
   EXPECT_EQ(stored.size(), 1u);
+}
+
+// A byte at the end of a program changes its content, not what it does.
+TEST_F(AstraPredictTest, AnotherProgramDoesNotTakeWhatThisOneKept) {
+  const std::vector<std::string> arguments = Basic({"--cache=" + directory_.PathOf("times")});
+  EXPECT_EQ(Predict(arguments).exit_code, 0);
+  const std::string upgraded = directory_.PathOf("astra_predict");
+  std::filesystem::copy_file("tools/astra_predict", upgraded);
+  std::ofstream(upgraded, std::ios::app) << "1";
+  EXPECT_THAT(RunCommandLine(upgraded, arguments).standard_output, HasSubstr("\"cache_hits\": 0,"));
+  EXPECT_THAT(RunCommandLine(upgraded, arguments).standard_output, HasSubstr("\"cache_hits\": 1,"));
 }
 
 TEST_F(AstraPredictTest, AConfigurationSaysItAllAndFlagsOverrideIt) {

@@ -92,7 +92,7 @@ TEST(TraceColumnsTest, TellsWhatWasLeftOutAndRefusesWhatIsWrong) {
   const std::string inverted =
       directory.Write("inverted.json", Kineto(R"(, {"ph": "X", "name": "x", "ts": 5, "dur": -1})"));
   EXPECT_THAT(Columns({"--trace=" + inverted, output}).standard_error,
-              HasSubstr("end before they start"));
+              HasSubstr("events were left out: 1 with a negative duration"));
   EXPECT_EQ(Columns({"--trace=" + odd, "--graph=" + odd, output}).exit_code, 2);
   EXPECT_EQ(Columns({"--graph=" + odd, output}).exit_code, 2);
   EXPECT_THAT(Columns({"--trace=" + odd}).standard_error,

@@ -319,7 +319,6 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path, TrackRanks* ranks)
     return table;
   }
   ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
-  RETURN_IF_ERROR(Annotate(RefuseInverted(table.problems), path));
   if (table.problems.total() > 0) {
     std::fprintf(stderr, "trace_columns: note: events were left out: %s\n",
                  table.problems.ToString().c_str());

@@ -35,24 +35,30 @@ std::optional<double> TimeIn(absl::string_view file, absl::string_view key) {
 
 }  // namespace
 
-std::string TimingCache::PathOf(absl::string_view key) const {
-  return absl::StrCat(folder_, "/", HashDigits(HashOfText(key)));
+std::string TimingCache::WholeKey(absl::string_view key) const {
+  return absl::StrCat("program ", program_, "\n", key);
+}
+
+std::string TimingCache::PathOf(absl::string_view whole_key) const {
+  return absl::StrCat(folder_, "/", HashDigits(HashOfText(whole_key)));
 }
 
 std::optional<double> TimingCache::Find(absl::string_view key) {
-  const absl::StatusOr<std::unique_ptr<MappedRegion>> file = file_system_.Map(PathOf(key));
+  const std::string whole = WholeKey(key);
+  const absl::StatusOr<std::unique_ptr<MappedRegion>> file = file_system_.Map(PathOf(whole));
   if (!file.ok()) return std::nullopt;
-  const std::optional<double> ns = TimeIn((*file)->bytes(), key);
+  const std::optional<double> ns = TimeIn((*file)->bytes(), whole);
   if (ns.has_value()) ++hits_;
   return ns;
 }
 
 absl::Status TimingCache::Store(absl::string_view key, double ns) const {
-  const std::string path = PathOf(key);
+  const std::string whole = WholeKey(key);
+  const std::string path = PathOf(whole);
   const UnfinishedFile unfinished(absl::StrCat(path, ".", getpid()));
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
                    file_system_.CreateFile(unfinished.path()));
-  absl::Status status = file->Append(WithChecksum(key, ns));
+  absl::Status status = file->Append(WithChecksum(whole, ns));
   status.Update(file->Close());
   if (status.ok()) status = file_system_.Rename(unfinished.path(), path);
   if (!status.ok()) file_system_.Delete(unfinished.path()).IgnoreError();

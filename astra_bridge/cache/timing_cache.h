@@ -2,8 +2,8 @@
 // Simulated times that were computed before, in a folder that any number of processes may use at
 // once: a file for each key.
 //
-//   key    engine, version, contents of network and system files, the edge    text, compared whole
-//   file   hash of what follows, the time in nanoseconds, the key             named by the key's hash
+//   key    program, congestion, contents of network and system files, the edge    text, compared whole
+//   file   hash of what follows, the time in nanoseconds, the key                 named by the key's hash
 //
 // Files are written beside their place and renamed. One that cannot be read, or is damaged, is as good as
 // none.
@@ -23,9 +23,10 @@ namespace meridian {
 
 class TimingCache {
  public:
-  // The folder exists. The file system must outlive this object.
-  TimingCache(FileSystem& file_system, std::string folder)
-      : file_system_(file_system), folder_(std::move(folder)) {}
+  // The folder exists. `program` stands for the content of the program that simulates: what another
+  // one stored, which may have had a bug, is not found. The file system must outlive this object.
+  TimingCache(FileSystem& file_system, std::string folder, std::string program)
+      : file_system_(file_system), folder_(std::move(folder)), program_(std::move(program)) {}
 
   // Returns the time stored under the key; nullopt when there is none.
   std::optional<double> Find(absl::string_view key);
@@ -37,10 +38,13 @@ class TimingCache {
   int64_t hits() const { return hits_; }
 
  private:
-  std::string PathOf(absl::string_view key) const;
+  // Returns the key with the program.
+  std::string WholeKey(absl::string_view key) const;
+  std::string PathOf(absl::string_view whole_key) const;
 
   FileSystem& file_system_;
   const std::string folder_;
+  const std::string program_;
   int64_t hits_ = 0;
 };
 

@@ -25,7 +25,9 @@ using ::testing::SizeIs;
 
 class TimingCacheTest : public ::testing::Test {
  protected:
-  TimingCache Cache() { return TimingCache(FileSystem::Posix(), directory_.path()); }
+  TimingCache Cache(const std::string& program = "1.0") {
+    return TimingCache(FileSystem::Posix(), directory_.path(), program);
+  }
 
   // Stores a time and returns the name of its file.
   std::string StoreOne(const std::string& key, double ns) {
@@ -52,6 +54,13 @@ TEST_F(TimingCacheTest, WhatWasStoredIsFoundByTheSameKeyOnly) {
 TEST_F(TimingCacheTest, AnotherProcessFindsIt) {
   EXPECT_OK(Cache().Store("a", 7));
   EXPECT_EQ(Cache().Find("a"), 7);
+}
+
+TEST_F(TimingCacheTest, WhatAnotherProgramStoredIsNotFound) {
+  EXPECT_OK(Cache("1.0").Store("a", 7));
+  EXPECT_EQ(Cache("1.1").Find("a"), std::nullopt);
+  EXPECT_OK(Cache("1.1").Store("a", 8));
+  EXPECT_EQ(Cache("1.0").Find("a"), 7);
 }
 
 TEST_F(TimingCacheTest, AFileOfAnotherKeyIsAMiss) {
@@ -88,7 +97,7 @@ TEST_F(TimingCacheTest, WhatIsNoTimeIsNotBelievedThoughItsChecksumFits) {
 }
 
 TEST_F(TimingCacheTest, WhatCannotBeWrittenIsAnError) {
-  TimingCache cache(FileSystem::Posix(), directory_.PathOf("missing"));
+  TimingCache cache(FileSystem::Posix(), directory_.PathOf("missing"), "1.0");
   EXPECT_THAT(cache.Store("a", 1).message(), HasSubstr(directory_.PathOf("missing")));
   EXPECT_EQ(cache.Find("a"), std::nullopt);
 }
@@ -98,7 +107,7 @@ TEST_F(TimingCacheTest, AFailedWriteLeavesNothingBehind) {
        {Operation::kCreateFile, Operation::kAppend, Operation::kClose, Operation::kRename}) {
     FaultyFileSystem faulty(FileSystem::Posix());
     faulty.Fail(operation, 1, absl::ResourceExhaustedError("disk full"));
-    TimingCache cache(faulty, directory_.path());
+    TimingCache cache(faulty, directory_.path(), "1.0");
     EXPECT_THAT(cache.Store("a", 1).message(), HasSubstr("disk full")) << operation;
     EXPECT_THAT(directory_.List(), IsEmpty()) << operation;
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "xla_profiler/base/config/config_value.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
@@ -17,6 +18,9 @@ namespace {
 
 // The YAML library takes some 250 bytes of memory for each byte of a list.
 constexpr size_t kMaxYamlBytes = size_t{4} << 20;
+
+// The file of the program that runs.
+constexpr char kThisProgram[] = "/proc/self/exe";
 
 template <typename Enum>
 struct Name {
@@ -126,7 +130,9 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
   ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config, &setup.warnings));
   if (!config.cache_folder.empty()) {
     RETURN_IF_ERROR(file_system.CreateDirectories(config.cache_folder));
-    setup.cache = std::make_shared<TimingCache>(file_system, config.cache_folder);
+    ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> program, file_system.Map(kThisProgram));
+    setup.cache = std::make_shared<TimingCache>(file_system, config.cache_folder,
+                                                HashDigits(HashOfText(program->bytes())));
   }
   setup.timing = EmbeddedTiming(setup.fabrics, setup.congestion, setup.cache);
   if (config.corrections.empty()) return setup;

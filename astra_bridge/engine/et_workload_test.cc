@@ -92,6 +92,16 @@ TEST_F(EtWorkloadTest, ReadsAllThatAstraSimReads) {
   EXPECT_EQ(named.ranks[0].nodes()[0].name, "n1");
 }
 
+TEST_F(EtWorkloadTest, ARankBeyondTheNetworkIsRefused) {
+  WriteRank(0, {CompNode(1, 5)});
+  WriteRank(1, {CompNode(1, 5)});
+  ASSERT_OK(Read());
+  WriteRank(3, {CompNode(1, 5)});
+  EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("w.3.et: rank 3 has no NPU"),
+                                     HasSubstr("n.yml has 2 (npus_count)"))));
+}
+
 TEST_F(EtWorkloadTest, TheWorldHasSeveralNames) {
   for (const char* const name : {"", "0"}) {
     ASSERT_OK_AND_ASSIGN(const WorkloadNode node,

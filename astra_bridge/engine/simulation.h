@@ -19,13 +19,13 @@
 #include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
+#include "chakra_export/et/et_attributes.h"
 
 namespace meridian {
 
 inline constexpr int32_t kMaxCommStreams = 1 << 16;
 
-// The most bytes of a collective or message: times of larger ones might not fit into 64 bits.
-inline constexpr int64_t kMaxMessageBytes = int64_t{1} << 42;
+inline constexpr int64_t kMaxMessageBytes = kMaxCommBytes;
 
 // The longest that a node may last: the sum of a few fits into 64 bits.
 inline constexpr int64_t kMaxDurationNs = int64_t{1} << 60;

@@ -137,7 +137,7 @@ std::vector<std::string> Ids(int count) {
 
 TEST(EdgePredictionTest, SaysWhatTheCacheSaved) {
   const TemporaryDirectory directory;
-  const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory.path());
+  const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory.path(), "p");
   cache->Find("a");
   ASSERT_OK(cache->Store("a", 1.0));
   cache->Find("a");

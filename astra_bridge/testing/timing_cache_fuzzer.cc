@@ -11,7 +11,7 @@
 
 absl::Status meridian::FuzzOne(absl::string_view bytes) {
   static const TemporaryDirectory* const directory = new TemporaryDirectory();
-  TimingCache cache(FileSystem::Posix(), directory->path());
+  TimingCache cache(FileSystem::Posix(), directory->path(), "");
   RETURN_IF_ERROR(cache.Store("edge", 1.5));
   directory->Write(directory->List()[0], bytes);
   // The key of the corpus's file.

@@ -18,9 +18,6 @@
 namespace meridian {
 namespace {
 
-// To be raised when the engine's times change.
-constexpr char kVersion[] = "1";
-
 absl::Status CheckDevices(const CommEdge& edge, const NetworkConfig& network) {
   for (int32_t device : edge.participants) {
     if (device >= 0 && device < network.npus()) continue;
@@ -47,9 +44,8 @@ absl::StatusOr<double> AloneNs(const FabricSet& fabrics, const CommEdge& edge,
   RETURN_IF_ERROR(CheckDevices(edge, fabric->network));
   if (!UsesNetwork(edge)) return 0;
   if (cache == nullptr) return SimulateAlone(*fabric, edge, congestion);
-  const std::string key =
-      absl::StrCat("embedded, ", CongestionName(congestion), "\n", kVersion, "\nfabric ",
-                   HashDigits(fabric->content_hash), "\n", CanonicalText(edge));
+  const std::string key = absl::StrCat("embedded, ", CongestionName(congestion), "\nfabric ",
+                                       HashDigits(fabric->content_hash), "\n", CanonicalText(edge));
   if (const std::optional<double> known_ns = cache->Find(key)) return *known_ns;
   ASSIGN_OR_RETURN(const double ns, SimulateAlone(*fabric, edge, congestion));
   RETURN_IF_ERROR(cache->Store(key, ns));

@@ -26,7 +26,7 @@ namespace meridian {
 using NetworkTiming = std::function<absl::StatusOr<double>(const CommEdge& edge)>;
 
 // Returns the timing of the embedded engine. A cache keeps times for other processes, under the text of
-// all that they depend on: congestion, contents of the fabric, and kind, bytes, algorithm and
+// all that they depend on: the program, congestion, contents of the fabric, and kind, bytes, algorithm and
 // participants of the edge; null: nothing is kept.
 NetworkTiming EmbeddedTiming(std::shared_ptr<const FabricSet> fabrics, Congestion congestion,
                              std::shared_ptr<TimingCache> cache = nullptr);

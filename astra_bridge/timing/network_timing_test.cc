@@ -112,7 +112,7 @@ class CachedTimingTest : public ::testing::Test {
  protected:
   // Times the edge and returns whether the cache knew it.
   bool IsKnown(Fabric fabric, Congestion congestion, const CommEdge& edge) {
-    const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path());
+    const auto cache = std::make_shared<TimingCache>(FileSystem::Posix(), directory_.path(), "p");
     EXPECT_OK(EmbeddedTiming(OneFabric(std::move(fabric)), congestion, cache)(edge));
     return cache->hits() == 1;
   }

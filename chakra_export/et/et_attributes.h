@@ -29,6 +29,8 @@ inline constexpr absl::string_view kIsCpuOpAttribute = "is_cpu_op";
 inline constexpr absl::string_view kCommTypeAttribute = "comm_type";
 // In ASTRA-sim's meaning: of an all-gather the shard of one rank, else one rank's whole buffer.
 inline constexpr absl::string_view kCommSizeAttribute = "comm_size";
+// The most bytes of a collective or message: times of larger ones might not fit into 64 bits.
+inline constexpr int64_t kMaxCommBytes = int64_t{1} << 42;
 // With more chunks than bytes an all-gather never ends; up to 64 chunks are usual.
 inline constexpr int64_t kMinAllGatherBytes = 64;
 // A smaller message at time 0 takes less than a nanosecond on a link of over a terabyte per second,

@@ -220,6 +220,7 @@ class NodeChecker {
     const std::optional<int64_t> bytes = ReadRequired(kCommSizeAttribute);
     if (!bytes.has_value()) return;
     if (*bytes < 0) Report("comm_size", absl::StrCat("comm_size is ", *bytes));
+    CheckNotTooLarge(*bytes);
     if (type != ChakraProtoMsg::ALL_GATHER || *bytes < 0) return;
     if (*bytes == 0) {
       Report("comm_size", "an all-gather of 0 bytes never ends");
@@ -228,6 +229,14 @@ class NodeChecker {
              absl::StrCat("an all-gather of ", *bytes,
                           " bytes never ends with more preferred-dataset-splits than that"));
     }
+  }
+
+  void CheckNotTooLarge(int64_t bytes) {
+    if (bytes <= kMaxCommBytes) return;
+    Report("comm_size", absl::StrCat("comm_size is ", bytes,
+                                     "; simulators count time in 64 bits, "
+                                     "in which at most ",
+                                     kMaxCommBytes, " bytes fit"));
   }
 
   void CheckGroup() {
@@ -277,6 +286,7 @@ class NodeChecker {
     if (bytes.has_value() && *bytes <= 0) {
       Report("comm_size", absl::StrCat("a message of ", *bytes, " bytes"));
     }
+    CheckNotTooLarge(bytes.value_or(0));
     const std::optional<int64_t> peer = ReadRequired(sends ? kCommDstAttribute : kCommSrcAttribute);
     if (peer.has_value()) CheckPeer(*peer);
     const absl::string_view own_name = sends ? kCommSrcAttribute : kCommDstAttribute;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -288,6 +289,11 @@ TEST(NodeCheckTest, Collectives) {
                                  [](auto* a) { a->set_int64_val(12); })),
               ElementsAre("collective_type"));
   EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllReduce, -1)), ElementsAre("comm_size"));
+  constexpr int64_t kMost = int64_t{1} << 42, kLargest = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllReduce, kMost)), IsEmpty());
+  EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllReduce, kMost + 1)), ElementsAre("comm_size"));
+  EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllGather, kLargest)), ElementsAre("comm_size"));
+  EXPECT_THAT(RulesBrokenBy(SendNode(1, 0, 1, kLargest)), ElementsAre("comm_size"));
   EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllGather, 0)), ElementsAre("comm_size"));
   EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllGather, 63)), ElementsAre("small_all_gather"));
   Node node = CollectiveNode(1, kAllReduce, 64);

@@ -220,6 +220,8 @@ class GraphReader {
         const size_t node = dependency.node - first_node_;
         return reader->NodeErrorAt(node, absl::StrCat("node ", ids_.id(node), " depends on ",
                                                       dependency.id, ", which no node has as id"));
+      } else if (options_.dangling != nullptr) {
+        ++*options_.dangling;
       }
     }
     return absl::OkStatus();

@@ -27,6 +27,8 @@ struct EtGraphReaderOptions : EtReaderOptions {
   CommGroups groups;
   // Leave out dependencies on ids that no node has, of which traces by other tools are full.
   bool ignore_dangling = false;
+  // How many were left out is added to this. May be null.
+  int64_t* dangling = nullptr;
   // Called for each node, for what the graph does not keep; an error ends the reading. May be null.
   std::function<absl::Status(NodeIndex index, const ChakraProtoMsg::Node& node)> visit;
 };

@@ -99,7 +99,6 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
   RETURN_IF_ERROR(CheckOneRank(rank.device, device_path));
-  RETURN_IF_ERROR(Annotate(RefuseInverted(rank.device.problems), device_path));
   if (rank.device.table.base_ns() > kMaxBaseNs || rank.device.table.base_ns() < -kMaxBaseNs) {
     return InvalidArgument(device_path, ": its times lie beyond the year 2255");
   }

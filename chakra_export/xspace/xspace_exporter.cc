@@ -74,8 +74,13 @@ class Exporter {
     const CollectiveRun& run = input_.collectives;
     RETURN_IF_ERROR(CheckProgramsAgree(input_.profiles, run));
     const std::vector<uint32_t>& nodes = run.table.node_of_rank();
-    // Whoever lacks a profile has a right to collectives without counterparts.
-    if (std::find(nodes.begin(), nodes.end(), CollectiveTable::kNoNode) == nodes.end()) {
+    // Whoever lacks a profile has a right to collectives without counterparts. A profile without
+    // collectives, however, may be that of the rank that seems to lack one.
+    const bool has_silent =
+        std::any_of(run.profiles.begin(), run.profiles.end(),
+                    [](const ProfileCollectives& profile) { return profile.events.empty(); });
+    if (has_silent ||
+        std::find(nodes.begin(), nodes.end(), CollectiveTable::kNoNode) == nodes.end()) {
       RETURN_IF_ERROR(CheckOneRun(run));
     }
     return CheckNoneLacksTheMiddle(run);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/comm_groups.h"
@@ -20,6 +21,7 @@
 #include "critical_path/job/execution_job.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -66,7 +68,9 @@ class EtJobLoader {
     RETURN_IF_ERROR(CheckNoRankIsMissing(found, prefix));
     EtGraphReaderOptions reader;
     reader.input = input.files;
+    int64_t dangling = 0;
     reader.ignore_dangling = true;
+    reader.dangling = &dangling;
     if (found.is_prefix) {
       ASSIGN_OR_RETURN(reader.groups, FindCommGroups(file_system, "", prefix));
     }
@@ -77,6 +81,12 @@ class EtJobLoader {
     }
     ASSIGN_OR_RETURN(execution_.graph, ReadEtGraph(file_system, found, reader));
     LoadedJob loaded;
+    if (dangling > 0) {
+      loaded.notes.push_back(
+          absl::StrCat(WithThousands(dangling),
+                       dangling == 1 ? " dependency is on a node" : " dependencies are on nodes",
+                       " that the traces do not have: nothing waits for that here"));
+    }
     LeaveOutBeginnings();
     RETURN_IF_ERROR(CheckAllRanks(&loaded.notes));
     RETURN_IF_ERROR(Replay());

@@ -23,7 +23,9 @@
 namespace meridian {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 absl::StatusOr<LoadedJob> Load(const std::string& prefix, const JobOptions& options = {}) {
   JobInput input;
@@ -89,6 +91,20 @@ TEST(EtJobTest, CollectivesJoinRanks) {
   EXPECT_EQ(result.blame.rows[0].op, "n1");
   EXPECT_EQ(result.blame.rows[0].time_ps, 40'000'000);
   EXPECT_EQ(result.blame.rows[1].step, 1);
+}
+
+TEST(EtJobTest, DependenciesOnNodesThatAreNotThereAreNoted) {
+  const TemporaryDirectory directory;
+  WriteWorkload(directory, "w", {Steps(0, 2), Steps(1, 2)});
+  ASSERT_OK_AND_ASSIGN(const LoadedJob whole, Load(directory.PathOf("w")));
+  EXPECT_THAT(whole.notes, IsEmpty());
+  std::vector<ChakraProtoMsg::Node> nodes = Steps(1, 2);
+  nodes[0].add_data_deps(77);
+  nodes[3].add_ctrl_deps(78);
+  WriteWorkload(directory, "w", {Steps(0, 2), nodes});
+  ASSERT_OK_AND_ASSIGN(const LoadedJob loaded, Load(directory.PathOf("w")));
+  EXPECT_THAT(loaded.notes,
+              ElementsAre(HasSubstr("2 dependencies are on nodes that the traces do not have")));
 }
 
 TEST(EtJobTest, StepsAreWindows) {

@@ -108,7 +108,6 @@ absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string
 absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
                                                  absl::string_view text, int64_t rank,
                                                  const TraceAnalysisOptions& options) {
-  RETURN_IF_ERROR(RefuseInverted(trace.problems));
   TraceAnalysis analysis;
   const DeviceDependencies dependencies = FindTraceJsonDependencies(text, trace.table);
   ASSIGN_OR_RETURN(const TraceWindow window,

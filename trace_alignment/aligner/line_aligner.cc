@@ -115,10 +115,16 @@ absl::Status LineAligner::EditLine(absl::string_view plane_name, const XLineHead
                                    RewritePass pass, const std::optional<OriginalTimesStats>& stats,
                                    LineEdit* edit) {
   LineClock clock(node_, ClockDomainOf(plane_name, line.name));
+  const absl::StatusOr<int64_t> mapped_base_ns = MapLineBase(clock_, node_, plane_name, line);
+  if (!mapped_base_ns.ok()) {
+    // The line begins at no time of the run, and none of its events does.
+    if (pass == RewritePass::kWrite) CountWithoutTime(edit->times.size());
+    return absl::OkStatus();
+  }
+  const int64_t new_base_ns = *mapped_base_ns;
   ASSIGN_OR_RETURN(const int64_t base_ns, clock_.LineBaseNs(line));
   ASSIGN_OR_RETURN(const int64_t base_ps, node_.run.ToRunPs(base_ns, 0));
-  RETURN_IF_ERROR(MapEvents(line, base_ps, clock, edit->times));
-  ASSIGN_OR_RETURN(const int64_t new_base_ns, MapLineBase(clock_, node_, plane_name, line));
+  MapEvents(base_ps, clock, edit->times);
   edit->timestamp_ns = new_base_ns - new_start_ns_;
   if (pass == RewritePass::kWrite) {
     Count(clock, edit->times);
@@ -128,22 +134,24 @@ absl::Status LineAligner::EditLine(absl::string_view plane_name, const XLineHead
   return WriteTimes(line, new_base_ns, edit);
 }
 
-// Fills events_ with the line's events that have a start.
-absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, LineClock& clock,
-                                    const std::vector<EventTimes>& times) {
+// Fills events_ with the line's events that have a time, and has_time_.
+void LineAligner::MapEvents(int64_t base_ps, LineClock& clock,
+                            const std::vector<EventTimes>& times) {
+  has_time_.assign(times.size(), false);
   events_.before.clear();
   events_.mapped.clear();
   events_.before.reserve(times.size());
   events_.mapped.reserve(times.size());
   remarks_ = {};
-  for (const EventTimes& event : times) {
+  for (size_t i = 0; i < times.size(); ++i) {
+    const EventTimes& event = times[i];
     if (event.is_aggregated) continue;
     int64_t start_ps = 0, end_ps = 0;
-    if (event.duration_ps < 0 || __builtin_add_overflow(base_ps, event.offset_ps, &start_ps) ||
-        __builtin_add_overflow(start_ps, event.duration_ps, &end_ps)) {
-      return InvalidArgument("line '", line.name, "' has an event at ", event.offset_ps, " ps of ",
-                             event.duration_ps, " ps, which no clock can show");
-    }
+    has_time_[i] = event.duration_ps >= 0 &&
+                   !__builtin_add_overflow(base_ps, event.offset_ps, &start_ps) &&
+                   !__builtin_add_overflow(start_ps, event.duration_ps, &end_ps);
+    remarks_.without_time += !has_time_[i];
+    if (!has_time_[i]) continue;
     const int64_t snapshots = clock.snapshot_extrapolations();
     const int64_t offsets = clock.offset_extrapolations();
     const int64_t repaired = clock.repaired_times();
@@ -156,7 +164,10 @@ absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, Li
   remarks_.clamped += options_.strict_monotonic
                           ? MakeStrictlyIncreasing(events_.before, absl::MakeSpan(events_.mapped))
                           : KeepOrderAndNesting(events_.before, absl::MakeSpan(events_.mapped));
-  return absl::OkStatus();
+}
+
+void LineAligner::CountWithoutTime(int64_t events) {
+  stats_->set_events_without_time(stats_->events_without_time() + events);
 }
 
 void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& times) {
@@ -165,6 +176,7 @@ void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& t
   stats_->set_snapshot_extrapolations(stats_->snapshot_extrapolations() + remarks_.snapshots);
   stats_->set_offset_extrapolations(stats_->offset_extrapolations() + remarks_.offsets);
   stats_->set_events_clamped_monotonic(stats_->events_clamped_monotonic() + remarks_.clamped);
+  CountWithoutTime(remarks_.without_time);
   if (clock.farthest_extrapolation_ps() > 0) {
     stats_->set_farthest_extrapolation_ns(std::max(stats_->farthest_extrapolation_ns(),
                                                    clock.farthest_extrapolation_ps() / kPsPerNs));
@@ -207,17 +219,17 @@ void LineAligner::KeepOriginals(const XLineHeader& line, const OriginalTimesStat
   const int64_t base_ps = line.timestamp_ns * kPsPerNs;
   // The times as they are now, before WriteTimes.
   std::vector<EventTimes> originals = edit->times;
-  // How far each event's start was moved; 0 for events without a start.
+  // How far each event's start was moved; 0 for events without a time.
   std::vector<int64_t> corrections_ns(originals.size(), 0);
   size_t next = 0;
   for (size_t i = 0; i < originals.size(); ++i) {
-    if (originals[i].is_aggregated) continue;
+    if (!has_time_[i]) continue;
     corrections_ns[i] =
         FloorToNs(Difference(events_.mapped[next].start_ps, events_.before[next].begin_ps()));
     ++next;
   }
-  edit->event_additions = [=](size_t event, std::string* fields) {
-    if (originals[event].is_aggregated) return;
+  edit->event_additions = [=, has_time = has_time_](size_t event, std::string* fields) {
+    if (!has_time[event]) return;
     XEventProto additions;
     const auto add = [&](int64_t id, int64_t value) {
       XStatProto* stat = additions.add_stats();
@@ -235,8 +247,9 @@ absl::Status LineAligner::WriteTimes(const XLineHeader& line, int64_t new_base_n
                                      LineEdit* edit) const {
   ASSIGN_OR_RETURN(const int64_t new_base_ps, node_.run.ToRunPs(new_base_ns, 0));
   size_t next = 0;
-  for (EventTimes& event : edit->times) {
-    if (event.is_aggregated) continue;
+  for (size_t i = 0; i < edit->times.size(); ++i) {
+    EventTimes& event = edit->times[i];
+    if (!has_time_[i]) continue;
     const MappedEvent& mapped = events_.mapped[next++];
     if (__builtin_sub_overflow(mapped.start_ps, new_base_ps, &event.offset_ps)) {
       return InvalidArgument("line '", line.name, "' spans more time than a line can hold");

@@ -98,16 +98,17 @@ class LineAligner {
   const AlignmentStats& stats() const { return *stats_; }
 
  private:
-  // How many events of the line at hand lie outside the snapshot pairs, lie outside the offsets,
-  // and are clamped or in a repaired stretch.
+  // How many events of the line at hand lie outside the snapshot pairs, lie outside the offsets, are
+  // clamped or in a repaired stretch, and have times that no clock can show.
   struct Remarks {
     int64_t snapshots = 0;
     int64_t offsets = 0;
     int64_t clamped = 0;
+    int64_t without_time = 0;
   };
 
-  absl::Status MapEvents(const XLineHeader& line, int64_t base_ps, LineClock& clock,
-                         const std::vector<EventTimes>& times);
+  void MapEvents(int64_t base_ps, LineClock& clock, const std::vector<EventTimes>& times);
+  void CountWithoutTime(int64_t events);
   void Count(const LineClock& clock, const std::vector<EventTimes>& times);
   absl::Status CheckExtrapolation(absl::string_view plane_name, const XLineHeader& line,
                                   const LineClock& clock) const;
@@ -124,6 +125,8 @@ class LineAligner {
   bool any_event_ = false;
   // The events of the line at hand.
   AlignedEvents& events_;
+  // By event of the line at hand: whether it has a start and an end, and is in events_.
+  std::vector<bool> has_time_;
   Remarks remarks_;
 };
 

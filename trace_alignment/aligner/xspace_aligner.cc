@@ -59,7 +59,10 @@ class AligningEditor : public XSpaceEditor {
       int64_t mapped_ns = new_start_ns_;
       if (is_stop) {
         if (!stat.IntOrUintValue().has_value()) continue;
-        ASSIGN_OR_RETURN(mapped_ns, MapHostTime(node_, *stat.IntOrUintValue()));
+        const absl::StatusOr<int64_t> stop_ns = MapHostTime(node_, *stat.IntOrUintValue());
+        // What cannot be a time of the run stays as it was; no other command minds it.
+        if (!stop_ns.ok()) continue;
+        mapped_ns = *stop_ns;
       }
       XStatProto moved;
       moved.set_metadata_id(stat.Id());

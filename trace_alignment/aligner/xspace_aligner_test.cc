@@ -1,5 +1,6 @@
 #include "trace_alignment/aligner/xspace_aligner.h"
 
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -149,13 +150,32 @@ TEST_F(XSpaceAlignerTest, EventsFarOutsideTheSamplesAreRefused) {
                        ::testing::AllOf(HasSubstr("node 4"), HasSubstr("--max_extrapolation_ms"))));
 }
 
-TEST_F(XSpaceAlignerTest, AnEventThatNoClockCanShowIsRefused) {
-  FindMutablePlaneWithName(&before_, "/device:GPU:0")
-      ->mutable_lines(0)
-      ->mutable_events(0)
-      ->set_duration_ps(-1);
-  EXPECT_THAT(Align(Clock()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no clock can show")));
+TEST_F(XSpaceAlignerTest, AnEventThatNoClockCanShowStaysAsItIs) {
+  auto* line = FindMutablePlaneWithName(&before_, "/device:GPU:0")->mutable_lines(0);
+  line->mutable_events(1)->set_duration_ps(-1);
+  NodeClock node = Clock();
+  node.host_to_reference = Shift(-7000);
+  AlignOptions options;
+  options.lines.keep_original = true;
+  ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(node, options));
+  EXPECT_EQ(stats.events_without_time(), 1);
+  const auto& aligned = FindPlaneWithName(after_, "/device:GPU:0")->lines(0);
+  EXPECT_EQ(aligned.events(1).offset_ps(), line->events(1).offset_ps());
+  EXPECT_EQ(aligned.events(1).duration_ps(), -1);
+  EXPECT_EQ(aligned.events(1).stats_size(), line->events(1).stats_size());
+  // What stands after it is moved as ever.
+  EXPECT_EQ(StartPs(after_, "/device:GPU:0", 2), StartPs(before_, "/device:GPU:0", 2) - 7000);
+}
+
+TEST_F(XSpaceAlignerTest, ALineThatBeginsAtNoTimeStaysAsItIs) {
+  auto* line = FindMutablePlaneWithName(&before_, "/device:GPU:0")->mutable_lines(0);
+  line->set_timestamp_ns(std::numeric_limits<int64_t>::max() / 2);
+  NodeClock node = Clock();
+  node.host_to_reference = Shift(-7000);
+  ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(node));
+  EXPECT_EQ(stats.events_without_time(), line->events_size());
+  EXPECT_EQ(FindPlaneWithName(after_, "/device:GPU:0")->lines(0).timestamp_ns(),
+            line->timestamp_ns());
 }
 
 // The run's base is half a century before the session.

@@ -167,7 +167,33 @@ class CollectiveTableBuilder {
     return it->second;
   }
 
+  // A profile whose own times do not fit together would make the others look wrong.
+  absl::Status CheckOwnTimes() const {
+    for (const ProfileCollectives& profile : profiles_) {
+      for (const CollectiveEvent& event : profile.events) {
+        if (FitsRun(event.start_ps) && FitsRun(event.end_ps)) continue;
+        return absl::OutOfRangeError(absl::StrCat(
+            profile.trace, ": a collective lies more than 40 hours from the profile's own start, ",
+            profile.base_ns, " ns: a time in it is damaged"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns how long after the run's start the profile begins.
+  absl::StatusOr<int64_t> ShiftOf(const ProfileCollectives& profile,
+                                  const RunClock& run_clock) const {
+    const absl::StatusOr<int64_t> shift_ps = run_clock.ToRunPs(profile.base_ns, 0);
+    if (shift_ps.ok() && FitsRun(*shift_ps)) return shift_ps;
+    const auto earliest = absl::c_min_element(
+        profiles_, [](const auto& a, const auto& b) { return a.base_ns < b.base_ns; });
+    return absl::OutOfRangeError(
+        absl::StrCat(earliest->trace, " begins more than 40 hours before ", profile.trace,
+                     "; are they of one run? If they are, the time of one of them is damaged"));
+  }
+
   absl::Status AssignInstances() {
+    RETURN_IF_ERROR(CheckOwnTimes());
     const RunClock run_clock(table_.base_ns_);
     uint64_t events = 0;
     for (size_t p = 0; p < profiles_.size(); ++p) {
@@ -176,14 +202,12 @@ class CollectiveTableBuilder {
       if (events >= kNone) {
         return absl::ResourceExhaustedError("the profiles hold more than 2^32 collectives");
       }
-      ASSIGN_OR_RETURN(const int64_t shift_ps,
-                       Annotate(run_clock.ToRunPs(profile.base_ns, 0), profile.trace));
+      ASSIGN_OR_RETURN(const int64_t shift_ps, ShiftOf(profile, run_clock));
       shifts_ps_.push_back(shift_ps);
       std::vector<uint32_t>& assigned = assigned_.emplace_back(profile.events.size());
       for (size_t i = 0; i < assigned.size(); ++i) {
         const CollectiveEvent& event = profile.events[i];
-        if (!FitsRun(shift_ps) || !FitsRun(event.start_ps) || !FitsRun(event.end_ps) ||
-            !FitsRun(shift_ps + event.start_ps) || !FitsRun(shift_ps + event.end_ps)) {
+        if (!FitsRun(shift_ps + event.start_ps) || !FitsRun(shift_ps + event.end_ps)) {
           return absl::OutOfRangeError(absl::StrCat(
               profile.trace, ": a collective lies more than 40 hours from the run's start, ",
               table_.base_ns_, " ns; are the profiles of one run?"));

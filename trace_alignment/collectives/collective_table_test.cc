@@ -178,7 +178,22 @@ TEST(CollectiveTableTest, ProfilesTooFarApartAreRefused) {
   run.Add({op, 7, 1, 100, 200});
   run.profiles()[1].base_ns = int64_t{41} * 3600 * 1000000000;
   EXPECT_THAT(run.TryBuild(), StatusIs(absl::StatusCode::kOutOfRange,
-                                       HasSubstr("node1: a collective lies more than 40 hours")));
+                                       HasSubstr("node0 begins more than 40 hours before node1")));
+}
+
+// The first event of node 1 has lost its time, so that the profile seems to begin two days earlier.
+TEST(CollectiveTableTest, TheProfileWithTheDamagedTimeIsNamed) {
+  constexpr int64_t kTwoDaysNs = int64_t{48} * 3600 * 1'000'000'000;
+  RunBuilder run(2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  run.Add({op, 7, 0, 100, 200});
+  run.Add({op, 7, 1, 100 + kTwoDaysNs * 1000, 200 + kTwoDaysNs * 1000});
+  run.profiles()[0].base_ns = kTwoDaysNs;
+  run.profiles()[1].base_ns = 0;
+  EXPECT_THAT(
+      run.TryBuild(),
+      StatusIs(absl::StatusCode::kOutOfRange,
+               HasSubstr("node1: a collective lies more than 40 hours from the profile's")));
 }
 
 TEST(CollectiveTableTest, MapTimesReplacesStartsAndEndsByNode) {

@@ -309,9 +309,10 @@ class Combiner {
       std::vector<int64_t> line_ids;
       for (absl::string_view line : plane.lines) {
         ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(source, line));
-        ASSIGN_OR_RETURN(const int64_t base_ns,
-                         MapLineBase(*node.clock, *node.node, plane.name, header));
-        start_ns_ = std::min(start_ns_, base_ns);
+        // A line that begins at no time of the run is written as it is.
+        start_ns_ =
+            std::min(start_ns_,
+                     MapLineBase(*node.clock, *node.node, plane.name, header).value_or(start_ns_));
         line_ids.push_back(header.id);
       }
       const bool had_threads = indexed.host_threads.has_value();
@@ -366,7 +367,8 @@ class Combiner {
                      XPlaneVisitor::Create(node.reader->source(), environment.payload));
     const XStatVisitor* stop = visitor.GetStat(StatType::kProfileStopTime);
     if (stop == nullptr || !stop->IntOrUintValue().has_value()) return start_ns;
-    return MapHostTime(*node.node, *stop->IntOrUintValue());
+    // What cannot be a time of the run says nothing.
+    return MapHostTime(*node.node, *stop->IntOrUintValue()).value_or(start_ns);
   }
 
   void MakeEditors() {

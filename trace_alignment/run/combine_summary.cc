@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/combine/viewer_planes.h"
 #include "trace_alignment/run/combine_state.h"
@@ -59,7 +60,14 @@ void DescribeCombined(CombineState* state) {
   state->report.set_method(std::string(AlignmentMethodName(state->alignment.method)));
   state->report.set_run_method(std::string(RunMethodName(state->run.runs.method)));
   for (const OutputFile& file : state->outputs.files()) AddOutput(file, &state->report);
-  for (size_t n : state->ById()) DescribeNode(*state, n, state->report.add_nodes());
+  for (size_t n : state->ById()) {
+    DescribeNode(*state, n, state->report.add_nodes());
+    const int64_t without_time = state->nodes[n].stats.events_without_time();
+    if (without_time == 0) continue;
+    state->report.add_notes(absl::StrCat(
+        state->files.paths()[n], ": events are written as they are, but taken for nothing: ",
+        without_time, " that end before they start, or at no time that a clock can show"));
+  }
   HappensBeforeSummary* check = state->report.mutable_happens_before();
   check->set_instances(state->alignment.after.instances);
   check->set_checked(state->alignment.after.checked);

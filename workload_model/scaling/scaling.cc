@@ -20,6 +20,7 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
@@ -64,7 +65,8 @@ absl::StatusOr<RankMesh> MeshOf(const std::set<int64_t>& cuts) {
 class MeasuredJob {
  public:
   // InvalidArgument when the groups are no rows of one mesh, and for nodes of which copies would not fit
-  // together: ids that occur twice, dependencies that are no node, and cycles.
+  // together: ids that occur twice, dependencies that are no node, cycles, and communication that its
+  // members disagree about, or some of them lack.
   static absl::StatusOr<MeasuredJob> Read(FileSystem& file_system, const std::string& prefix) {
     ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
     RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
@@ -94,7 +96,10 @@ class MeasuredJob {
     }
     ASSIGN_OR_RETURN(job.mesh_, MeshOf(cuts));
     for (const RankRow& row : rows) job.axes_of_group_.push_back(job.mesh_.AxesOf(row));
-    return job;
+    const CommunicationMatch match(job.graph_);
+    if (match.problems().empty()) return job;
+    return InvalidArgument("communication does not match between ranks: ",
+                           match.problems()[0].text);
   }
 
   const RankMesh& mesh() const { return mesh_; }

@@ -18,6 +18,7 @@
 #include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/run/workload_report.pb.h"
+#include "chakra_export/testing/et_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -229,6 +230,21 @@ TEST_F(ScalingTest, NodesThatDoNotFitTogetherAreRefused) {
   EXPECT_THAT(with_dependency_on(2'000'000),
               HasSubstr("node 1000000 depends on 2000000, which no node has as id"));
   EXPECT_THAT(with_dependency_on(0, 2), HasSubstr("1000000"));
+}
+
+// What was written of them ran until all ranks waited for each other.
+TEST_F(ScalingTest, CollectivesThatRanksDisagreeAboutAreRefused) {
+  const std::string prefix = Generate("w", SmallTransformer(2, 2, 1));
+  const auto with_last = [&](int rank, ChakraProtoMsg::CollectiveCommType type) {
+    std::string bytes = directory_.Read(absl::StrCat("w.", rank, ".et"));
+    AppendEtRecord(CollectiveNode(1'000'000, type, 4096), &bytes);
+    directory_.Write(absl::StrCat("w.", rank, ".et"), bytes);
+    return std::string(Scale(prefix, {}, 8).status().message());
+  };
+  EXPECT_THAT(with_last(0, ChakraProtoMsg::ALL_REDUCE), HasSubstr("but rank 1 has only"));
+  with_last(1, ChakraProtoMsg::ALL_TO_ALL);
+  with_last(2, ChakraProtoMsg::ALL_REDUCE);
+  EXPECT_THAT(with_last(3, ChakraProtoMsg::ALL_REDUCE), HasSubstr("but its peer"));
 }
 
 TEST_F(ScalingTest, GroupsThatAreNoRowsAreRefused) {

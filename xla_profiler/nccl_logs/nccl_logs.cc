@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -55,9 +54,11 @@ std::optional<int64_t> UnixTime(const JsonValue& value) {
   return us.value_or(0) < kLeastUnixUs ? std::nullopt : us;
 }
 
-void ReadTimes(const JsonValue& trace, absl::string_view prefix, InspectorOp* op) {
+// Returns false when a kernel stops before it starts, of which nothing is taken.
+bool ReadTimes(const JsonValue& trace, absl::string_view prefix, InspectorOp* op) {
   op->launched_us = UnixTime(trace.Find(absl::StrCat(prefix, "_start_ts")));
   std::optional<int64_t> first_us, last_us;
+  bool is_sound = true;
   JsonCutter cutter(trace.Find("kernel_events").text());
   cutter.Enter('[');
   while (cutter.NextElement()) {
@@ -65,17 +66,27 @@ void ReadTimes(const JsonValue& trace, absl::string_view prefix, InspectorOp* op
     const std::optional<int64_t> start_us = UnixTime(channel.Find("kernel_start_ts"));
     std::optional<int64_t> end_us = UnixTime(channel.Find("kernel_record_ts"));
     if (!end_us.has_value()) end_us = UnixTime(channel.Find("kernel_stop_ts"));
+    if (end_us.has_value() && *end_us < start_us.value_or(*end_us)) {
+      is_sound = false;
+      continue;
+    }
     if (start_us.has_value()) first_us = std::min(*start_us, first_us.value_or(*start_us));
     if (end_us.has_value()) last_us = std::max(*end_us, last_us.value_or(*end_us));
   }
   if (first_us.has_value()) op->ended_us = *first_us + op->took_us;
   if (last_us.has_value()) op->ended_us = std::min(*last_us, op->ended_us.value_or(*last_us));
+  return is_sound;
 }
 
 // What is equal on all ranks of a collective: communicator, kind and number.
 using OpKey = std::tuple<std::string, std::string, int64_t>;
 
 OpKey KeyOf(const InspectorOp& op) { return {op.communicator, op.name, op.number}; }
+
+// What tells a record that was written twice from two of one number.
+using OpContent = std::tuple<int64_t, int64_t, std::optional<int64_t>>;
+
+OpContent ContentOf(const InspectorOp& op) { return {op.bytes, op.took_us, op.ended_us}; }
 
 // Who wrote the operations that follow.
 struct Writer {
@@ -100,7 +111,7 @@ Writer ReadWriter(const JsonValue& header, const JsonValue& metadata, InspectorL
 }
 
 std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefix,
-                                  const Writer& writer) {
+                                  const Writer& writer, InspectorLog* log) {
   const auto find = [&](absl::string_view key) {
     return perf.Find(absl::StrCat(prefix, "_", key));
   };
@@ -128,7 +139,7 @@ std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefi
     if (!is_word || word.empty()) continue;
     absl::StrAppend(&op.protocol, op.protocol.empty() ? "" : "_", word);
   }
-  ReadTimes(perf.Find("event_trace_ts"), prefix, &op);
+  if (!ReadTimes(perf.Find("event_trace_ts"), prefix, &op)) ++log->inverted;
   return op;
 }
 
@@ -372,7 +383,7 @@ absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std
   Writer writer;
   // How many more lines the last header counts for, beside its own.
   int64_t inheriting = 0;
-  std::set<std::pair<OpKey, int64_t>> seen;
+  std::map<std::pair<OpKey, int64_t>, OpContent> seen;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
@@ -398,11 +409,15 @@ absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std
     for (absl::string_view prefix : {"coll", "p2p"}) {
       const JsonValue perf = row.Find(absl::StrCat(prefix, "_perf"));
       if (!perf.exists() || !writer.is_known) continue;
-      std::optional<InspectorOp> op = ReadOp(perf, prefix, writer);
+      std::optional<InspectorOp> op = ReadOp(perf, prefix, writer, &log);
       if (!op.has_value()) continue;
       is_read = true;
-      // It may have been written once before.
-      if (!op->peer.has_value() && !seen.insert({KeyOf(*op), op->rank}).second) continue;
+      if (!op->peer.has_value()) {
+        const auto [first, is_new] = seen.insert({{KeyOf(*op), op->rank}, ContentOf(*op)});
+        // It may have been written once before.
+        if (!is_new && first->second != ContentOf(*op)) ++log.repeated;
+        if (!is_new) continue;
+      }
       log.ops.push_back(*std::move(op));
     }
     if (!is_read) {
@@ -425,6 +440,16 @@ absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<Ins
     if (log.unread_lines > 0) {
       notes.push_back(absl::StrCat(Printable(log.path), ": ", log.unread_lines,
                                    " lines that are no whole records were left out"));
+    }
+    if (log.repeated > 0) {
+      notes.push_back(absl::StrCat(Printable(log.path), ": ", log.repeated,
+                                   " operations have the number (coll_sn) of another one and were "
+                                   "left out: they cannot be told apart"));
+    }
+    if (log.inverted > 0) {
+      notes.push_back(absl::StrCat(Printable(log.path), ": ", log.inverted,
+                                   " operations have kernels that stop before they start, of which "
+                                   "no time is taken"));
     }
     if (log.dropped > 0) {
       notes.push_back(absl::StrCat(Printable(log.path), ": NCCL Inspector dropped ", log.dropped,

@@ -65,6 +65,10 @@ struct InspectorLog {
   std::vector<InspectorOp> ops;
   // Lines that are no record, e.g. a last one that was cut off.
   int64_t unread_lines = 0;
+  // Collectives that have the number of another one, which differs.
+  int64_t repeated = 0;
+  // Operations with a kernel that stops before it starts.
+  int64_t inverted = 0;
   // What the plugin says it had to drop.
   int64_t dropped = 0;
 };

@@ -17,6 +17,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -154,6 +155,34 @@ TEST(InspectorLogTest, ARecordThatWasWrittenTwiceCountsOnce) {
   const std::string line = Line("0x7f", 0, 2, "AllReduce", 0, 77, 5, 100);
   EXPECT_THAT(Parse(absl::StrCat(line, line)).ops, SizeIs(1));
   EXPECT_FALSE(ParseInspectorLog(Line("0x7f", 0, 2, "AllReduce", -1, 77, 5, 100), "x").ok());
+}
+
+TEST(InspectorToKinetoTest, OperationsThatRepeatANumberAreNoted) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += Line("0x7f", 0, 1, "AllReduce", i % 10, 4096, 100, 1000 + 200 * i);
+  }
+  const InspectorLog log = Parse(text + Line("0x7f", 0, 1, "AllReduce", 0, 4096, 100, 1000));
+  EXPECT_THAT(log.ops, SizeIs(10));
+  EXPECT_EQ(log.repeated, 50);
+  std::vector<std::string> notes;
+  CollectivesOf({log}, {}, &notes);
+  EXPECT_THAT(notes, Contains(HasSubstr("a.log: 50 operations have the number (coll_sn) of")));
+}
+
+TEST(InspectorToKinetoTest, KernelsThatStopBeforeTheyStartTellNoTime) {
+  const std::string sound = Line("0x7f", 0, 1, "AllReduce", 0, 8, 100, 1000);
+  std::string inverted = Line("0x7f", 0, 1, "AllReduce", 1, 8, 100, 2000);
+  for (const int64_t end : {2001, 2002}) {
+    inverted = absl::StrReplaceAll(inverted,
+                                   {{absl::StrCat(kEpochUs + end), absl::StrCat(kEpochUs + 1500)}});
+  }
+  const InspectorLog log = Parse(sound + inverted);
+  ASSERT_THAT(log.ops, SizeIs(2));
+  EXPECT_EQ(log.ops[1].ended_us, std::nullopt);
+  std::vector<std::string> notes;
+  EXPECT_THAT(CollectivesOf({log}, {}, &notes)[0].events, SizeIs(1));
+  EXPECT_THAT(notes, Contains(HasSubstr("1 operations have kernels that stop before they start")));
 }
 
 TEST(InspectorLogTest, BytesOfUnsignedBytesAreWrittenNegative) {

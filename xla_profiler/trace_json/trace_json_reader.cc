@@ -201,13 +201,4 @@ absl::StatusOr<TraceJsonHeader> ReadTraceJson(
   return header;
 }
 
-absl::Status RefuseInverted(const TraceJsonProblems& problems) {
-  const uint64_t count = problems.count(TraceJsonProblem::kNegativeDuration);
-  if (count == 0) return absl::OkStatus();
-  return InvalidArgument(count, " event(s) end before they start, the first at offset ",
-                         *problems.first_offset(TraceJsonProblem::kNegativeDuration),
-                         " (inflated): the times of the trace cannot be trusted; record it anew, "
-                         "or drop these events");
-}
-
 }  // namespace meridian

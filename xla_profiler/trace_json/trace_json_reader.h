@@ -62,10 +62,6 @@ class TraceJsonProblems {
   std::map<absl::string_view, Tally> tallies_;
 };
 
-// Events that cannot be read are left out and counted. One that ends before it starts can be read,
-// and says that times of the trace are wrong: InvalidArgument when there is one.
-absl::Status RefuseInverted(const TraceJsonProblems& problems);
-
 // An event longer than this is counted as TraceJsonProblem::kTooLong.
 inline constexpr size_t kMaxTraceJsonEventBytes = size_t{64} << 20;
 
