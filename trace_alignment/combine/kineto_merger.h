@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Kineto traces of a run's ranks as one document, on one clock, for Perfetto and chrome://tracing:
 //
-//   process "rank 3 host7 (6069)"   with the threads of that process
-//   process "rank 3 GPU 0"          with the streams of that device
+//   process "rank 3 host7 python3 (6069)"   with the threads of that process
+//   process "rank 3 host7 GPU 0"            with the streams of that device
 //
 // Processes and devices of different ranks have the same numbers, and so have their arrows: both are
-// made unique. All else of an event stays as it is.
+// made unique. Processes are in the order of ranks, each rank's own as its trace has them; those
+// without an event are left out. All else of an event stays as it is.
+//
+// What Perfetto would drop is not written: times are not negative, and of an arrow the start comes
+// before the end, and both behind the slices that they join.
 #ifndef TRACE_ALIGNMENT_COMBINE_KINETO_MERGER_H_
 #define TRACE_ALIGNMENT_COMBINE_KINETO_MERGER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -33,12 +38,31 @@ struct KinetoMergeInput {
   std::string hostname;
 };
 
-// Writes the traces one after the other; times count from the first one's base. Returns what was
-// done to each. Tells how many bytes of all texts are done; `progress` may be null. Errors are those
-// of RewriteTraceJson.
+// An arrow between kernels of two ranks, which overlap at that time.
+struct KinetoArrow {
+  struct End {
+    // Position of the rank's input.
+    size_t input = 0;
+    // The kernel's pid and tid.
+    int64_t device = 0;
+    int64_t stream = 0;
+  };
+
+  End from;
+  End to;
+  // When the arrow is drawn, and when the kernel that it leads to ends: common clock, in ps from the
+  // run base.
+  int64_t time_ps = 0;
+  int64_t to_end_ps = 0;
+  std::string name;
+};
+
+// Writes the traces one after the other, then the arrows; times count from the earliest base. Returns
+// what was done to each trace. Tells how many bytes of all texts are done; `progress` may be null.
+// Errors are those of RewriteTraceJson.
 absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
-    absl::Span<const KinetoMergeInput> inputs, const std::function<void(uint64_t bytes)>& progress,
-    ByteSink& sink);
+    absl::Span<const KinetoMergeInput> inputs, absl::Span<const KinetoArrow> arrows,
+    const std::function<void(uint64_t bytes)>& progress, ByteSink& sink);
 
 }  // namespace meridian
 

@@ -5,9 +5,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
+#include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/combine/kineto_merger.h"
 #include "trace_alignment/run/combine_run.h"
 #include "trace_alignment/run/combine_state.h"
@@ -53,6 +55,38 @@ int64_t LastEndNs(const EventTable& table) {
     last_ps = std::max(last_ps, table.start_ps(row) + table.duration_ps(row));
   }
   return table.base_ns() + last_ps / kPsPerNs;
+}
+
+// Returns arrows between the kernels of one collective, from the last to start, for which the others
+// wait, to each of them. `inputs` has the position of each node's input.
+std::vector<KinetoArrow> FindArrows(const CombineState& state, const std::vector<size_t>& inputs) {
+  const CollectiveTable& table = state.alignment.table;
+  // Returns nullopt when the profile does not tell which device ran the kernel.
+  const auto end_of = [&](const CollectiveMember& member) -> std::optional<KinetoArrow::End> {
+    const uint32_t node = table.NodeOf(member);
+    const ProfileCollectives& profile = state.run.profiles[node];
+    const CollectiveEvent& event = profile.events[member.event];
+    KinetoArrow::End end = {inputs[node], 0, event.line_id};
+    absl::string_view device = profile.devices[event.local_device].name;
+    absl::ConsumePrefix(&device, "GPU ");
+    if (!absl::SimpleAtoi(device, &end.device)) return std::nullopt;
+    return end;
+  };
+  std::vector<KinetoArrow> arrows;
+  for (const CollectiveInstance& instance : table.instances()) {
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    const CollectiveMember& last = *absl::c_max_element(
+        members, [](const auto& a, const auto& b) { return a.start_ps < b.start_ps; });
+    const std::optional<KinetoArrow::End> from = end_of(last);
+    for (const CollectiveMember& member : members) {
+      const std::optional<KinetoArrow::End> to = end_of(member);
+      // A message may have been sent, and its sender gone, before its receiver came.
+      if (&member == &last || member.end_ps <= last.start_ps || !from || !to) continue;
+      arrows.push_back({*from, *to, last.start_ps, member.end_ps,
+                        std::string(CollectiveKindName(table.OpOf(instance).kind))});
+    }
+  }
+  return arrows;
 }
 
 class KinetoTraces : public RunTraces {
@@ -144,8 +178,10 @@ class KinetoTraces : public RunTraces {
   absl::Status Merge(const std::vector<size_t>& order, CombineState* state,
                      ByteSink& sink) override {
     std::vector<KinetoMergeInput> inputs;
+    std::vector<size_t> input_of_node(order.size());
     uint64_t total_bytes = 0;
     for (const size_t n : order) {
+      input_of_node[n] = inputs.size();
       const RunNode& node = state->nodes[n];
       const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
       inputs.push_back({traces_[n].file->bytes(), traces_[n].base_ns,
@@ -156,7 +192,8 @@ class KinetoTraces : public RunTraces {
     ProgressBar progress("combining", total_bytes);
     ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
                      MergeKineto(
-                         inputs, [&](uint64_t bytes) { progress.Update(bytes); }, sink));
+                         inputs, FindArrows(*state, input_of_node),
+                         [&](uint64_t bytes) { progress.Update(bytes); }, sink));
     for (size_t i = 0; i < order.size(); ++i) {
       state->nodes[order[i]].stats = stats[i];
       RETURN_IF_ERROR(

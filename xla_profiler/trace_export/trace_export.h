@@ -49,8 +49,8 @@ struct ExportStats {
 };
 
 // Writes Chrome's trace JSON, for chrome://tracing, Perfetto and whatever reads JSON. Times count
-// from the session's start and are exact; the document tells the start as `baseTimeNanoseconds`
-// when it is known. The caller compresses if that is wanted (GzipSink).
+// from the session's start; the document tells the start as `baseTimeNanoseconds` when it is known.
+// The caller compresses if that is wanted (GzipSink).
 //
 // Here and below: errors name the profile and the position, and leave `out` with half a trace.
 absl::StatusOr<ExportStats> ExportTraceJson(const XSpaceReader& reader,

@@ -1,5 +1,5 @@
-// Writes a trace as Chrome's JSON. A slice is a complete event ("X"), so its times are exact to the
-// picosecond; what overlaps on a line gets a thread of its own, since viewers drop such events.
+// Writes a trace as Chrome's JSON. A slice is a complete event ("X"); what overlaps on a line gets a
+// thread of its own, since viewers drop such events.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,6 +28,13 @@ absl::string_view CategoryText(EventCategory category) {
 class TraceJsonSink : public TraceSink {
  public:
   TraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out) : writer_(out, start_ns) {}
+
+  // Perfetto drops what is before 0.
+  TimeRange range() const override {
+    TimeRange range;
+    range.min_ps = 0;
+    return range;
+  }
 
   absl::Status AddProcess(const TraceProcess& process) override {
     return writer_.WriteProcess(process.id, FirstCharacters(process.name, kMaxNameCharacters),

@@ -6,8 +6,9 @@
 //   {"ph":"X","pid":1,"tid":7,"ts":17.5,"name":"all-reduce","dur":0.001,"args":{"bytes":4096}}
 //   ]}
 //
-// Times are exact decimals. There is no cap on the number of events: leaving some out is the
-// caller's choice.
+// Times are whole nanoseconds, starts and ends rounded down alike: Perfetto rounds `ts` and `dur` one
+// by one, and with more digits what touches would overlap. There is no cap on the number of events:
+// leaving some out is the caller's choice.
 #ifndef XLA_PROFILER_TRACE_JSON_TRACE_JSON_WRITER_H_
 #define XLA_PROFILER_TRACE_JSON_TRACE_JSON_WRITER_H_
 
@@ -63,7 +64,8 @@ struct TraceJsonFields {
 };
 
 // An arrow from event to event. Each end is tied to the event that encloses its ts on its thread;
-// the ends of one arrow share category, name and id.
+// the ends of one arrow share category, name and id. At equal times Perfetto goes by the document's
+// order: the event, the start at it, the end.
 enum class FlowPhase { kStart, kEnd };
 
 // Not thread safe. After an error nothing more may be called.
