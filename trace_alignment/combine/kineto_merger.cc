@@ -178,8 +178,24 @@ class RankEvents {
   std::map<std::string, Process, std::less<>> processes_;
 };
 
-// Maps go forward, so that no event lies before the earliest base on the common clock.
+// Appends the arrow's ends, each behind a comma, the start first.
+void AppendArrow(const KinetoArrow& arrow, int64_t time_ns, uint64_t id,
+                 std::deque<RankEvents>* ranks, std::string* out) {
+  for (const bool starts : {true, false}) {
+    const KinetoArrow::End& end = starts ? arrow.from : arrow.to;
+    absl::StrAppend(out, ",\n{\"ph\": \"", starts ? "s" : "f", "\", \"id\": ", id,
+                    ", \"pid\": ", (*ranks)[end.input].PidOf(absl::StrCat(end.device)),
+                    ", \"tid\": ", end.stream, ", \"ts\": ");
+    AppendPicosAsMicros(absl::int128(time_ns) * kPsPerNs, out);
+    absl::StrAppend(out, ", \"cat\": \"collective\", \"name\": ", QuotedJson(arrow.name),
+                    starts ? "}" : ", \"bp\": \"e\"}");
+  }
+}
+
+}  // namespace
+
 int64_t EarliestBase(absl::Span<const KinetoMergeInput> inputs) {
+  // Maps go forward: what is behind a base stays there.
   int64_t base_ns = inputs[0].base_ns;
   for (const KinetoMergeInput& input : inputs) {
     const int64_t mapped_ns = MapHostTime(*input.clock, input.base_ns).value_or(input.base_ns);
@@ -188,34 +204,9 @@ int64_t EarliestBase(absl::Span<const KinetoMergeInput> inputs) {
   return base_ns;
 }
 
-// Appends the arrows' ends, each behind a comma: all slices stand before, and a start before its end.
-void AppendArrows(absl::Span<const KinetoArrow> arrows, absl::int128 run_in_base_ps,
-                  std::deque<RankEvents>* ranks, std::string* out) {
-  uint64_t id = 0;
-  for (const KinetoArrow& arrow : arrows) {
-    // As slices are written.
-    const std::optional<int64_t> time_ns = WrittenNs(arrow.time_ps + run_in_base_ps);
-    const std::optional<int64_t> end_ns = WrittenNs(arrow.to_end_ps + run_in_base_ps);
-    if (!time_ns.has_value() || !end_ns.has_value() || *time_ns >= *end_ns) continue;
-    ++id;
-    for (const bool starts : {true, false}) {
-      const KinetoArrow::End& end = starts ? arrow.from : arrow.to;
-      absl::StrAppend(out, ",\n{\"ph\": \"", starts ? "s" : "f", "\", \"id\": ", id,
-                      ", \"pid\": ", (*ranks)[end.input].PidOf(absl::StrCat(end.device)),
-                      ", \"tid\": ", end.stream, ", \"ts\": ");
-      AppendPicosAsMicros(absl::int128(*time_ns) * kPsPerNs, out);
-      absl::StrAppend(out, ", \"cat\": \"collective\", \"name\": ", QuotedJson(arrow.name),
-                      starts ? "}" : ", \"bp\": \"e\"}");
-    }
-  }
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
-    absl::Span<const KinetoMergeInput> inputs, absl::Span<const KinetoArrow> arrows,
+    absl::Span<const KinetoMergeInput> inputs, ForEachArrow for_each_arrow, int64_t base_ns,
     const std::function<void(uint64_t bytes)>& progress, ByteSink& sink) {
-  const int64_t base_ns = EarliestBase(inputs);
   std::string buffer = absl::StrCat(
       "{\n\"schemaVersion\": 1,\n\"displayTimeUnit\": \"ms\",\n\"", kCombinedRanksKey,
       "\": ", inputs.size(), ",\n\"baseTimeNanoseconds\": ", base_ns, ",\n\"traceEvents\": [");
@@ -224,16 +215,20 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
   bool is_first = true;
   int64_t last_pid = 0;
   uint64_t bytes_before = 0;
+  const auto flush = [&](size_t limit) -> absl::Status {
+    if (buffer.size() < limit) return absl::OkStatus();
+    RETURN_IF_ERROR(sink.Append(buffer));
+    buffer.clear();
+    return absl::OkStatus();
+  };
   for (const KinetoMergeInput& input : inputs) {
     RankEvents& rank = ranks.emplace_back(input, base_ns, &last_pid);
     const auto on_event = [&](absl::string_view element) -> absl::Status {
       if (element.empty()) return absl::OkStatus();
       if (rank.Append(element, is_first ? "\n" : ",\n", &buffer)) is_first = false;
       if (buffer.size() < kBufferBytes) return absl::OkStatus();
-      RETURN_IF_ERROR(sink.Append(buffer));
-      buffer.clear();
       if (progress) progress(bytes_before + (element.data() - input.text.data()));
-      return absl::OkStatus();
+      return flush(kBufferBytes);
     };
     const auto on_member = [](absl::string_view, absl::string_view) { return absl::OkStatus(); };
     RETURN_IF_ERROR(CutTrace(input.text, on_event, on_member));
@@ -242,11 +237,44 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
   }
   int64_t position = 0;
   for (const RankEvents& rank : ranks) rank.AppendProcesses(&position, &buffer);
+  // All slices stand before the arrows. Times are rounded as theirs are.
   const absl::int128 run_base_ns = inputs[0].clock->run.base_ns();
-  AppendArrows(arrows, (run_base_ns - base_ns) * kPsPerNs, &ranks, &buffer);
+  const absl::int128 run_in_base_ps = (run_base_ns - base_ns) * kPsPerNs;
+  uint64_t last_arrow = 0;
+  RETURN_IF_ERROR(for_each_arrow([&](const KinetoArrow& arrow) -> absl::Status {
+    const std::optional<int64_t> time_ns = WrittenNs(arrow.time_ps + run_in_base_ps);
+    const std::optional<int64_t> end_ns = WrittenNs(arrow.to_end_ps + run_in_base_ps);
+    if (!time_ns.has_value() || !end_ns.has_value() || *time_ns >= *end_ns) {
+      return absl::OkStatus();
+    }
+    AppendArrow(arrow, *time_ns, ++last_arrow, &ranks, &buffer);
+    return flush(kBufferBytes);
+  }));
   absl::StrAppend(&buffer, "\n]\n}\n");
-  RETURN_IF_ERROR(sink.Append(buffer));
+  RETURN_IF_ERROR(flush(0));
   return stats;
+}
+
+std::string PerfettoManifest(absl::Span<const ArchivedTrace> traces) {
+  std::string text;
+  JsonWriter json(&text, JsonSpacing::kSpaced);
+  json.BeginObject(JsonLayout::kIndented);
+  json.BeginObject("perfetto_manifest", JsonLayout::kIndented);
+  json.Member("version", 1);
+  json.BeginArray("files", JsonLayout::kIndented);
+  for (const ArchivedTrace& trace : traces) {
+    json.BeginObject();
+    json.Member("path", trace.name);
+    json.BeginObject("machine");
+    json.Member("name", trace.machine);
+    json.EndObject();
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  json.EndObject();
+  text += "\n";
+  return text;
 }
 
 }  // namespace meridian

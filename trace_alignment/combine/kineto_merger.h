@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -54,15 +56,35 @@ struct KinetoArrow {
   // run base.
   int64_t time_ps = 0;
   int64_t to_end_ps = 0;
-  std::string name;
+  absl::string_view name;
 };
 
-// Writes the traces one after the other, then the arrows; times count from the earliest base. Returns
-// what was done to each trace. Tells how many bytes of all texts are done; `progress` may be null.
-// Errors are those of RewriteTraceJson.
+// Calls back for each arrow.
+using VisitArrow = absl::FunctionRef<absl::Status(const KinetoArrow&)>;
+using ForEachArrow = absl::FunctionRef<absl::Status(VisitArrow)>;
+inline absl::Status NoArrows(VisitArrow) { return absl::OkStatus(); }
+
+// Returns the Unix time from which no event of the traces has a negative time on the common clock.
+int64_t EarliestBase(absl::Span<const KinetoMergeInput> inputs);
+
+// Writes the traces one after the other, then the arrows; times count from base_ns, Unix time.
+// Returns what was done to each trace. Tells how many bytes of all texts are done; `progress` may be
+// null. Errors are those of RewriteTraceJson.
 absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
-    absl::Span<const KinetoMergeInput> inputs, absl::Span<const KinetoArrow> arrows,
+    absl::Span<const KinetoMergeInput> inputs, ForEachArrow for_each_arrow, int64_t base_ns,
     const std::function<void(uint64_t bytes)>& progress, ByteSink& sink);
+
+// A file of an archive for Perfetto.
+struct ArchivedTrace {
+  // Its name in the archive.
+  std::string name;
+  // What Perfetto shows its processes under, e.g. "rank 3 host7".
+  std::string machine;
+};
+
+// Returns what tells Perfetto 58 and later how to show the files of an archive together:
+// https://perfetto.dev/docs/reference/perfetto-manifest. Their times must count from one base.
+std::string PerfettoManifest(absl::Span<const ArchivedTrace> traces);
 
 }  // namespace meridian
 

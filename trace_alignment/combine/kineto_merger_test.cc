@@ -3,11 +3,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "re2/re2.h"
 #include "trace_alignment/clocks/clock_map.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
@@ -41,12 +43,19 @@ class KinetoMergerTest : public ::testing::Test {
     ahead_.host_to_reference = *ClockMap::Create({{0, -1'000'000}});
   }
 
-  std::string Merge(absl::Span<const KinetoArrow> arrows) {
+  // Rank 3's base is later than rank 0's by that.
+  std::string Merge(absl::Span<const KinetoArrow> arrows, int64_t later_ns = 1000) {
+    const std::vector<KinetoMergeInput> inputs = {{kTrace, kRunBaseNs, &same_, 0, "host-a"},
+                                                  {kTrace, kRunBaseNs + later_ns, &ahead_, 3, ""}};
     std::string out;
     StringSink sink(&out);
     absl::StatusOr<std::vector<AlignmentStats>> stats = MergeKineto(
-        {{{kTrace, kRunBaseNs, &same_, 0, "host-a"}, {kTrace, kRunBaseNs + 1000, &ahead_, 3, ""}}},
-        arrows, nullptr, sink);
+        inputs,
+        [&](VisitArrow visit) -> absl::Status {
+          for (const KinetoArrow& arrow : arrows) RETURN_IF_ERROR(visit(arrow));
+          return absl::OkStatus();
+        },
+        EarliestBase(inputs), nullptr, sink);
     EXPECT_OK(stats.status());
     if (stats.ok()) stats_ = *std::move(stats);
     return out;
@@ -110,22 +119,30 @@ TEST_F(KinetoMergerTest, ArrowsStartBeforeTheyEndBehindTheSlices) {
 
 // A clock that is ahead takes the first event to before its own base.
 TEST_F(KinetoMergerTest, NoTimeIsNegative) {
-  std::string out;
-  StringSink sink(&out);
-  ASSERT_OK(
-      MergeKineto({{{kTrace, kRunBaseNs, &same_, 0, ""}, {kTrace, kRunBaseNs, &ahead_, 1, ""}}}, {},
-                  nullptr, sink)
-          .status());
-  EXPECT_THAT(out, AllOf(HasSubstr(absl::StrCat("\"baseTimeNanoseconds\": ", kRunBaseNs - 1000)),
-                         HasSubstr(R"("ts":1.000)"), HasSubstr(R"("ts":2.000)"),
-                         Not(HasSubstr(R"("ts":-)"))));
+  EXPECT_THAT(
+      Merge({}, /*later_ns=*/0),
+      AllOf(HasSubstr(absl::StrCat("\"baseTimeNanoseconds\": ", kRunBaseNs - 1000)),
+            HasSubstr(R"("ts":1.000)"), HasSubstr(R"("ts":2.000)"), Not(HasSubstr(R"("ts":-)"))));
+}
+
+// Perfetto knows a manifest by how it begins.
+TEST_F(KinetoMergerTest, AManifestNamesTheFiles) {
+  const std::string manifest =
+      PerfettoManifest({{"rank0.json", "rank 0 host-a"}, {"rank3.json", "rank 3"}});
+  std::string packed = manifest;
+  absl::StrReplaceAll({{" ", ""}, {"\n", ""}}, &packed);
+  EXPECT_EQ(packed, R"({"perfetto_manifest":{"version":1,"files":[)"
+                    R"({"path":"rank0.json","machine":{"name":"rank0host-a"}},)"
+                    R"({"path":"rank3.json","machine":{"name":"rank3"}}]}})");
+  EXPECT_THAT(manifest, HasSubstr("\"rank 0 host-a\""));
 }
 
 TEST_F(KinetoMergerTest, DamageIsAnError) {
   std::string out;
   StringSink sink(&out);
-  EXPECT_FALSE(
-      MergeKineto({{{"{\"traceEvents\": [{", kRunBaseNs, &same_, 0, ""}}}, {}, nullptr, sink).ok());
+  EXPECT_FALSE(MergeKineto({{{"{\"traceEvents\": [{", kRunBaseNs, &same_, 0, ""}}}, NoArrows,
+                           kRunBaseNs, nullptr, sink)
+                   .ok());
 }
 
 }  // namespace
