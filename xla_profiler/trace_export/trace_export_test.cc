@@ -235,7 +235,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
           trusted_packet_sequence_id: 1
           sequence_flags: 2
           interned_data {
-            event_categories { iid: 8 name: "kernel" }
+            event_categories { iid: 1 name: "kernel" }
             event_names { iid: 1 name: "fusion" }
             debug_annotation_names { iid: 1 name: "correlation_id" }
             debug_annotation_names { iid: 2 name: "hlo_op" }
@@ -245,7 +245,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
             type: TYPE_SLICE_BEGIN
             track_uuid: 4
             name_iid: 1
-            category_iids: 8
+            category_iids: 1
             flow_ids: 7
             debug_annotations { name_iid: 1 uint_value: 7 }
             debug_annotations { name_iid: 2 string_value_iid: 1 }
@@ -268,7 +268,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
             type: TYPE_SLICE_BEGIN
             track_uuid: 5
             name_iid: 2
-            category_iids: 8
+            category_iids: 1
             flow_ids: 7
             debug_annotations { name_iid: 1 uint_value: 7 }
           }
@@ -289,7 +289,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
           trusted_packet_sequence_id: 2
           sequence_flags: 2
           interned_data {
-            event_categories { iid: 5 name: "step" }
+            event_categories { iid: 1 name: "step" }
             event_names { iid: 2 name: "$train.py:7 step \"x\"" }
             debug_annotation_names { iid: 2 name: "step_num" }
           }
@@ -297,7 +297,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
             type: TYPE_SLICE_BEGIN
             track_uuid: 3
             name_iid: 2
-            category_iids: 5
+            category_iids: 1
             debug_annotations { name_iid: 2 int_value: -3 }
           }
         }
@@ -306,7 +306,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
           trusted_packet_sequence_id: 2
           sequence_flags: 2
           interned_data {
-            event_categories { iid: 4 name: "annotation" }
+            event_categories { iid: 2 name: "annotation" }
             event_names { iid: 1 name: "fusion" }
             debug_annotation_names { iid: 5 name: "long_name" }
             debug_annotation_names { iid: 1 name: "flops" }
@@ -318,7 +318,7 @@ TEST(TraceExportTest, WritesAWholePerfettoTrace) {
             type: TYPE_INSTANT
             track_uuid: 3
             name_iid: 1
-            category_iids: 4
+            category_iids: 2
             flow_ids: 7
             debug_annotations { name_iid: 5 string_value_iid: 1 }
             debug_annotations { name_iid: 1 double_value: 2.5 }
@@ -561,53 +561,6 @@ TEST(TraceExportTest, CountersAreTracksOfTheirProcess) {
   }
   EXPECT_THAT(values, ElementsAre("sm active 12.5 as double", "memory 1.84467e+19 as double",
                                   "memory free -4", "sm active 13.5 as double"));
-}
-
-// What is shown beside a profile has processes, tracks and arrows of its own.
-TEST(TraceExportTest, AdditionsComeBehind) {
-  XSpaceProto more;
-  {
-    XPlaneBuilder plane(more.add_planes());
-    plane.SetName("Collectives");
-    for (int rank = 0; rank < 2; ++rank) {
-      XLineBuilder line = AddLine(rank, absl::StrCat("rank ", rank), 0, plane);
-      AddCorrelated("all-reduce", 1000 * rank, 5000, 7, plane, line);
-    }
-  }
-  const std::string bytes = Serialize(more);
-  ASSERT_OK_AND_ASSIGN(const XSpaceReader additions, XSpaceReader::FromBytes(bytes, "more"));
-  ExportOptions options;
-  options.additions = &additions;
-  options.clock_readings = {{kStartNs + 5, {{0, kStartNs + 5}, {3, kStartNs + 1005}}}};
-  ASSERT_OK_AND_ASSIGN(const Exported exported,
-                       RunExport(ExportPerfetto, LaunchAndKernels(), options));
-  pp::Trace trace;
-  ASSERT_TRUE(trace.ParseFromString(exported.text));
-  std::vector<std::string> processes;
-  std::set<uint64_t> uuids;
-  std::map<uint64_t, int> flows;
-  std::vector<std::string> clocks;
-  for (const pp::TracePacket& packet : trace.packet()) {
-    if (packet.has_track_descriptor()) {
-      EXPECT_TRUE(uuids.insert(packet.track_descriptor().uuid()).second);
-      if (packet.track_descriptor().has_process()) {
-        EXPECT_EQ(packet.track_descriptor().sibling_order_rank(),
-                  static_cast<int>(processes.size()));
-        processes.push_back(packet.track_descriptor().process().process_name());
-      }
-    }
-    for (const uint64_t flow : packet.track_event().flow_ids()) ++flows[flow];
-    for (const auto& clock : packet.clock_snapshot().clocks()) {
-      clocks.push_back(
-          absl::StrCat(clock.clock_id(), ":", static_cast<int64_t>(clock.timestamp()) - kStartNs));
-    }
-  }
-  EXPECT_THAT(processes, ElementsAre("/host:CPU", "/device:GPU:0", "Collectives"));
-  // The launch and its two kernels; the two ranks.
-  ASSERT_THAT(flows, SizeIs(2));
-  EXPECT_EQ(flows.begin()->second, 3);
-  EXPECT_EQ(flows.rbegin()->second, 2);
-  EXPECT_THAT(clocks, ElementsAre("1:0", "6:0", "6:5", "128:5", "131:1005"));
 }
 
 TEST(TraceExportTest, ALineOutOfOrderIsSorted) {

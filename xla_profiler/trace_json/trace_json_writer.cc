@@ -54,7 +54,7 @@ absl::Status TraceJsonWriter::WriteComplete(const TraceJsonFields& fields, int64
 
 absl::Status TraceJsonWriter::WriteFlow(const TraceJsonFields& fields, FlowPhase phase,
                                         uint64_t id) {
-  BeginEvent(phase == FlowPhase::kStart ? 's' : 'f', fields);
+  BeginEvent(phase == FlowPhase::kStart ? 's' : phase == FlowPhase::kStep ? 't' : 'f', fields);
   absl::StrAppend(&buffer_, ",\"id\":", id);
   // Else an arrow ends at the next event that starts, not at the enclosing one.
   if (phase == FlowPhase::kEnd) buffer_.append(",\"bp\":\"e\"");

@@ -63,10 +63,10 @@ struct TraceJsonFields {
   const TraceJsonArgs* args = nullptr;
 };
 
-// An arrow from event to event. Each end is tied to the event that encloses its ts on its thread;
+// An arrow from event to event, also through others. Each end is tied to the event that encloses its ts on its thread;
 // the ends of one arrow share category, name and id. At equal times Perfetto goes by the document's
 // order: the event, the start at it, the end.
-enum class FlowPhase { kStart, kEnd };
+enum class FlowPhase { kStart, kStep, kEnd };
 
 // Not thread safe. After an error nothing more may be called.
 class TraceJsonWriter {
