@@ -89,7 +89,8 @@ Flag<std::string> FLAGS_plane_naming("plane_naming", "viewer",
                                      "viewer: /device:GPU:<n> numbered through and one /host:CPU. "
                                      "node_prefix: /node:<id>/... for every plane.");
 Flag<std::string> FLAGS_output("output", "",
-                               "Where the combined profile goes; gzip when it ends in .gz.");
+                               "Where the combined profile goes; gzip when it ends in .gz. Kineto "
+                               "traces: also .json, or .tar for Perfetto 58 and later.");
 Flag<std::string> FLAGS_output_dir(
     "output_dir", "",
     "A folder for all that is made: without other outputs the whole chain is run, and report.html "

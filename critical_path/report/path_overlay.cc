@@ -88,6 +88,94 @@ OnPath FindOnPath(const PathGraph& graph, const CriticalPath& path) {
   return on_path;
 }
 
+// Finds the arrows of a trace that lose a slice when some of its slices are left out. A viewer would
+// tie their ends to whatever else is open on the thread, or to nothing.
+class ArrowsOfSlices {
+ public:
+  // Takes the trace's events one after the other.
+  void Add(uint64_t position, const WrittenEvent& event, bool is_kept) {
+    const std::optional<absl::int128> time_ps = ReadMicros(event.ts);
+    const bool is_start = event.Is('s');
+    const bool is_arrow = is_start || event.Is('t') || event.Is('f');
+    if (!time_ps.has_value() || (!is_arrow && !event.Is('X'))) return;
+    Thread& thread = threads_[absl::StrCat(event.pid, " ", event.tid)];
+    if (is_arrow) {
+      std::string arrow = absl::StrCat(event.cat, " ", event.name, " ", event.id);
+      thread.ends.push_back({*time_ps, position, std::move(arrow), is_start});
+    } else {
+      thread.slices.push_back({*time_ps, *time_ps + ReadMicros(event.dur).value_or(0), is_kept});
+    }
+  }
+
+  // Returns the positions of the arrows' ends that are not to be drawn.
+  absl::flat_hash_set<uint64_t> FindLost() {
+    absl::flat_hash_set<uint64_t> lost;
+    std::map<std::string, Arrow> arrows;
+    for (auto& [name, thread] : threads_) {
+      for (const ArrowEnd* end : EndsAtRemovedSlices(&thread)) lost.insert(end->position);
+      for (const ArrowEnd& end : thread.ends) {
+        if (lost.contains(end.position)) continue;
+        (end.is_start ? arrows[end.arrow].has_start : arrows[end.arrow].has_end) = true;
+      }
+    }
+    for (const auto& [name, thread] : threads_) {
+      for (const ArrowEnd& end : thread.ends) {
+        const Arrow& arrow = arrows[end.arrow];
+        if (!arrow.has_start || !arrow.has_end) lost.insert(end.position);
+      }
+    }
+    return lost;
+  }
+
+ private:
+  struct Slice {
+    absl::int128 start_ps;
+    absl::int128 end_ps;
+    bool is_kept;
+  };
+  struct ArrowEnd {
+    absl::int128 time_ps;
+    uint64_t position;
+    // What the ends of one arrow share.
+    std::string arrow;
+    bool is_start;
+  };
+  struct Thread {
+    std::vector<Slice> slices;
+    std::vector<ArrowEnd> ends;
+  };
+  struct Arrow {
+    bool has_start = false;
+    bool has_end = false;
+  };
+
+  // An end is tied to the innermost slice that is open at its time.
+  static std::vector<const ArrowEnd*> EndsAtRemovedSlices(Thread* thread) {
+    std::sort(thread->slices.begin(), thread->slices.end(), [](const Slice& a, const Slice& b) {
+      return std::tie(a.start_ps, b.end_ps) < std::tie(b.start_ps, a.end_ps);
+    });
+    std::sort(thread->ends.begin(), thread->ends.end(), [](const ArrowEnd& a, const ArrowEnd& b) {
+      return std::tie(a.time_ps, a.position) < std::tie(b.time_ps, b.position);
+    });
+    std::vector<const ArrowEnd*> removed;
+    std::vector<const Slice*> open;
+    size_t next = 0;
+    for (const ArrowEnd& end : thread->ends) {
+      for (; next < thread->slices.size() && thread->slices[next].start_ps <= end.time_ps; ++next) {
+        const Slice& slice = thread->slices[next];
+        while (!open.empty() && open.back()->end_ps <= slice.start_ps) open.pop_back();
+        open.push_back(&slice);
+      }
+      while (!open.empty() && open.back()->end_ps < end.time_ps) open.pop_back();
+      if (open.empty() || !open.back()->is_kept) removed.push_back(&end);
+    }
+    return removed;
+  }
+
+  // By pid and tid as they are written.
+  std::map<std::string, Thread> threads_;
+};
+
 // Writes the trace as it stands, with marks and arrows.
 class OverlayWriter {
  public:
@@ -110,6 +198,7 @@ class OverlayWriter {
   }
 
   absl::Status Write() {
+    if (options_.only_critical && !options_.all_edges) RETURN_IF_ERROR(FindLostArrows());
     const bool is_bare_array = JsonCutter(text_).Peek() == '[';
     buffer_ = is_bare_array ? "[\n" : "{\n\"traceEvents\": [\n";
     // What else the file holds comes behind the events.
@@ -126,6 +215,29 @@ class OverlayWriter {
   }
 
  private:
+  absl::Status FindLostArrows() {
+    ArrowsOfSlices arrows;
+    uint64_t position = 0;
+    RETURN_IF_ERROR(CutTrace(
+        text_,
+        [&](absl::string_view element) {
+          WrittenEvent event;
+          ReadWrittenEvent(element, &event);
+          arrows.Add(position, event, IsKept(position, event));
+          ++position;
+          return absl::OkStatus();
+        },
+        [](absl::string_view, absl::string_view) { return absl::OkStatus(); }));
+    lost_arrows_ = arrows.FindLost();
+    return absl::OkStatus();
+  }
+
+  bool IsKept(uint64_t position, const WrittenEvent& event) const {
+    return !options_.only_critical || options_.all_edges || !event.Is('X') ||
+           critical_positions_.contains(position) || event.cat == "\"user_annotation\"" ||
+           event.cat == "\"python_function\"";
+  }
+
   absl::Status TakeEvent(absl::string_view element) {
     const uint64_t position = next_position_++;
     WrittenEvent event;
@@ -138,10 +250,7 @@ class OverlayWriter {
     const bool is_critical = critical_positions_.contains(position);
     const auto offset = offsets_.find(position);
     if (offset != offsets_.end()) offset->second = element.data() - text_.data();
-    const bool is_kept = is_critical || !options_.only_critical || options_.all_edges ||
-                         !event.Is('X') || event.cat == "\"user_annotation\"" ||
-                         event.cat == "\"python_function\"";
-    if (!is_kept) return absl::OkStatus();
+    if (!IsKept(position, event) || lost_arrows_.contains(position)) return absl::OkStatus();
     BeginItem();
     if (is_critical && element.front() == '{') {
       buffer_ += MarkCritical(element, event.args);
@@ -216,6 +325,8 @@ class OverlayWriter {
   // By the place in the file of an event that an arrow leads from or to: where its text begins,
   // once it was seen; else kNoOffset.
   absl::flat_hash_map<uint64_t, uint64_t> offsets_;
+  // The places in the file of ends of arrows whose slices are left out.
+  absl::flat_hash_set<uint64_t> lost_arrows_;
 
   bool has_items_ = false;
   uint64_t next_position_ = 0;
@@ -224,6 +335,14 @@ class OverlayWriter {
 };
 
 constexpr char kArrowName[] = "critical_path";
+
+// Returns when the first event starts if that is before the graph's base, in ns from there; else 0.
+// Perfetto drops events at negative times.
+int64_t FirstNs(const PathGraph& graph) {
+  int64_t first_ps = 0;
+  for (const GraphEvent& event : graph.events) first_ps = std::min(first_ps, event.start_ps);
+  return FloorToNs(first_ps);
+}
 
 // Viewers hide process 0. A trace may call itself any rank: the greatest wraps around.
 int64_t Pid(const Lane& lane) { return static_cast<int64_t>(static_cast<uint64_t>(lane.rank) + 1); }
@@ -235,7 +354,8 @@ class TimelineOverlayWriter {
       : graph_(graph),
         path_(path),
         options_(options),
-        writer_(sink, graph.base_ns),
+        first_ns_(FirstNs(graph)),
+        writer_(sink, graph.base_ns + first_ns_),
         on_path_(FindOnPath(graph, path)) {}
 
   absl::Status Write() {
@@ -322,7 +442,7 @@ class TimelineOverlayWriter {
     fields.tid = tids_[id];
     fields.name = graph_.EventName(id);
     fields.category = EventCategoryName(event.category);
-    fields.ts_ps = event.start_ps;
+    fields.ts_ps = FromFirst(event.start_ps);
     fields.args = &args_;
     return writer_.WriteComplete(fields, event.duration_ps);
   }
@@ -351,14 +471,18 @@ class TimelineOverlayWriter {
     // At its time, which may be within the event, but before the event's end, or viewers would tie
     // the arrow to what comes next.
     const int64_t last_ps = event.start_ps + std::max<int64_t>(0, event.duration_ps - kPsPerNs);
-    fields.ts_ps = std::clamp(instant.time_ps, event.start_ps, last_ps);
+    fields.ts_ps = FromFirst(std::clamp(instant.time_ps, event.start_ps, last_ps));
     fields.args = &args_;
     return fields;
   }
 
+  int64_t FromFirst(int64_t time_ps) const { return time_ps - first_ns_ * kPsPerNs; }
+
   const PathGraph& graph_;
   const CriticalPath& path_;
   const OverlayOptions& options_;
+  // What the written times count from, in ns from the graph's base_ns.
+  const int64_t first_ns_;
   TraceJsonWriter writer_;
   TraceJsonArgs args_;
   const OnPath on_path_;

@@ -6,7 +6,8 @@
 //   {"ph":"s","id":17,"pid":0,"tid":7,"ts":1.5,"cat":"critical_path","name":"critical_path",
 //    "args":{"weight":0,"critical":true,"type":"critical_path_sync_dependency"}}
 //
-// Everything else of the file is copied as it stands, the events first.
+// Everything else of the file is copied as it stands, the events first. Of arrows of the trace those
+// go whose slices are left out.
 #ifndef CRITICAL_PATH_REPORT_PATH_OVERLAY_H_
 #define CRITICAL_PATH_REPORT_PATH_OVERLAY_H_
 

@@ -89,6 +89,22 @@ TEST(TimelineOverlayTest, EventsThatDoNotNestGetThreadsOfTheirOwn) {
             Not(ContainsRegex("\"tid\":" + std::to_string(lanes + 1) + "[^}]*\"name\":\"c\""))));
 }
 
+// What starts before the base of the graph would have a negative time.
+TEST(TimelineOverlayTest, TimesCountFromTheFirstEvent) {
+  PathGraph graph = TwoRanks();
+  graph.base_ns = 5000;
+  for (GraphEvent& event : graph.events) event.start_ps -= 150'500;
+  for (Instant& instant : graph.instants) instant.time_ps -= 150'500;
+  OverlayOptions options;
+  options.only_critical = false;
+  std::string text;
+  StringSink sink(&text);
+  ASSERT_THAT(WriteTimelineOverlay(graph, *FindLongestPath(graph), options, &sink), IsOk());
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("\"baseTimeNanoseconds\":4849,"), Not(HasSubstr("\"ts\":-")),
+                    HasSubstr("\"ts\":0,\"name\":\"a\""), HasSubstr("\"ts\":0.18,\"name\":\"b\"")));
+}
+
 TEST(TimelineOverlayTest, DrawsAnyRank) {
   PathGraph graph = TwoRanks();
   for (Lane& lane : graph.lanes) lane.rank = lane.rank == 0 ? INT64_MAX : INT64_MIN;

@@ -38,14 +38,12 @@ void ReplaceMicros(absl::string_view old, int64_t ns, EventEdits* edits) {
   edits->emplace_back(old, std::string(begin, buffer + sizeof(buffer) - begin));
 }
 
-// Returns the nearest whole number of nanoseconds, as times are written; nullopt when it does not
-// fit.
+}  // namespace
+
 std::optional<int64_t> WrittenNs(absl::int128 ps) {
   const absl::int128 half = ps < 0 ? -kPsPerNs / 2 : kPsPerNs / 2;
   return NarrowToInt64((ps + half) / kPsPerNs);
 }
-
-}  // namespace
 
 KinetoEventAligner::KinetoEventAligner(const NodeClock& clock, int64_t base_ns, int64_t new_base_ns)
     : line_(clock, ClockDomain::kHost),

@@ -19,6 +19,10 @@
 
 namespace meridian {
 
+// Returns the nearest whole number of nanoseconds, as times are written; nullopt when it does not
+// fit.
+std::optional<int64_t> WrittenNs(absl::int128 ps);
+
 // Moves the times of one trace's events, one after the other.
 class KinetoEventAligner {
  public:

@@ -351,18 +351,20 @@ absl::StatusOr<CollectiveTable> BuildCollectiveTable(absl::Span<const ProfileCol
   return CollectiveTableBuilder(profiles, ranks, runs).Build();
 }
 
-std::string DescribeInstance(const CollectiveTable& table, const CollectiveInstance& instance) {
+std::string DescribeGroup(const CollectiveTable& table, const CollectiveInstance& instance) {
   constexpr size_t kRanksToName = 16;
-  const MatchedOp& op = table.OpOf(instance);
-  const std::string what =
-      absl::StrCat(CollectiveKindName(op.kind), " ", op.instruction, " of ", op.module);
-  if (instance.group == CollectiveInstance::kNoGroup) return what;
+  if (instance.group == CollectiveInstance::kNoGroup) return "";
   const absl::Span<const int64_t> group = table.groups()[instance.group];
-  if (group.size() <= kRanksToName) {
-    return absl::StrCat(what, " {", absl::StrJoin(group, ","), "}");
-  }
-  return absl::StrCat(what, " {", absl::StrJoin(group.subspan(0, kRanksToName), ","), ",...} (",
+  if (group.size() <= kRanksToName) return absl::StrCat("{", absl::StrJoin(group, ","), "}");
+  return absl::StrCat("{", absl::StrJoin(group.subspan(0, kRanksToName), ","), ",...} (",
                       group.size(), " ranks)");
+}
+
+std::string DescribeInstance(const CollectiveTable& table, const CollectiveInstance& instance) {
+  const MatchedOp& op = table.OpOf(instance);
+  const std::string group = DescribeGroup(table, instance);
+  return absl::StrCat(CollectiveKindName(op.kind), " ", op.instruction, " of ", op.module,
+                      group.empty() ? "" : " ", group);
 }
 
 void CollectiveTable::PlaceByDurations(absl::Span<const ProfileCollectives> profiles) {

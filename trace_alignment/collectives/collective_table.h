@@ -145,6 +145,9 @@ absl::StatusOr<CollectiveTable> BuildCollectiveTable(absl::Span<const ProfileCol
                                                      const RankResolution& ranks,
                                                      const RunResolution& runs);
 
+// Returns e.g. "{0,1}", of large groups the first; empty when the instance has no group.
+std::string DescribeGroup(const CollectiveTable& table, const CollectiveInstance& instance);
+
 // Returns e.g. "all-reduce psum.7 of jit_step {0,1}".
 std::string DescribeInstance(const CollectiveTable& table, const CollectiveInstance& instance);
 

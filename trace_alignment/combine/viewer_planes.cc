@@ -27,63 +27,116 @@ constexpr int64_t kReadings = 64;
 // Protobuf's limit for a message.
 constexpr size_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
-void AddStat(int64_t id, double value, XEventProto* event) {
-  XStatProto* stat = event->add_stats();
-  stat->set_metadata_id(id);
-  stat->set_double_value(value);
-}
+class CollectivesPlane {
+ public:
+  CollectivesPlane(const ViewerPlanesInput& input, XPlaneProto* plane)
+      : input_(input), plane_(*plane), metadata_(plane) {
+    plane->set_name("Collectives");
+  }
 
-void AddStat(int64_t id, int64_t value, XEventProto* event) {
-  XStatProto* stat = event->add_stats();
-  stat->set_metadata_id(id);
-  stat->set_int64_value(value);
-}
+  void Add() {
+    for (const CollectiveInstance& instance : input_.table.instances()) AddInstance(instance);
+    for (auto& [rank, line] : lines_) {
+      line.set_id(rank);
+      line.set_name(absl::StrCat("rank ", rank));
+      line.set_timestamp_ns(input_.table.base_ns() - input_.start_ns);
+      *plane_.add_lines() = std::move(line);
+    }
+  }
 
-void AddCollectives(const CollectiveTable& table, int64_t start_ns, XPlaneProto* plane) {
-  plane->set_id(1);
-  plane->set_name("Collectives");
-  PlaneMetadataBuilder metadata(plane);
-  const int64_t bytes = metadata.GetOrCreateStatMetadata("bytes")->id();
-  const int64_t wait = metadata.GetOrCreateStatMetadata("waited_us")->id();
-  const int64_t arrow = metadata.GetOrCreateStatMetadata(StatType::kCorrelationId)->id();
-  std::map<uint32_t, XLineProto> lines;
-  int64_t number = 0;
-  for (const CollectiveInstance& instance : table.instances()) {
+ private:
+  void AddInstance(const CollectiveInstance& instance) {
+    const CollectiveTable& table = input_.table;
     const MatchedOp& op = table.OpOf(instance);
-    const int64_t name = metadata.GetOrCreateEventMetadata(CollectiveKindName(op.kind))->id();
+    const int64_t name = metadata_.GetOrCreateEventMetadata(CollectiveKindName(op.kind))->id();
     const std::optional<GroupTiming> timing = TimingOf(table, instance);
-    ++number;
-    for (const CollectiveMember& member : table.MembersOf(instance)) {
-      XEventProto* event = lines[member.rank].add_events();
+    const std::string group = DescribeGroup(table, instance);
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    // Times in the order that a viewer sees.
+    const auto order = [](const CollectiveMember& member) {
+      return std::make_pair(FloorToNs(member.start_ps), member.rank);
+    };
+    const auto [first, last] = std::minmax_element(
+        members.begin(), members.end(),
+        [&](const CollectiveMember& a, const CollectiveMember& b) { return order(a) < order(b); });
+    ++number_;
+    for (const CollectiveMember& member : members) {
+      XEventProto* event = lines_[member.rank].add_events();
       event->set_metadata_id(name);
       event->set_offset_ps(member.start_ps);
       event->set_duration_ps(Timespan::FromEndPoints(member.start_ps, member.end_ps).duration_ps());
-      AddStat(bytes, op.operand_bytes, event);
+      AddText("op", op.instruction, event);
+      AddText("group", group, event);
+      Add("bytes", event)->set_int64_value(op.operand_bytes);
+      AddOrigin(member, event);
       if (timing.has_value()) {
-        AddStat(wait, static_cast<double>(timing->SkewPs(member)) * kUsPerPs, event);
+        Add("waited_us", event)
+            ->set_double_value(static_cast<double>(timing->SkewPs(member)) * kUsPerPs);
+        Add("last_rank", event)->set_int64_value(members[timing->last_member].rank);
       }
-      if (instance.member_count > 1) AddStat(arrow, number, event);
+      if (members.size() < 2) continue;
+      const bool is_first = &member == &*first, is_last = &member == &*last;
+      Add(is_first  ? kArrowStartStat
+          : is_last ? kArrowEndStat
+                    : kArrowStepStat,
+          event)
+          ->set_int64_value(number_);
     }
   }
-  for (auto& [rank, line] : lines) {
-    line.set_id(rank);
-    line.set_name(absl::StrCat("rank ", rank));
-    line.set_timestamp_ns(table.base_ns() - start_ns);
-    *plane->add_lines() = std::move(line);
+
+  // Adds in which step it was, and which kernel.
+  void AddOrigin(const CollectiveMember& member, XEventProto* event) {
+    const uint32_t node = input_.table.NodeOf(member);
+    const std::optional<int64_t> step = input_.profiles[node].events[member.event].step;
+    if (step.has_value()) Add("step", event)->set_int64_value(*step);
+    Add(kArrowNodeStat, event)->set_int64_value(input_.node_ids[node]);
+    if (member.correlation_id == 0) return;
+    Add(StatTypeName(StatType::kCorrelationId), event)->set_uint64_value(member.correlation_id);
+  }
+
+  XStatProto* Add(absl::string_view name, XEventProto* event) {
+    XStatProto* stat = event->add_stats();
+    stat->set_metadata_id(metadata_.GetOrCreateStatMetadata(name)->id());
+    return stat;
+  }
+
+  void AddText(absl::string_view name, absl::string_view text, XEventProto* event) {
+    if (text.empty()) return;
+    Add(name, event)->set_ref_value(metadata_.GetOrCreateStatMetadata(text)->id());
+  }
+
+  const ViewerPlanesInput& input_;
+  XPlaneProto& plane_;
+  PlaneMetadataBuilder metadata_;
+  // By rank.
+  std::map<uint32_t, XLineProto> lines_;
+  // Of the instance's arrow.
+  int64_t number_ = 0;
+};
+
+void AddClockOffsets(const ViewerPlanesInput& input, XPlaneProto* plane) {
+  plane->set_name("Clock offsets");
+  PlaneMetadataBuilder metadata(plane);
+  const int64_t unit = metadata.GetOrCreateStatMetadata("ns")->id();
+  XLineProto& line = *plane->add_lines();
+  line.set_name(std::string(kCounterLineName));
+  for (const ClockReading& reading : input.readings) {
+    for (const auto& [node_id, node_time_ns] : reading.node_times_ns) {
+      XEventProto& event = *line.add_events();
+      // Perfetto has no names for clocks.
+      const std::string name =
+          absl::StrCat("node ", node_id, " (clock ", kFirstNodeClock + node_id, ")");
+      event.set_metadata_id(metadata.GetOrCreateEventMetadata(name)->id());
+      event.set_offset_ps(
+          SaturateToInt64((absl::int128(reading.time_ns) - input.start_ns) * kPsPerNs));
+      XStatProto& stat = *event.add_stats();
+      stat.set_metadata_id(unit);
+      stat.set_int64_value(node_time_ns - reading.time_ns);
+    }
   }
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> CollectivesPlane(const CollectiveTable& table, int64_t start_ns) {
-  XSpaceProto space;
-  if (!table.instances().empty()) AddCollectives(table, start_ns, space.add_planes());
-  if (space.ByteSizeLong() > kMaxBytes) {
-    return absl::ResourceExhaustedError(
-        "there are more collectives than a viewer's file can hold; export fewer steps");
-  }
-  return SerializeWithSortedMaps(space);
-}
 
 std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns) {
   int64_t end_ns = start_ns;
@@ -113,6 +166,18 @@ std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t
     }
   }
   return readings;
+}
+
+absl::StatusOr<std::string> ViewerPlanes(const ViewerPlanesInput& input) {
+  XSpaceProto space;
+  if (!input.readings.empty()) AddClockOffsets(input, space.add_planes());
+  if (!input.table.instances().empty()) CollectivesPlane(input, space.add_planes()).Add();
+  for (int i = 0; i < space.planes_size(); ++i) space.mutable_planes(i)->set_id(i + 1);
+  if (space.ByteSizeLong() > kMaxBytes) {
+    return absl::ResourceExhaustedError(
+        "there are more collectives than a viewer's file can hold; export fewer steps");
+  }
+  return SerializeWithSortedMaps(space);
 }
 
 }  // namespace meridian

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "trace_alignment/clocks/node_clock.h"
 #include "trace_alignment/collectives/collective_table.h"
+#include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/trace_export/trace_export.h"
 
 namespace meridian {
@@ -23,14 +24,30 @@ struct ViewedNode {
   int64_t end_ns = 0;
 };
 
-// Returns an XSpace whose times count from start_ns, with a plane "Collectives": a line for each
-// rank, a slice for each of its collectives; those of one instance are joined by arrows, from who
-// came first to who came last. The table's times are those of the common clock. ResourceExhausted when there are too many collectives for one message of protobuf.
-absl::StatusOr<std::string> CollectivesPlane(const CollectiveTable& table, int64_t start_ns);
-
 // Returns what the nodes' clocks showed now and then, from the common clock's start_ns to the last
 // end.
 std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns);
+
+struct ViewerPlanesInput {
+  // Its times are those of the common clock.
+  const CollectiveTable& table;
+  // Those that the table was made of, and the ids of their nodes.
+  absl::Span<const ProfileCollectives> profiles;
+  absl::Span<const int64_t> node_ids;
+  absl::Span<const ClockReading> readings;
+  // What times count from, Unix time.
+  int64_t start_ns = 0;
+};
+
+// Returns an XSpace (ExportOptions::additions) with two planes:
+//
+//   Clock offsets  a counter for each node: how far its clock was ahead of the common one, in ns
+//   Collectives    a line for each rank, a slice for each of its collectives; those of one instance
+//                  are joined by an arrow from who came first to who came last, and each to its
+//                  kernel
+//
+// ResourceExhausted when there are too many collectives for one message of protobuf.
+absl::StatusOr<std::string> ViewerPlanes(const ViewerPlanesInput& input);
 
 }  // namespace meridian
 

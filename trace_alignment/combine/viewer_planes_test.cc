@@ -30,31 +30,68 @@ const XStatProto* FindStat(const XPlaneProto& plane, const XEventProto& event,
   return nullptr;
 }
 
+// Ranks 1 and 2 come in one nanosecond, and rank 2 before: for a viewer, who sees whole ones, they
+// come in the order of their lines.
 TEST(ViewerPlanesTest, RanksHaveLinesOfTheirCollectives) {
-  RunBuilder run(/*nodes=*/2);
-  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, IdGroups({{0, 1}}));
+  RunBuilder run(/*nodes=*/3);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, IdGroups({{0, 1, 2}}), 4096);
   run.Add({op, 7, 0, 100'000'000, 300'000'000});
-  run.Add({op, 7, 1, 150'000'000, 300'000'000});
+  run.Add({op, 7, 1, 150'000'700, 300'000'000});
+  run.Add({op, 7, 2, 150'000'600, 300'000'000});
   const CollectiveTable table = run.Build();
+  std::vector<ProfileCollectives> profiles(3);
+  for (ProfileCollectives& profile : profiles) profile.events.resize(1);
+  profiles[1].events[0].step = 12;
+  const std::vector<int64_t> node_ids = {4, 5, 6};
   XSpaceProto space;
-  ASSERT_OK_AND_ASSIGN(const std::string bytes, CollectivesPlane(table, table.base_ns() - 1000));
+  ASSERT_OK_AND_ASSIGN(const std::string bytes,
+                       ViewerPlanes({table, profiles, node_ids, {}, table.base_ns() - 1000}));
   ASSERT_TRUE(space.ParseFromString(bytes));
-  ASSERT_GE(space.planes_size(), 1);
+  ASSERT_THAT(space.planes(), SizeIs(1));
   const XPlaneProto& plane = space.planes(0);
   EXPECT_EQ(plane.name(), "Collectives");
-  ASSERT_THAT(plane.lines(), SizeIs(2));
-  for (int rank = 0; rank < 2; ++rank) {
+  ASSERT_THAT(plane.lines(), SizeIs(3));
+  const char* const arrows[] = {"arrow_start", "arrow_step", "arrow_end"};
+  for (int rank = 0; rank < 3; ++rank) {
     const XLineProto& line = plane.lines(rank);
     EXPECT_EQ(line.name(), absl::StrCat("rank ", rank));
     EXPECT_EQ(line.timestamp_ns(), 1000);
     ASSERT_THAT(line.events(), SizeIs(1));
     const XEventProto& event = line.events(0);
     EXPECT_EQ(plane.event_metadata().at(event.metadata_id()).name(), "all-reduce");
-    EXPECT_EQ(event.offset_ps(), rank == 0 ? 100'000'000 : 150'000'000);
-    // Both are of one arrow; rank 0 waited for 50 us.
-    EXPECT_EQ(FindStat(plane, event, "correlation_id")->int64_value(), 1);
-    EXPECT_DOUBLE_EQ(FindStat(plane, event, "waited_us")->double_value(), rank == 0 ? 50 : 0);
+    const auto text = [&](const std::string& name) {
+      return plane.stat_metadata().at(FindStat(plane, event, name)->ref_value()).name();
+    };
+    EXPECT_EQ(text("op"), "op.0");
+    EXPECT_EQ(text("group"), "{0,1,2}");
+    EXPECT_EQ(FindStat(plane, event, "bytes")->int64_value(), 4096);
+    EXPECT_EQ(FindStat(plane, event, "last_rank")->int64_value(), 1);
+    EXPECT_EQ(FindStat(plane, event, "node_id")->int64_value(), 4 + rank);
+    EXPECT_EQ(FindStat(plane, event, "correlation_id")->uint64_value(), uint64_t(rank + 1));
+    EXPECT_EQ(FindStat(plane, event, arrows[rank])->int64_value(), 1);
+    EXPECT_EQ(FindStat(plane, event, "step") != nullptr, rank == 1);
   }
+  EXPECT_EQ(FindStat(plane, plane.lines(1).events(0), "step")->int64_value(), 12);
+  // Rank 0 waited for 50 us.
+  EXPECT_NEAR(FindStat(plane, plane.lines(0).events(0), "waited_us")->double_value(), 50.0007,
+              1e-9);
+}
+
+TEST(ViewerPlanesTest, ClocksAreCountersInNanoseconds) {
+  const CollectiveTable table = RunBuilder(/*nodes=*/1).Build();
+  const std::vector<ClockReading> readings = {{kBaseNs + 1000, {{3, kBaseNs + 1250}}}};
+  XSpaceProto space;
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, ViewerPlanes({table, {}, {}, readings, kBaseNs}));
+  ASSERT_TRUE(space.ParseFromString(bytes));
+  ASSERT_THAT(space.planes(), SizeIs(1));
+  const XPlaneProto& plane = space.planes(0);
+  EXPECT_EQ(plane.name(), "Clock offsets");
+  ASSERT_THAT(plane.lines(), SizeIs(1));
+  EXPECT_EQ(plane.lines(0).name(), "_counters_");
+  const XEventProto& event = plane.lines(0).events(0);
+  EXPECT_EQ(plane.event_metadata().at(event.metadata_id()).name(), "node 3 (clock 131)");
+  EXPECT_EQ(event.offset_ps(), 1'000'000);
+  EXPECT_EQ(FindStat(plane, event, "ns")->int64_value(), 250);
 }
 
 // Node 4 is 20 ms behind and gains 1000 ppm.

@@ -5,9 +5,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
+#include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/combine/kineto_merger.h"
 #include "trace_alignment/run/combine_run.h"
 #include "trace_alignment/run/combine_state.h"
@@ -15,6 +17,7 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/tar_writer.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/event_table_json.h"
@@ -55,17 +58,50 @@ int64_t LastEndNs(const EventTable& table) {
   return table.base_ns() + last_ps / kPsPerNs;
 }
 
+// Visits arrows between the kernels of one collective, from the last to start, for which the others
+// wait, to each of them. `inputs` has the position of each node's input.
+absl::Status VisitArrows(const CombineState& state, const std::vector<size_t>& inputs,
+                         VisitArrow visit) {
+  const CollectiveTable& table = state.alignment.table;
+  // Returns nullopt when the profile does not tell which device ran the kernel.
+  const auto end_of = [&](const CollectiveMember& member) -> std::optional<KinetoArrow::End> {
+    const uint32_t node = table.NodeOf(member);
+    const ProfileCollectives& profile = state.run.profiles[node];
+    const CollectiveEvent& event = profile.events[member.event];
+    KinetoArrow::End end = {inputs[node], 0, event.line_id};
+    absl::string_view device = profile.devices[event.local_device].name;
+    absl::ConsumePrefix(&device, "GPU ");
+    if (!absl::SimpleAtoi(device, &end.device)) return std::nullopt;
+    return end;
+  };
+  for (const CollectiveInstance& instance : table.instances()) {
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    const CollectiveMember& last = *absl::c_max_element(
+        members, [](const auto& a, const auto& b) { return a.start_ps < b.start_ps; });
+    const std::optional<KinetoArrow::End> from = end_of(last);
+    for (const CollectiveMember& member : members) {
+      const std::optional<KinetoArrow::End> to = end_of(member);
+      // A message may have been sent, and its sender gone, before its receiver came.
+      if (&member == &last || member.end_ps <= last.start_ps || !from || !to) continue;
+      RETURN_IF_ERROR(visit({*from, *to, last.start_ps, member.end_ps,
+                             CollectiveKindName(table.OpOf(instance).kind)}));
+    }
+  }
+  return absl::OkStatus();
+}
+
 class KinetoTraces : public RunTraces {
  public:
   KinetoTraces(FileSystem& file_system, const TraceFiles& files, const CombineRequest& request)
       : file_system_(file_system), files_(files), request_(request), traces_(files.size()) {}
 
   absl::Status CheckRequest() const override {
-    const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
-    if (!output.empty() && !absl::EndsWith(output, ".json") && !absl::EndsWith(output, ".pb")) {
-      return InvalidArgument("--output=", request_.output,
-                             ": Kineto traces are combined to one Kineto trace (.json or .json.gz) "
-                             "or to an XSpace (.xplane.pb or .xplane.pb.gz)");
+    if (!request_.output.empty() && !MergesInOwnForm() && !OutputEndsIn(".pb")) {
+      return InvalidArgument(
+          "--output=", request_.output,
+          ": Kineto traces are combined to one Kineto trace (.json or .json.gz), "
+          "to an archive of all for Perfetto (.tar or .tar.gz) or to an XSpace "
+          "(.xplane.pb or .xplane.pb.gz)");
     }
     // Times of a Kineto trace are all of its host's clock.
     if (!request_.files.snapshots.empty()) {
@@ -138,14 +174,16 @@ class KinetoTraces : public RunTraces {
 
   bool MergesInOwnForm() const override {
     if (request_.output.empty()) return request_.trace_json.empty() && request_.perfetto.empty();
-    return absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json");
+    return OutputEndsIn(".json") || OutputEndsIn(".tar");
   }
 
   absl::Status Merge(const std::vector<size_t>& order, CombineState* state,
                      ByteSink& sink) override {
     std::vector<KinetoMergeInput> inputs;
+    std::vector<size_t> input_of_node(order.size());
     uint64_t total_bytes = 0;
     for (const size_t n : order) {
+      input_of_node[n] = inputs.size();
       const RunNode& node = state->nodes[n];
       const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
       inputs.push_back({traces_[n].file->bytes(), traces_[n].base_ns,
@@ -154,9 +192,13 @@ class KinetoTraces : public RunTraces {
       total_bytes += inputs.back().text.size();
     }
     ProgressBar progress("combining", total_bytes);
+    const auto arrows = [&](VisitArrow visit) { return VisitArrows(*state, input_of_node, visit); };
     ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
-                     MergeKineto(
-                         inputs, [&](uint64_t bytes) { progress.Update(bytes); }, sink));
+                     OutputEndsIn(".tar")
+                         ? WriteArchive(inputs, sink)
+                         : MergeKineto(
+                               inputs, arrows, EarliestBase(inputs),
+                               [&](uint64_t bytes) { progress.Update(bytes); }, sink));
     for (size_t i = 0; i < order.size(); ++i) {
       state->nodes[order[i]].stats = stats[i];
       RETURN_IF_ERROR(
@@ -189,6 +231,39 @@ class KinetoTraces : public RunTraces {
     std::unique_ptr<MappedRegion> converted;
     std::optional<XSpaceReader> xspace;
   };
+
+  // Gzip or not.
+  bool OutputEndsIn(absl::string_view suffix) const {
+    return absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), suffix);
+  }
+
+  // Writes a file for each rank. Perfetto refuses members that are compressed, and takes only those
+  // for meant whose names are exactly the manifest's.
+  absl::StatusOr<std::vector<AlignmentStats>> WriteArchive(
+      absl::Span<const KinetoMergeInput> inputs, ByteSink& sink) {
+    std::vector<ArchivedTrace> members;
+    for (const KinetoMergeInput& input : inputs) {
+      members.push_back(
+          {absl::StrCat("rank", input.rank, ".json"),
+           absl::StrCat("rank ", input.rank, input.hostname.empty() ? "" : " ", input.hostname)});
+    }
+    RETURN_IF_ERROR(AppendTarMember("perfetto_manifest.json", PerfettoManifest(members), sink));
+    std::vector<AlignmentStats> stats;
+    const int64_t base_ns = EarliestBase(inputs);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      // Its size comes before it in the archive.
+      ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                       file_system_.CreateTemporary(request_.input.temporary_directory));
+      WritableFileSink member(*file);
+      ASSIGN_OR_RETURN(std::vector<AlignmentStats> one,
+                       MergeKineto(inputs.subspan(i, 1), NoArrows, base_ns, nullptr, member));
+      stats.push_back(std::move(one[0]));
+      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> bytes, file_system_.MapTemporary(*file));
+      RETURN_IF_ERROR(AppendTarMember(members[i].name, bytes->bytes(), sink));
+    }
+    RETURN_IF_ERROR(FinishTar(sink));
+    return stats;
+  }
 
   static std::string HostOf(const RunNode& node) {
     return node.session.hostnames.empty() ? "" : node.session.hostnames[0];

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/viewer_planes.h"
 #include "trace_alignment/run/combine_state.h"
@@ -14,6 +15,7 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/trace_export/trace_export.h"
+#include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 namespace {
@@ -60,6 +62,24 @@ AlignmentRecord RecordOf(const CombineState& state, size_t n) {
   return {state.nodes[n].id, state.alignment.nodes[n].stated.method()};
 }
 
+// Returns the ranks of the planes that are one device each.
+DeviceRanks RanksOfPlanes(const CombineState& state) {
+  DeviceRanks ranks;
+  for (size_t n = 0; n < state.nodes.size(); ++n) {
+    const std::vector<LocalDevice>& devices = state.run.profiles[n].devices;
+    for (size_t d = 0; d < devices.size(); ++d) {
+      // Kineto's are "GPU 0", and one becomes the plane /device:GPU:0.
+      absl::string_view number = devices[d].name;
+      const std::string plane = absl::ConsumePrefix(&number, "GPU ")
+                                    ? absl::StrCat(kGpuPlanePrefix, number)
+                                    : devices[d].name;
+      const int64_t rank = state.run.ranks.ranks[n][d];
+      if (IsDevicePlane(plane) && rank >= 0) ranks[{state.nodes[n].id, plane}] = rank;
+    }
+  }
+  return ranks;
+}
+
 // Writes the combined file, or the unnamed one, in a viewer's format.
 using ExportFunction = absl::StatusOr<ExportStats> (*)(const XSpaceReader&, const ExportOptions&,
                                                        ByteSink&);
@@ -86,16 +106,17 @@ absl::Status Export(const std::string& kind, const std::string& path, ExportFunc
   ExportOptions options;
   std::string planes;
   std::optional<XSpaceReader> additions;
-  if (kind == "perfetto") {
-    const std::vector<ViewedNode> nodes = ViewedNodes(*state);
-    ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(combined));
-    const int64_t start_ns = session.profile_start_ns.value_or(0);
-    ASSIGN_OR_RETURN(planes, CollectivesPlane(state->alignment.table, start_ns));
-    if (!planes.empty()) {
-      ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
-      options.additions = &*additions;
-    }
-    options.clock_readings = ReadClocks(nodes, start_ns);
+  ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(combined));
+  const int64_t start_ns = session.profile_start_ns.value_or(0);
+  options.clock_readings = ReadClocks(ViewedNodes(*state), start_ns);
+  options.ranks = RanksOfPlanes(*state);
+  std::vector<int64_t> node_ids;
+  for (const RunNode& node : state->nodes) node_ids.push_back(node.id);
+  ASSIGN_OR_RETURN(planes, ViewerPlanes({state->alignment.table, state->run.profiles, node_ids,
+                                         options.clock_readings, start_ns}));
+  if (!planes.empty()) {
+    ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
+    options.additions = &*additions;
   }
   options.progress = [&](uint64_t offset) { progress.Update(offset); };
   return state->outputs.Write(kind, path, [&](ByteSink& sink) -> absl::Status {

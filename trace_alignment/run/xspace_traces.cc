@@ -19,9 +19,9 @@ class XSpaceTraces : public RunTraces {
       : file_system_(file_system), files_(files), request_(request), readers_(files.size()) {}
 
   absl::Status CheckRequest() const override {
-    if (!absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json")) {
+    const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
+    if (!absl::EndsWith(output, ".json") && !absl::EndsWith(output, ".tar"))
       return absl::OkStatus();
-    }
     return InvalidArgument("--output=", request_.output,
                            ": XSpaces are combined to an XSpace (.xplane.pb or .xplane.pb.gz); "
                            "name JSON with --trace_json");

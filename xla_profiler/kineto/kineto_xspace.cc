@@ -14,6 +14,7 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/events/event_table.h"
+#include "xla_profiler/trace_json/trace_json_rewriter.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -85,7 +86,14 @@ class PlaneWriter {
     event->set_metadata_id(metadata->GetOrCreateEventMetadata(table_.name(row))->id());
     event->set_offset_ps(table_.start_ps(row) - start_ps_);
     event->set_duration_ps(table_.duration_ps(row));
-    JsonCutter cutter(ReadTraceJsonArgs(text_, table_, row).text());
+    WrittenEvent written;
+    ReadWrittenEvent(JsonCutter(text_, table_.source_offset(row)).CutValue(), &written);
+    if (const std::optional<std::string> category = JsonValue(written.cat).AsString()) {
+      XStatProto* stat = event->add_stats();
+      stat->set_metadata_id(metadata->GetOrCreateStatMetadata(StatType::kKinetoCategory)->id());
+      stat->set_ref_value(metadata->GetOrCreateStatMetadata(*category)->id());
+    }
+    JsonCutter cutter(written.args);
     cutter.Enter('{');
     for (absl::string_view key; cutter.NextMember(&key);) {
       const JsonValue value(cutter.CutValue());

@@ -4,6 +4,7 @@
 //   pid and tid of the host      a line of /host:CPU, named "process: thread"
 //   device and stream            a line of /device:GPU:<device>
 //   args                         stats of the same names; `correlation` is correlation_id
+//   cat                          the stat kineto_category
 //
 // Instants, counters, arrows and metadata are left out, as are programs, which such traces do not
 // have.

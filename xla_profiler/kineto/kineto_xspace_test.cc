@@ -51,6 +51,8 @@ TEST(KinetoXSpaceTest, EventsKeepTimesNamesAndArguments) {
   EXPECT_EQ(kernel.offset_ps(), 30'000'000);
   EXPECT_EQ(kernel.duration_ps(), 40'000'000);
   bool has_correlation = false;
+  EXPECT_EQ(device.stat_metadata().at(kernel.stats(0).metadata_id()).name(), "kineto_category");
+  EXPECT_EQ(device.stat_metadata().at(kernel.stats(0).ref_value()).name(), "kernel");
   for (const XStatProto& stat : kernel.stats()) {
     if (device.stat_metadata().at(stat.metadata_id()).name() != "correlation_id") continue;
     has_correlation = true;

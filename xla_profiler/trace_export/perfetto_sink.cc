@@ -39,7 +39,7 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 constexpr uint64_t kRootUuid = 0;
 
 // Ids of clocks. From kFirstNodeClock on they are the trace's own, the same in all of it.
-constexpr uint32_t kRealtimeClock = 1, kBoottimeClock = 6, kFirstNodeClock = 128;
+constexpr uint32_t kRealtimeClock = 1, kBoottimeClock = 6;
 constexpr int64_t kMaxNodeId = 0xFFFFFFFF - kFirstNodeClock;
 
 class PerfettoSink : public TraceSink {
@@ -105,7 +105,7 @@ class PerfettoSink : public TraceSink {
         break;
       case TraceTrack::Kind::kCounter:
         descriptor.set_name(name);
-        descriptor.mutable_counter();
+        SetUnit(track.unit, descriptor.mutable_counter());
         break;
     }
     return WritePacket();
@@ -116,7 +116,7 @@ class PerfettoSink : public TraceSink {
     interned_.names.assign(plane.EventMetadata().size(), false);
     // One more for the long name.
     interned_.arg_names.assign(plane.StatMetadata().size() + 1, false);
-    interned_.categories.assign(kNumEventCategories, false);
+    interned_.categories.clear();
     interned_.values.clear();
     packet_.set_trusted_packet_sequence_id(++sequence_);
     packet_.set_sequence_flags(pp::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
@@ -133,13 +133,8 @@ class PerfettoSink : public TraceSink {
     event.set_name_iid(Intern(slice.metadata - plane_->EventMetadata().data(), &interned_.names,
                               slice.name(), kMaxNameCharacters,
                               [&] { return packet_.mutable_interned_data()->add_event_names(); }));
-    if (slice.category != EventCategory::kUnknown) {
-      event.add_category_iids(
-          Intern(static_cast<size_t>(slice.category), &interned_.categories,
-                 EventCategoryName(slice.category), kMaxNameCharacters,
-                 [&] { return packet_.mutable_interned_data()->add_event_categories(); }));
-    }
-    if (slice.flow.has_value()) event.add_flow_ids(slice.flow->id);
+    if (!slice.category.empty()) event.add_category_iids(InternCategory(slice.category));
+    for (const TraceFlow& flow : slice.flows) event.add_flow_ids(flow.id);
     if (!slice.long_name().empty()) {
       pp::DebugAnnotation& arg = AddArg(interned_.arg_names.size() - 1, kLongNameArg, &event);
       arg.set_string_value_iid(InternValue(slice.long_name()));
@@ -172,14 +167,24 @@ class PerfettoSink : public TraceSink {
  private:
   // Texts of the sequence that packets so far have interned; ids begin with 1.
   struct Interned {
-    // Whether the text is interned, by the position of the event's metadata in the plane, by that
-    // of the stat's metadata (the last is the long name's), and by category.
+    // Whether the text is interned, by the position of the event's metadata in the plane, and by
+    // that of the stat's metadata (the last is the long name's).
     std::vector<bool> names;
     std::vector<bool> arg_names;
-    std::vector<bool> categories;
-    // Ids of values by the address of the text: a reference always leads to the same bytes.
+    // Ids by the address of the text: a reference always leads to the same bytes.
+    absl::flat_hash_map<const char*, uint64_t> categories;
     absl::flat_hash_map<const char*, uint64_t> values;
   };
+
+  static void SetUnit(absl::string_view unit, pp::CounterDescriptor* counter) {
+    if (unit == "ns") {
+      counter->set_unit(pp::CounterDescriptor::UNIT_TIME_NS);
+    } else if (unit == "bytes") {
+      counter->set_unit(pp::CounterDescriptor::UNIT_SIZE_BYTES);
+    } else if (!unit.empty()) {
+      counter->set_unit_name(std::string(unit));
+    }
+  }
 
   void AddClock(uint32_t clock, int64_t time_ns) {
     pp::ClockSnapshot::Clock& reading = *packet_.mutable_clock_snapshot()->add_clocks();
@@ -207,6 +212,17 @@ class PerfettoSink : public TraceSink {
       name->set_name(FirstCharacters(text, max_characters));
     }
     return position + 1;
+  }
+
+  uint64_t InternCategory(absl::string_view category) {
+    const auto [it, is_new] =
+        interned_.categories.try_emplace(category.data(), interned_.categories.size() + 1);
+    if (is_new) {
+      pp::InternedName* name = packet_.mutable_interned_data()->add_event_categories();
+      name->set_iid(it->second);
+      name->set_name(FirstCharacters(category, kMaxNameCharacters));
+    }
+    return it->second;
   }
 
   uint64_t InternValue(absl::string_view value) {

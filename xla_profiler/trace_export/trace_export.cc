@@ -24,7 +24,11 @@
 namespace meridian {
 namespace {
 
-constexpr uint64_t kMaxCorrelation = 0xFFFFFFFF;
+constexpr int64_t kMaxCorrelation = 0xFFFFFFFF;
+// Of slices and arrows of the additions.
+constexpr absl::string_view kCollectiveCategory = "collective";
+// What counters count in when their stat is named so.
+constexpr absl::string_view kUnits[] = {"ns", "us", "ms", "bytes", "%"};
 constexpr int64_t kEventsPerProgress = 1 << 16;
 
 // Start ascending, then duration descending: parents before children.
@@ -85,21 +89,32 @@ class SpaceWalk {
       : reader_(reader), options_(options), range_(sink.range()), sink_(sink) {}
 
   absl::StatusOr<ExportStats> Run() {
-    RETURN_IF_ERROR(AddSpace(reader_));
-    if (options_.additions != nullptr) RETURN_IF_ERROR(AddSpace(*options_.additions));
+    TrackLayout additions;
+    if (options_.additions != nullptr) {
+      ASSIGN_OR_RETURN(additions, ReadTrackLayout(*options_.additions));
+    }
+    ASSIGN_OR_RETURN(const TrackLayout profile,
+                     ReadTrackLayout(reader_, additions, options_.ranks));
+    next_id_ = profile.next_id;
+    if (options_.additions != nullptr) {
+      node_indices_ = &profile.node_indices;
+      RETURN_IF_ERROR(AddSpace(*options_.additions, additions));
+      node_indices_ = nullptr;
+    }
+    RETURN_IF_ERROR(AddSpace(reader_, profile));
     RETURN_IF_ERROR(sink_.Finish());
     return stats_;
   }
 
  private:
-  absl::Status AddSpace(const XSpaceReader& reader) {
-    ASSIGN_OR_RETURN(layout_, ReadTrackLayout(reader, layout_));
+  absl::Status AddSpace(const XSpaceReader& reader, const TrackLayout& layout) {
+    layout_ = &layout;
     next_line_ = 0;
     source_ = &reader.source();
-    for (const TraceProcess& process : layout_.processes) {
+    for (const TraceProcess& process : layout.processes) {
       RETURN_IF_ERROR(sink_.AddProcess(process));
     }
-    for (const LineLayout& line : layout_.lines) {
+    for (const LineLayout& line : layout.lines) {
       if (line.kind != LineLayout::Kind::kSlices) continue;
       RETURN_IF_ERROR(sink_.AddTrack(line.track));
     }
@@ -110,7 +125,7 @@ class SpaceWalk {
     counter_tracks_.clear();
     bool begun = false;
     return plane.ForEachLine([&](const XLineVisitor& line) -> absl::Status {
-      const LineLayout& layout = layout_.lines[next_line_++];
+      const LineLayout& layout = layout_->lines[next_line_++];
       if (layout.kind == LineLayout::Kind::kHidden) return absl::OkStatus();
       if (!begun) RETURN_IF_ERROR(sink_.BeginPlane(plane));
       begun = true;
@@ -177,8 +192,9 @@ class SpaceWalk {
     TraceSlice slice;
     slice.start_ps = start_ps;
     slice.duration_ps = end_ps - start_ps;
-    slice.category = XSpaceEventCategory(layout.on_device, line, event);
-    slice.flow = ReadFlow(layout, event);
+    slice.category = CategoryOf(line, layout, event);
+    ReadFlows(layout, event);
+    slice.flows = flows_;
     slice.metadata = &event.Metadata();
     slice.args = args_;
     ++stats_.slices;
@@ -206,8 +222,9 @@ class SpaceWalk {
     TraceTrack& track = it->second;
     if (is_new) {
       track = layout.track;
-      track.id = layout_.next_id++;
+      track.id = next_id_++;
       track.kind = TraceTrack::Kind::kCounter;
+      if (absl::c_linear_search(kUnits, stat.Name())) track.unit = std::string(stat.Name());
       track.name = first ? std::string(event.Name()) : absl::StrCat(event.Name(), " ", stat.Name());
       RETURN_IF_ERROR(sink_.AddTrack(track));
     }
@@ -216,7 +233,7 @@ class SpaceWalk {
 
   absl::Status AddOverlapTrack(const TraceTrack& line_track) {
     TraceTrack track = line_track;
-    track.id = layout_.next_id++;
+    track.id = next_id_++;
     track.kind = TraceTrack::Kind::kOverlap;
     track.name = absl::StrCat(line_track.name, " (", tracks_.size() + 1, ")");
     RETURN_IF_ERROR(sink_.AddTrack(track));
@@ -247,19 +264,63 @@ class SpaceWalk {
 
   void AddArg(const XStatVisitor& stat) {
     const bool is_shown = stat.value_case() != XStatVisitor::ValueCase::kNone &&
-                          stat.value_case() != XStatVisitor::ValueCase::kBytes;
+                          stat.value_case() != XStatVisitor::ValueCase::kBytes &&
+                          stat.Type() != StatType::kKinetoCategory &&
+                          (node_indices_ == nullptr || !ArrowPhase(stat).has_value());
     if (is_shown && args_.size() < TraceSlice::kMaxArgs) args_.push_back(&stat);
   }
 
+  // What Kineto says, else what the line and the stats tell.
+  absl::string_view CategoryOf(const XLineVisitor& line, const LineLayout& layout,
+                               const XEventVisitor& event) const {
+    if (node_indices_ != nullptr) return kCollectiveCategory;
+    const XStatVisitor* kineto = event.GetStat(StatType::kKinetoCategory);
+    if (kineto != nullptr && kineto->value_case() == XStatVisitor::ValueCase::kRef) {
+      return kineto->StrOrRefValue();
+    }
+    const EventCategory category = XSpaceEventCategory(layout.on_device, line, event);
+    return category == EventCategory::kUnknown ? absl::string_view() : EventCategoryName(category);
+  }
+
+  void ReadFlows(const LineLayout& layout, const XEventVisitor& event) {
+    flows_.clear();
+    if (node_indices_ == nullptr) {
+      AddLaunchFlow(layout.node_index, event,
+                    layout.on_device ? FlowPhase::kEnd : FlowPhase::kStart);
+      return;
+    }
+    for (const XStatVisitor& stat : event.Stats()) {
+      const std::optional<int64_t> value = stat.IntOrUintValue();
+      if (!value.has_value()) continue;
+      if (const std::optional<FlowPhase> phase = ArrowPhase(stat)) {
+        AddFlow(layout.node_index, *value, *phase, kCollectiveCategory);
+      } else if (stat.Name() == kArrowNodeStat) {
+        const auto node = node_indices_->find(*value);
+        if (node != node_indices_->end()) AddLaunchFlow(node->second, event, FlowPhase::kEnd);
+      }
+    }
+  }
+
+  static std::optional<FlowPhase> ArrowPhase(const XStatVisitor& stat) {
+    if (stat.Name() == kArrowStartStat) return FlowPhase::kStart;
+    if (stat.Name() == kArrowStepStat) return FlowPhase::kStep;
+    if (stat.Name() == kArrowEndStat) return FlowPhase::kEnd;
+    return std::nullopt;
+  }
+
   // Arrows need no table of launches: the ends that share a node and a correlation id share the id
-  // of the arrow. Correlation ids of 2^32 and more (none of the known profilers') get no arrow.
-  static std::optional<TraceFlow> ReadFlow(const LineLayout& layout, const XEventVisitor& event) {
+  // of the arrow.
+  void AddLaunchFlow(uint64_t node_index, const XEventVisitor& event, FlowPhase phase) {
     const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
-    if (stat == nullptr) return std::nullopt;
-    const auto correlation = static_cast<uint64_t>(stat->IntOrUintValue().value_or(0));
+    if (stat == nullptr) return;
+    AddFlow(node_index, stat->IntOrUintValue().value_or(0), phase, "launch");
+  }
+
+  // Numbers of 2^32 and more (no known profiler's correlation ids) get no arrow.
+  void AddFlow(uint64_t node_index, int64_t number, FlowPhase phase, absl::string_view name) {
     // Profilers give 0 to what no call has caused.
-    if (correlation == 0 || correlation > kMaxCorrelation) return std::nullopt;
-    return TraceFlow{layout.node_index << 32 | correlation, !layout.on_device};
+    if (number <= 0 || number > kMaxCorrelation) return;
+    flows_.push_back({node_index << 32 | static_cast<uint64_t>(number), phase, name});
   }
 
   void ReportProgress(uint64_t offset) {
@@ -271,9 +332,13 @@ class SpaceWalk {
   const TimeRange range_;
   TraceSink& sink_;
   // The tracks of the profile that is walked over, and its bytes.
-  TrackLayout layout_;
+  const TrackLayout* layout_ = nullptr;
   size_t next_line_ = 0;
   const XSpaceSource* source_ = nullptr;
+  // Where the nodes of the profile have their arrows, while the additions are walked over; else null.
+  const std::map<int64_t, uint64_t>* node_indices_ = nullptr;
+  // Of the next track that the layouts do not have.
+  int64_t next_id_ = 0;
   ExportStats stats_;
   int64_t events_seen_ = 0;
 
@@ -282,9 +347,10 @@ class SpaceWalk {
   std::vector<TraceTrack> tracks_;
   // The counters of the plane at hand, by process id, event metadata id and stat id.
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, TraceTrack> counter_tracks_;
-  // What ends before the event at hand, and its arguments.
+  // What ends before the event at hand, its arguments and arrows.
   std::vector<NestingLanes::End> ends_;
   std::vector<const XStatVisitor*> args_;
+  std::vector<TraceFlow> flows_;
 };
 
 // A viewer needs no Unix time: nullopt when nobody tells.

@@ -10,9 +10,12 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -26,12 +29,28 @@ struct ClockReading {
   std::map<int64_t, int64_t> node_times_ns;
 };
 
+// The ranks of devices, by the id of the node and the name that the node has for the plane.
+using DeviceRanks = std::map<std::pair<int64_t, std::string>, int64_t>;
+
+// Stats of events in ExportOptions::additions that are shown as arrows: the number of an arrow that
+// starts here, passes, or ends; its other parts are of the additions, too. The parts of an arrow are
+// in order of time in whole ns; at one time, in the order of the lines.
+inline constexpr absl::string_view kArrowStartStat = "arrow_start";
+inline constexpr absl::string_view kArrowStepStat = "arrow_step";
+inline constexpr absl::string_view kArrowEndStat = "arrow_end";
+// With `correlation_id`, the node whose kernel the event stands for: an arrow joins them.
+inline constexpr absl::string_view kArrowNodeStat = "node_id";
+
+// In Perfetto's format the clock of a node has this number plus the node's id.
+inline constexpr uint32_t kFirstNodeClock = 128;
+
 struct ExportOptions {
   // Unix time of the session's start; nullopt when the file is to tell.
   std::optional<int64_t> profile_start_ns;
-  // Planes that are shown behind those of the profile, whose lines count from the same start; may be
+  // Planes that are shown before those of the profile, whose lines count from the same start; may be
   // null. It must outlive the export.
   const XSpaceReader* additions = nullptr;
+  DeviceRanks ranks;
   // For Perfetto, in order of time and not before the profile's start: whoever has other records of a node finds their place with
   // these, drift included.
   std::vector<ClockReading> clock_readings;
@@ -49,8 +68,8 @@ struct ExportStats {
 };
 
 // Writes Chrome's trace JSON, for chrome://tracing, Perfetto and whatever reads JSON. Times count
-// from the session's start and are exact; the document tells the start as `baseTimeNanoseconds`
-// when it is known. The caller compresses if that is wanted (GzipSink).
+// from the session's start; the document tells the start as `baseTimeNanoseconds` when it is known.
+// The caller compresses if that is wanted (GzipSink).
 //
 // Here and below: errors name the profile and the position, and leave `out` with half a trace.
 absl::StatusOr<ExportStats> ExportTraceJson(const XSpaceReader& reader,

@@ -1,5 +1,5 @@
-// Writes a trace as Chrome's JSON. A slice is a complete event ("X"), so its times are exact to the
-// picosecond; what overlaps on a line gets a thread of its own, since viewers drop such events.
+// Writes a trace as Chrome's JSON. A slice is a complete event ("X"); what overlaps on a line gets a
+// thread of its own, since viewers drop such events.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,18 +16,21 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kLaunchFlow = "launch";
+// What counters of no unit count in.
 constexpr absl::string_view kCounterArg = "value";
 // Readers that keep numbers as doubles, as browsers do, keep integers up to here.
 constexpr int64_t kMaxExactInteger = int64_t{1} << 53;
 
-absl::string_view CategoryText(EventCategory category) {
-  return category == EventCategory::kUnknown ? absl::string_view() : EventCategoryName(category);
-}
-
 class TraceJsonSink : public TraceSink {
  public:
   TraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out) : writer_(out, start_ns) {}
+
+  // Perfetto drops what is before 0.
+  TimeRange range() const override {
+    TimeRange range;
+    range.min_ps = 0;
+    return range;
+  }
 
   absl::Status AddProcess(const TraceProcess& process) override {
     return writer_.WriteProcess(process.id, FirstCharacters(process.name, kMaxNameCharacters),
@@ -54,17 +57,18 @@ class TraceJsonSink : public TraceSink {
     fields.pid = track.process_id;
     fields.tid = track.id;
     fields.name = name;
-    fields.category = CategoryText(slice.category);
+    fields.category = slice.category;
     fields.ts_ps = slice.start_ps;
     fields.args = args_.members().empty() ? nullptr : &args_;
     RETURN_IF_ERROR(writer_.WriteComplete(fields, slice.duration_ps));
-    if (!slice.flow.has_value()) return absl::OkStatus();
-    // Right behind the slice, which encloses it.
-    fields.name = kLaunchFlow;
-    fields.category = kLaunchFlow;
+    // Right behind the slice, which encloses them.
     fields.args = nullptr;
-    return writer_.WriteFlow(fields, slice.flow->starts ? FlowPhase::kStart : FlowPhase::kEnd,
-                             slice.flow->id);
+    for (const TraceFlow& flow : slice.flows) {
+      fields.name = flow.name;
+      fields.category = flow.name;
+      RETURN_IF_ERROR(writer_.WriteFlow(fields, flow.phase, flow.id));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status EndSlice(const TraceTrack&, int64_t) override { return absl::OkStatus(); }
@@ -72,15 +76,16 @@ class TraceJsonSink : public TraceSink {
   absl::Status AddCounterValue(const TraceTrack& track, int64_t time_ps,
                                const XStatVisitor& value) override {
     args_.Clear();
+    const absl::string_view key = track.unit.empty() ? kCounterArg : track.unit;
     switch (value.value_case()) {
       case XStatVisitor::ValueCase::kDouble:
-        args_.AddDouble(kCounterArg, value.DoubleValue());
+        args_.AddDouble(key, value.DoubleValue());
         break;
       case XStatVisitor::ValueCase::kUint64:
-        args_.AddUint64(kCounterArg, value.UintValue());
+        args_.AddUint64(key, value.UintValue());
         break;
       default:
-        args_.AddInt64(kCounterArg, value.IntValue());
+        args_.AddInt64(key, value.IntValue());
     }
     const std::string name = FirstCharacters(track.name, kMaxNameCharacters);
     TraceJsonFields fields;

@@ -4,7 +4,7 @@
 //   process   a plane, or one node's part of a plane that several nodes share
 //     track   a line; or what of it overlaps; or a counter
 //       slice an event; slices of a track nest
-//       arrow from a launch to the work it caused
+//       arrow from a launch to the work it caused, or through what belongs together
 //
 // trace_export.cc walks the profile and tells the sink, which writes one format.
 #ifndef XLA_PROFILER_TRACE_EXPORT_TRACE_SINK_H_
@@ -21,8 +21,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/events/event_category.h"
 #include "xla_profiler/trace_export/trace_export.h"
+#include "xla_profiler/trace_json/trace_json_writer.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {
@@ -46,14 +46,18 @@ struct TraceTrack {
   std::string name;
   // Its place among the lines of the process, from 0; that of the line for what overlaps there.
   int64_t position = 0;
+  // Of a counter's values, e.g. "ns"; empty when it is not known.
+  std::string unit;
 };
 
-// The end of an arrow that is at a slice.
+// Where an arrow starts, ends or passes: at a slice. The parts come in order of time; at one time,
+// in the order in which they are told.
 struct TraceFlow {
   // Unique in the trace; below 2^53, so that all readers of JSON keep it.
   uint64_t id = 0;
-  // True at the launch, false at the work.
-  bool starts = false;
+  FlowPhase phase = FlowPhase::kStart;
+  // What the arrow shows, e.g. "launch".
+  absl::string_view name;
 };
 
 struct TraceSlice {
@@ -62,8 +66,9 @@ struct TraceSlice {
   // Picoseconds from the session's start.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
-  EventCategory category = EventCategory::kUnknown;
-  std::optional<TraceFlow> flow;
+  // Empty when it is not known. Texts of one category lie at one address within a plane.
+  absl::string_view category;
+  absl::Span<const TraceFlow> flows;
   // Tells the name, and with it what the slice shares with others.
   const XEventMetadata* metadata = nullptr;
   // Numbers and texts, at most kMaxArgs: those of the metadata that the event does not have itself,

@@ -52,7 +52,7 @@ bool ShownBefore(const PlaneOfNode& a, const PlaneOfNode& b) {
 
 class LayoutReader {
  public:
-  explicit LayoutReader(const TrackLayout& before) {
+  LayoutReader(const TrackLayout& before, const DeviceRanks& ranks) : ranks_(ranks) {
     layout_.next_id = before.next_id;
     layout_.next_node_index = before.next_node_index;
     layout_.next_position = before.next_position;
@@ -70,7 +70,9 @@ class LayoutReader {
     std::set<std::optional<int64_t>> nodes;
     for (const PlaneOfNode& plane : planes_) {
       nodes.insert(plane.node);
-      AddProcess(plane, layout_.next_node_index + nodes.size() - 1);
+      const uint64_t index = layout_.next_node_index + nodes.size() - 1;
+      if (plane.node.has_value()) layout_.node_indices[*plane.node] = index;
+      AddProcess(plane, index);
     }
     layout_.next_node_index += nodes.size();
     for (const PlaneOfNode& plane : planes_) AddTracks(plane);
@@ -97,6 +99,8 @@ class LayoutReader {
     process.position = layout_.next_position++;
     process.name =
         plane.node.has_value() ? absl::StrCat("Node ", *plane.node, ": ", plane.name) : plane.name;
+    const auto rank = ranks_.find({plane.node.value_or(0), plane.name});
+    if (rank != ranks_.end()) absl::StrAppend(&process.name, " (rank ", rank->second, ")");
     for (size_t line : plane.lines) {
       layout_.lines[line].node_index = node_index;
       layout_.lines[line].track.process_id = process.id;
@@ -115,6 +119,7 @@ class LayoutReader {
     }
   }
 
+  const DeviceRanks& ranks_;
   TrackLayout layout_;
   size_t num_planes_ = 0;
   std::vector<PlaneOfNode> planes_;
@@ -123,8 +128,9 @@ class LayoutReader {
 
 }  // namespace
 
-absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader, const TrackLayout& before) {
-  LayoutReader layout(before);
+absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader, const TrackLayout& before,
+                                            const DeviceRanks& ranks) {
+  LayoutReader layout(before, ranks);
   RETURN_IF_ERROR(
       reader.ForEachPlane([&](const XPlaneVisitor& plane) { return layout.AddPlane(plane); }));
   return layout.Finish();

@@ -7,9 +7,11 @@
 #define XLA_PROFILER_TRACE_EXPORT_TRACK_LAYOUT_H_
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -38,12 +40,16 @@ struct TrackLayout {
   // Larger than all node indices and positions of processes above.
   uint64_t next_node_index = 0;
   int64_t next_position = 0;
+  // The indices of the nodes, by their ids.
+  std::map<int64_t, uint64_t> node_indices;
 };
 
 // Looks at every line's header. Costs memory in proportion to the lines. Ids and positions go on
-// behind those of another profile that is shown together with this one, if there is one.
+// behind those of another profile that is shown together with this one, if there is one. Devices whose
+// ranks are known have these in their names.
 absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader,
-                                            const TrackLayout& before = {});
+                                            const TrackLayout& before = {},
+                                            const DeviceRanks& ranks = {});
 
 }  // namespace meridian
 

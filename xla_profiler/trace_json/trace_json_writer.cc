@@ -1,12 +1,18 @@
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
+#include "absl/numeric/int128.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+
+void AppendNsAsMicros(int64_t ns, std::string* out) {
+  AppendPicosAsMicros(absl::int128(ns) * kPsPerNs, out);
+}
 
 }  // namespace
 
@@ -41,13 +47,14 @@ absl::Status TraceJsonWriter::WriteNamed(absl::string_view what, int64_t pid, in
 absl::Status TraceJsonWriter::WriteComplete(const TraceJsonFields& fields, int64_t dur_ps) {
   BeginEvent('X', fields);
   buffer_.append(",\"dur\":");
-  AppendPicosAsMicros(dur_ps, &buffer_);
+  const int64_t end_ps = SaturateToInt64(absl::int128(fields.ts_ps) + dur_ps);
+  AppendNsAsMicros(FloorToNs(end_ps) - FloorToNs(fields.ts_ps), &buffer_);
   return EndEvent(fields.args);
 }
 
 absl::Status TraceJsonWriter::WriteFlow(const TraceJsonFields& fields, FlowPhase phase,
                                         uint64_t id) {
-  BeginEvent(phase == FlowPhase::kStart ? 's' : 'f', fields);
+  BeginEvent(phase == FlowPhase::kStart ? 's' : phase == FlowPhase::kStep ? 't' : 'f', fields);
   absl::StrAppend(&buffer_, ",\"id\":", id);
   // Else an arrow ends at the next event that starts, not at the enclosing one.
   if (phase == FlowPhase::kEnd) buffer_.append(",\"bp\":\"e\"");
@@ -78,7 +85,7 @@ void TraceJsonWriter::BeginEvent(char ph, const TraceJsonFields& fields) {
   absl::StrAppend(&buffer_, has_events_ ? ",\n" : "\n", "{\"ph\":\"", absl::string_view(&ph, 1),
                   "\",\"pid\":", fields.pid, ",\"tid\":", fields.tid, ",\"ts\":");
   has_events_ = true;
-  AppendPicosAsMicros(fields.ts_ps, &buffer_);
+  AppendNsAsMicros(FloorToNs(fields.ts_ps), &buffer_);
   buffer_.append(",\"name\":");
   AppendJsonString(fields.name, &buffer_);
   if (fields.category.empty()) return;

@@ -6,8 +6,9 @@
 //   {"ph":"X","pid":1,"tid":7,"ts":17.5,"name":"all-reduce","dur":0.001,"args":{"bytes":4096}}
 //   ]}
 //
-// Times are exact decimals. There is no cap on the number of events: leaving some out is the
-// caller's choice.
+// Times are whole nanoseconds, starts and ends rounded down alike: Perfetto rounds `ts` and `dur` one
+// by one, and with more digits what touches would overlap. There is no cap on the number of events:
+// leaving some out is the caller's choice.
 #ifndef XLA_PROFILER_TRACE_JSON_TRACE_JSON_WRITER_H_
 #define XLA_PROFILER_TRACE_JSON_TRACE_JSON_WRITER_H_
 
@@ -62,9 +63,10 @@ struct TraceJsonFields {
   const TraceJsonArgs* args = nullptr;
 };
 
-// An arrow from event to event. Each end is tied to the event that encloses its ts on its thread;
-// the ends of one arrow share category, name and id.
-enum class FlowPhase { kStart, kEnd };
+// An arrow from event to event, also through others. Each end is tied to the event that encloses its ts on its thread;
+// the ends of one arrow share category, name and id. At equal times Perfetto goes by the document's
+// order: the event, the start at it, the end.
+enum class FlowPhase { kStart, kStep, kEnd };
 
 // Not thread safe. After an error nothing more may be called.
 class TraceJsonWriter {

@@ -14,6 +14,8 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::Optional;
 
 TEST(TraceJsonWriterTest, WritesTheWholeDocument) {
@@ -29,9 +31,9 @@ TEST(TraceJsonWriterTest, WritesTheWholeDocument) {
   args.AddDouble("d", 0.1);
   args.AddDouble("inf", -std::numeric_limits<double>::infinity());
   args.AddJson("j", "[1,2]");
-  ASSERT_OK(writer.WriteComplete({1, 7, "k\xFF", "kernel", 17500000, &args}, 1));
+  ASSERT_OK(writer.WriteComplete({1, 7, "k\xFF", "kernel", 17500000, &args}, 1000));
   ASSERT_OK(writer.WriteFlow({1, 7, "launch", "ac2g", -1000000}, FlowPhase::kStart, 42));
-  ASSERT_OK(writer.WriteFlow({1, 7, "launch", "ac2g", 2}, FlowPhase::kEnd, 42));
+  ASSERT_OK(writer.WriteFlow({1, 7, "launch", "ac2g", 2000}, FlowPhase::kEnd, 42));
   args.Clear();
   args.AddInt64("bytes", 4096);
   ASSERT_OK(writer.WriteCounter({1, 0, "memory", "", 3000000, &args}));
@@ -44,10 +46,10 @@ TEST(TraceJsonWriterTest, WritesTheWholeDocument) {
 {"ph":"M","pid":1,"tid":7,"name":"thread_sort_index","args":{"sort_index":2}},
 {"ph":"X","pid":1,"tid":7,"ts":17.5,"name":"k)"
             "\xEF\xBF\xBD"
-            R"(","cat":"kernel","dur":0.000001,"args":{"s":"a\n","i":-9223372036854775808,)"
+            R"(","cat":"kernel","dur":0.001,"args":{"s":"a\n","i":-9223372036854775808,)"
             R"("u":18446744073709551615,"d":0.1,"inf":"-Infinity","j":[1,2]}},
 {"ph":"s","pid":1,"tid":7,"ts":-1,"name":"launch","cat":"ac2g","id":42},
-{"ph":"f","pid":1,"tid":7,"ts":0.000002,"name":"launch","cat":"ac2g","id":42,"bp":"e"},
+{"ph":"f","pid":1,"tid":7,"ts":0.002,"name":"launch","cat":"ac2g","id":42,"bp":"e"},
 {"ph":"C","pid":1,"tid":0,"ts":3,"name":"memory","args":{"bytes":4096}}
 ]}
 )");
@@ -61,6 +63,25 @@ TEST(TraceJsonWriterTest, ADocumentWithoutEventsIsWhole) {
   EXPECT_EQ(out,
             "{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},"
             "\"traceEvents\":[\n]}\n");
+}
+
+// 1.5 ns to 3.5 ns, then to 3.9 ns, then to 7.5 ns; and before zero. Rounded one by one, 1.5 + 2
+// would end after 3.5 begins.
+TEST(TraceJsonWriterTest, WhatTouchesStillDoesInWholeNanoseconds) {
+  std::string out;
+  StringSink sink(&out);
+  TraceJsonWriter writer(&sink);
+  ASSERT_OK(writer.WriteComplete({1, 7, "a", "", 1500}, 2000));
+  ASSERT_OK(writer.WriteComplete({1, 7, "b", "", 3500}, 400));
+  ASSERT_OK(writer.WriteComplete({1, 7, "c", "", 3900}, 3600));
+  ASSERT_OK(writer.WriteComplete({1, 7, "d", "", -1500}, 1000));
+  ASSERT_OK(writer.WriteComplete({1, 7, "e", "", -500}, std::numeric_limits<int64_t>::max()));
+  ASSERT_OK(writer.Finish());
+  EXPECT_THAT(out, AllOf(HasSubstr(R"("ts":0.001,"name":"a","dur":0.002)"),
+                         HasSubstr(R"("ts":0.003,"name":"b","dur":0})"),
+                         HasSubstr(R"("ts":0.003,"name":"c","dur":0.004)"),
+                         HasSubstr(R"("ts":-0.002,"name":"d","dur":0.001)"),
+                         HasSubstr(R"("ts":-0.001,"name":"e","dur":9223372036854.776)")));
 }
 
 TEST(TraceJsonWriterTest, TellsWhatTheTimesCountFrom) {
@@ -84,7 +105,7 @@ TEST(TraceJsonWriterTest, TheReaderReadsWhatWasWritten) {
     args.Clear();
     args.AddDouble("third", i / 3.0);
     ASSERT_OK(writer.WriteComplete(
-        {i, -i, absl::StrCat("event ", i), "c", i * int64_t{999983}, &args}, i));
+        {i, -i, absl::StrCat("event ", i), "c", i * int64_t{999983000}, &args}, i * int64_t{1000}));
   }
   ASSERT_OK(writer.Finish());
   int i = 0;
@@ -96,8 +117,8 @@ TEST(TraceJsonWriterTest, TheReaderReadsWhatWasWritten) {
         EXPECT_EQ(event.pid, absl::StrCat(i));
         EXPECT_EQ(event.tid, absl::StrCat(-i));
         EXPECT_EQ(event.name, absl::StrCat("event ", i));
-        EXPECT_EQ(event.ts_ps, i * int64_t{999983});
-        EXPECT_EQ(event.dur_ps, i);
+        EXPECT_EQ(event.ts_ps, i * int64_t{999983000});
+        EXPECT_EQ(event.dur_ps, i * int64_t{1000});
         EXPECT_THAT(event.args.Find("third").AsDouble(), Optional(i / 3.0));
         ++i;
         return absl::OkStatus();

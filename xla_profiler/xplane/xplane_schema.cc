@@ -8,11 +8,12 @@ namespace {
 
 // In the order of StatType.
 constexpr absl::string_view kStatNames[] = {
-    "correlation_id", "run_id",         "step_num",     "device_ordinal",     "replica",
-    "partition",      "rank",           "stream",       "cuda_graph_id",      "hlo_op",
-    "hlo_module",     "Hlo Proto",      "program_id",   "replica_groups",     "shape",
-    "memcpy_details", "Memset_details", "core_details", "profile_start_time", "profile_stop_time",
-    "rocm_ns",
+    "correlation_id",    "run_id",          "step_num",     "device_ordinal",
+    "replica",           "partition",       "rank",         "stream",
+    "cuda_graph_id",     "hlo_op",          "hlo_module",   "Hlo Proto",
+    "program_id",        "replica_groups",  "shape",        "memcpy_details",
+    "Memset_details",    "kineto_category", "core_details", "profile_start_time",
+    "profile_stop_time", "rocm_ns",
 };
 static_assert(sizeof(kStatNames) / sizeof(kStatNames[0]) == kNumStatTypes,
               "kStatNames lists every StatType");

@@ -54,9 +54,10 @@ enum class StatType {
   kProgramId,
   kReplicaGroups,
   kShape,
-  // What a kernel or copy was.
+  // What a kernel or copy was, and Kineto's `cat` of an event.
   kMemcpyDetails,
   kMemsetDetails,
+  kKinetoCategory,
   // The device.
   kCoreDetails,
   // The session.
