@@ -226,6 +226,9 @@ TEST(ForecastTextTest, WhatIsNotUnderstoodComesFirst) {
   EXPECT_THAT(ForecastText(report), AllOf(HasSubstr("step now   100.0 ms"),
                                           HasSubstr("50.0 ms, 90 % interval 40.0 ms to 60.0 ms"),
                                           HasSubstr("2.00 times as fast")));
+  // Where microseconds are meant, they are told.
+  report.set_measured_step_ns(110'000);
+  EXPECT_THAT(ForecastText(report), HasSubstr("step now   110.0 us"));
 }
 
 TEST(ForecastTextTest, CsvHasARowPerAnswer) {

@@ -19,7 +19,9 @@ constexpr size_t kMostNotes = 4;
 // A smaller share of the step would be shown as nothing.
 constexpr double kLeastShown = 5e-4;
 
-std::string Ms(double ns) { return absl::StrFormat("%.1f ms", ns / 1e6); }
+std::string Ms(double ns) {
+  return ns < 1e6 ? absl::StrFormat("%.1f us", ns / 1e3) : absl::StrFormat("%.1f ms", ns / 1e6);
+}
 
 // Returns what answers rest on, each sentence once.
 std::string Sentences(const std::vector<const ForecastReport*>& reports) {

@@ -573,6 +573,62 @@ TEST(CombineTest, KinetoEventsThatCanNotBeReadAreToldOf) {
                         "1 with a negative duration"));
 }
 
+TEST(CombineTest, KinetoTracesAreNotAlignedTwice) {
+  const TemporaryDirectory directory;
+  const std::string once = directory.PathOf("once");
+  ASSERT_EQ(
+      Combine({"--run_dir=examples/torch_pipeline4", "--output_dir=" + once, "--stages=align"})
+          .exit_code,
+      0);
+  const std::string aligned = once + "/plugins/profile/torch_pipeline4";
+  const CommandResult twice = Combine({"--run_dir=" + aligned, "--output=" + once + "/c.json"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.standard_error, HasSubstr("kineto_0.json.gz: is aligned already"));
+  EXPECT_EQ(
+      Combine({"--run_dir=" + aligned, "--method=none", "--output=" + once + "/c.json"}).exit_code,
+      0);
+  const std::vector<std::string> align = {"--trace=" + aligned + "/kineto_1.json.gz",
+                                          "--output=" + once + "/k.json"};
+  EXPECT_THAT(RunCommandLine("tools/xprof_trace_align", align).standard_error,
+              HasSubstr("is aligned already; give --force"));
+}
+
+// It would work once.
+TEST(CombineTest, TheFolderOfTheRunIsNoOutputFolder) {
+  const TemporaryDirectory directory;
+  const std::string run = directory.PathOf("run");
+  std::filesystem::copy("examples/jax_cuda2", run);
+  std::filesystem::create_symlink("run", directory.PathOf("link"));
+  const CommandResult refused =
+      Combine({"--run_dir=" + run, "--output_dir=" + directory.PathOf("link")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.standard_error, HasSubstr("is the folder of the run"));
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(Combine({"--run_dir=" + run, "--output_dir=" + run + "/meridian", "--stages=align"})
+                  .exit_code,
+              0);
+  }
+}
+
+// As kill -9 leaves them.
+TEST(CombineTest, WhatAKilledRunLeftIsRemoved) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> left;
+  for (const char* folder : {"", "chakra/", "calibration/", "plugins/profile/jax_cuda2/"}) {
+    left.push_back(absl::StrCat("out/", folder, ".x.0123456789abcdef.tmp"));
+    directory.Write(left.back(), "half");
+  }
+  const std::string mine = directory.Write("out/notes.tmp", "mine");
+  ASSERT_EQ(Combine({"--run_dir=examples/jax_cuda2", "--output_dir=" + directory.PathOf("out"),
+                     "--stages=align"})
+                .exit_code,
+            0);
+  for (const std::string& name : left) {
+    EXPECT_FALSE(std::filesystem::exists(directory.PathOf(name))) << name;
+  }
+  EXPECT_TRUE(std::filesystem::exists(mine));
+}
+
 // Nothing in their traces ties them together.
 TEST(CombineTest, KinetoTracesWithoutCommunicationAreRefused) {
   const TemporaryDirectory directory;

@@ -79,6 +79,17 @@ TEST(VerdictTest, AnEventAtNoTimeIsTakenForNothingByAll) {
   }
 }
 
+// Times between which more than 106 days lie do not fit into one graph.
+TEST(VerdictTest, AnEventMonthsAwayIsTakenForNothingByAll) {
+  EXPECT_THAT(WithDamage([](XSpace* space) {
+                PlaneOf("/device:GPU:0", space)
+                    ->mutable_lines(0)
+                    ->mutable_events(0)
+                    ->set_offset_ps(INT64_MIN);
+              }),
+              Each(Pair(testing::_, 0)));
+}
+
 TEST(VerdictTest, ALineAtNoTimeIsTakenForNothingByAll) {
   EXPECT_THAT(WithDamage([](XSpace* space) {
                 PlaneOf("/host:CPU", space)->mutable_lines(0)->set_timestamp_ns(INT64_MAX / 2);

@@ -107,6 +107,23 @@ std::vector<std::string> ContradictionsOf(RunReport report) {
   return FindContradictions(report);
 }
 
+// One is late in one step, the other in the next.
+TEST(FindingsTest, RanksThatAreLateInTurnAreAllNamed) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 2.5, &report);
+  AddBlame(1, 1, 2.3, &report);
+  AddBlame(0, 3, 0.3, &report);
+  AddWhatIf(WhatIfPart::RANK_AS_FAST_AS_OTHERS, "rank 2 as fast as the others", 0.01, &report);
+  AddFindings(&report);
+  const Finding& finding = report.findings(0);
+  EXPECT_EQ(finding.topic(), "straggler");
+  EXPECT_EQ(finding.verdict(), "bad");
+  EXPECT_THAT(finding.headline(),
+              HasSubstr("Rank 2 (host b) is late in 1 of 2 steps (0), rank 1 (host a) in 1; the "
+                        "others wait for them for 12 % of the time."));
+  EXPECT_THAT(finding.ranks(), ElementsAre(2, 1));
+}
+
 TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
   RunReport report = TwoHosts();
   AddBlame(0, 2, 2.5, &report);

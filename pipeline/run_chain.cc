@@ -22,6 +22,7 @@
 #include "pipeline/job_traces.h"
 #include "pipeline/path_stage.h"
 #include "pipeline/simulation_stage.h"
+#include "report/bounded_steps.h"
 #include "report/run_report_html.h"
 #include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/combine/combine_report.pb.h"
@@ -31,6 +32,7 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/files/scratch_folder.h"
+#include "xla_profiler/base/files/temporary_files.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/flight_recorder/flight_recorder.h"
@@ -106,6 +108,7 @@ class Chain {
       : file_system_(file_system), request_(request) {}
 
   absl::StatusOr<RunReport> Run() {
+    RemoveLeftovers();
     ASSIGN_OR_RETURN(const TraceSource* source,
                      DetectOneSource(file_system_, request_.combine.files.traces));
     is_kineto_ = source->form() == TraceForm::kKineto;
@@ -135,6 +138,18 @@ class Chain {
  private:
   std::string PathOf(absl::string_view name) const {
     return absl::StrCat(request_.output_dir, "/", name);
+  }
+
+  // Removes the temporary files of a run that was killed. This run has the folder for itself.
+  void RemoveLeftovers() {
+    std::vector<std::string> folders = {request_.output_dir, PathOf("chakra"),
+                                        PathOf("calibration")};
+    const std::string profiles = PathOf("plugins/profile");
+    const absl::StatusOr<std::vector<std::string>> runs = file_system_.List(profiles);
+    for (const std::string& run : runs.value_or(std::vector<std::string>())) {
+      folders.push_back(absl::StrCat(profiles, "/", run));
+    }
+    for (const std::string& folder : folders) RemoveTemporaryFiles(file_system_, folder);
   }
 
   // Removes what stages made before, so that nobody takes it for part of this run.
@@ -340,9 +355,12 @@ class Chain {
   absl::Status WriteReport() {
     const std::string html = PathOf("report.html"), json = PathOf("report.json");
     if (!Wants("report")) return absl::OkStatus();
+    // combine.json has the waits of all steps.
+    RunReport shown = report_;
+    BoundSteps(&shown);
     OutputFiles outputs(file_system_);
-    RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(report_)));
-    RETURN_IF_ERROR(outputs.WriteText("report_json", json, ReportToJson(report_)));
+    RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(shown)));
+    RETURN_IF_ERROR(outputs.WriteText("report_json", json, ReportToJson(shown)));
     RETURN_IF_ERROR(outputs.Commit());
     for (const OutputFile& file : outputs.files()) {
       meridian::AddOutput(file, report_.mutable_combine());

@@ -15,7 +15,9 @@ namespace {
 
 // A rank that is late in this share of the steps, and costs something, is a problem.
 constexpr double kMostSteps = 0.5;
-constexpr size_t kMostNamedSteps = 4;
+constexpr size_t kMostNamedSteps = 4, kMostNamedLate = 3;
+// Ranks that others wait for at least so much of what they wait for the first one are named with it.
+constexpr double kAlikeLate = 0.5;
 
 struct LateRank {
   double caused_ms = 0;
@@ -120,6 +122,37 @@ std::string InWhichSteps(const RunReport& report, const std::set<int64_t>& led) 
                           : "");
 }
 
+// Returns the ranks that are late in other steps than this one, and about as much, most first.
+std::vector<int64_t> LateInTurn(const RunReport& report, const Lateness& lateness, int64_t number) {
+  const double least_ms =
+      std::max(kAlikeLate * lateness.ranks.at(number).caused_ms, kNotableShare * WholeMs(report));
+  std::vector<int64_t> others;
+  for (const auto& [other, rank] : lateness.ranks) {
+    if (other != number && !rank.led.empty() && rank.caused_ms >= least_ms) others.push_back(other);
+  }
+  std::stable_sort(others.begin(), others.end(), [&](int64_t a, int64_t b) {
+    return lateness.ranks.at(a).caused_ms > lateness.ranks.at(b).caused_ms;
+  });
+  return others;
+}
+
+// "Rank 1 is late in 3 of 6 steps, rank 3 in 3; the others wait for them for 12 % of the time."
+std::string WhoIsLate(const RunReport& report, const Lateness& lateness, int64_t number,
+                      const std::vector<int64_t>& others, double share, const std::string& effect) {
+  std::string text = absl::StrCat(Capitalised(RankName(report, number)), " is late",
+                                  InWhichSteps(report, lateness.ranks.at(number).led));
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (i == kMostNamedLate) {
+      absl::StrAppend(&text, ", and ", others.size() - i, " more");
+      break;
+    }
+    absl::StrAppend(&text, ", ", RankName(report, others[i]), " in ",
+                    lateness.ranks.at(others[i]).led.size());
+  }
+  return absl::StrCat(text, "; the others wait for ", others.empty() ? "it" : "them", " for ",
+                      PercentText(share), " of the time", effect, ".");
+}
+
 std::string AtFirst(const BlamePart& part) {
   return absl::StrCat("At first the others wait ", TimeText(part.caused_ms()),
                       " for it: ", part.reason(), ". ");
@@ -130,13 +163,20 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
   const BlamePart* first = lateness.beginning;
   const double first_ms = first != nullptr && first->rank() == number ? first->caused_ms() : 0;
   const bool is_first_notable = first_ms >= kNotableShare * WholeMs(report);
-  const double share = (rank.caused_ms + first_ms) / WholeMs(report);
+  const std::vector<int64_t> others = LateInTurn(report, lateness, number);
+  double waited_ms = rank.caused_ms + first_ms;
+  size_t led = rank.led.size();
+  for (const int64_t other : others) {
+    waited_ms += lateness.ranks.at(other).caused_ms;
+    led += lateness.ranks.at(other).led.size();
+  }
+  const double share = waited_ms / WholeMs(report);
   const auto in_step = [&](const BlamePart& part) {
     return part.has_step() ? absl::StrCat(" (", StepWord(report.run()), " ", part.step(), ")") : "";
   };
   std::string detail = absl::StrCat(is_first_notable ? AtFirst(*first) : "",
                                     Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
-  bool is_bad = static_cast<double>(rank.led.size()) >=
+  bool is_bad = static_cast<double>(led) >=
                     kMostSteps * static_cast<double>(std::max<int64_t>(1, report.run().steps())) ||
                 share >= kLargeShare;
   std::string effect;
@@ -144,10 +184,15 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
   const WhatIfPart* level = FindWhatIf(report, WhatIfPart::RANK_AS_FAST_AS_OTHERS);
   if (level != nullptr && level->rank() == number) {
     const bool helps = level->saved_ms() > kNotableSaving * (level->step_ms() + level->saved_ms());
-    is_bad = is_bad && level->saved_ms() > kLargeShare * (level->step_ms() + level->saved_ms());
-    if (!helps) effect = absl::StrCat(", which hardly makes ", UnitText(report), " longer");
-    absl::StrAppend(&detail, " If it were as fast as the others",
-                    is_first_notable ? " from then on, " : ", ", UnitText(report),
+    // Of several that are late in turn, what one costs does not tell what all do.
+    const double now_ms = level->step_ms() + level->saved_ms();
+    is_bad = is_bad && (level->saved_ms() > kLargeShare * now_ms || !others.empty());
+    if (!helps && others.empty()) {
+      effect = absl::StrCat(", which hardly makes ", UnitText(report), " longer");
+    }
+    absl::StrAppend(&detail, " If ", others.empty() ? "it" : RankName(report, number),
+                    " were as fast as the others", is_first_notable ? " from then on, " : ", ",
+                    UnitText(report),
                     helps ? absl::StrCat(" would take ", TimeText(level->saved_ms()), " less",
                                          InTheMean(report), ".")
                           : " would hardly be shorter: something else takes as long meanwhile.");
@@ -158,19 +203,18 @@ Finding IsLate(const RunReport& report, const Lateness& lateness, int64_t number
                     RankName(report, longest.rank()), in_step(longest), ": ", longest.reason(),
                     ".");
   }
-  Finding finding = MakeFinding(
-      "straggler", is_bad ? "bad" : "info", "blame",
-      absl::StrCat(Capitalised(RankName(report, number)), " is late",
-                   InWhichSteps(report, rank.led), "; the others wait for it for ",
-                   PercentText(share), " of the time",
-                   first_ms > rank.caused_ms ? ", most of it at first" : "", effect, "."),
-      std::move(detail), RestsOn(report));
+  if (first_ms > rank.caused_ms) effect = absl::StrCat(", most of it at first", effect);
+  Finding finding = MakeFinding("straggler", is_bad ? "bad" : "info", "blame",
+                                WhoIsLate(report, lateness, number, others, share, effect),
+                                std::move(detail), RestsOn(report));
   if (level != nullptr && level->rank() == number) {
     SetAtStake(level->saved_ms(),
-               absl::StrCat("if it kept up with the others", is_first_notable ? " after that" : ""),
+               absl::StrCat("if ", others.empty() ? "it" : RankName(report, number),
+                            " kept up with the others", is_first_notable ? " after that" : ""),
                &finding);
   }
   finding.add_ranks(number);
+  for (const int64_t other : others) finding.add_ranks(other);
   ShowIn(report, rank.worst->has_step() ? std::make_optional(rank.worst->step()) : std::nullopt,
          &finding);
   return finding;

@@ -23,6 +23,7 @@
 #include "pipeline/findings.h"
 #include "pipeline/job_traces.h"
 #include "pipeline/run_chain.h"
+#include "report/bounded_steps.h"
 #include "report/run_report_html.h"
 #include "tools/command.h"
 #include "tools/commands.h"
@@ -173,6 +174,13 @@ absl::StatusOr<CombineRequest> RequestFlags() {
                                                    {"node_prefix", PlaneNaming::kNodePrefix}}));
   request.output = UserPath(FLAGS_output);
   request.output_dir = UserPath(FLAGS_output_dir);
+  std::error_code error;
+  if (std::filesystem::equivalent(UserPath(FLAGS_run_dir), request.output_dir, error)) {
+    return InvalidArgument("--output_dir=", request.output_dir,
+                           " is the folder of the run: the next time what is made would be taken "
+                           "for its profiles; give another, e.g. --output_dir=",
+                           request.output_dir, "/meridian");
+  }
   request.trace_json = UserPath(FLAGS_trace_json);
   request.perfetto = UserPath(FLAGS_perfetto);
   request.validate = FLAGS_validate.value();
@@ -415,8 +423,9 @@ absl::StatusOr<int> Combine() {
   OutputFiles outputs(FileSystem::Posix());
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), request, outputs));
   if (!html.empty()) {
-    const RunReport page = AlignmentReport(
+    RunReport page = AlignmentReport(
         report, request.files.name.empty() ? "Combined profile" : request.files.name);
+    BoundSteps(&page);
     RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(page)));
     AddOutput(outputs.files().back(), &report);
   }

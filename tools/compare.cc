@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "pipeline/comparison.h"
 #include "pipeline/findings.h"
+#include "report/bounded_steps.h"
 #include "report/run_report_html.h"
 #include "tools/command.h"
 #include "tools/commands.h"
@@ -29,7 +30,8 @@ Flag<std::string> FLAGS_output_dir(
     "Also writes the page of the run that is looked at, with the comparison, to report.html and "
     "report.json in this folder.");
 
-absl::Status WritePage(const RunReport& report, const std::string& folder) {
+absl::Status WritePage(RunReport report, const std::string& folder) {
+  BoundSteps(&report);
   RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(folder));
   OutputFiles outputs(FileSystem::Posix());
   RETURN_IF_ERROR(

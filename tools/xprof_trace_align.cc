@@ -69,9 +69,7 @@ Flag<bool> FLAGS_strict_monotonic("strict_monotonic", false,
                                   "ns, instead of keeping equal starts equal.");
 Flag<bool> FLAGS_keep_original("keep_original", false,
                                "Keep the original start and duration of events as stats.");
-Flag<bool> FLAGS_force(
-    "force", false,
-    "Align an XSpace that is aligned already. (JSON traces do not say whether they are.)");
+Flag<bool> FLAGS_force("force", false, "Align a profile that is aligned already.");
 Flag<std::string> FLAGS_stats_output(
     "stats_output", "",
     "Where the statistics go. Default: beside the output, *.alignment_stats.json.");
@@ -210,6 +208,11 @@ absl::StatusOr<int> Write(const std::string& output, const std::string& stats_pa
   return PrintReport(stats, FormatStats);
 }
 
+absl::Status RefuseAligned(bool is_aligned, absl::string_view trace) {
+  if (!is_aligned || FLAGS_force.value()) return absl::OkStatus();
+  return InvalidArgument(trace, ": is aligned already; give --force to align it once more");
+}
+
 // A Kineto trace has host times alone: offsets move it, nothing else does.
 absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* inputs,
                                                 ByteSink& sink) {
@@ -223,6 +226,7 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* i
                            " is a Kineto trace, all of whose times ", "are of its host's clock");
   }
   ASSIGN_OR_RETURN(const TraceJsonTable table, LoadTraceJson(file.bytes(), trace));
+  RETURN_IF_ERROR(RefuseAligned(table.header.Find(kAlignedClockKey).exists(), trace));
   if (!FLAGS_offsets.value().empty()) {
     ASSIGN_OR_RETURN(inputs->offsets, OffsetSamples::Load(FileSystem::Posix(),
                                                           UserPath(FLAGS_offsets), std::nullopt));
@@ -265,10 +269,7 @@ absl::StatusOr<int> Align() {
   }
   ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
   ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
-  if (aligned && !FLAGS_force.value()) {
-    return InvalidArgument(reader.name(),
-                           ": is aligned already; give --force to align it once more");
-  }
+  RETURN_IF_ERROR(RefuseAligned(aligned, reader.name()));
   ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
   ASSIGN_OR_RETURN(const SessionClock clock,
                    SessionClock::Create(reader.name(), info, FLAGS_profile_start_ns.value()));

@@ -123,6 +123,19 @@ TEST(MicroBenchmarkTest, AllSendToTheFirstAtOnce) {
   EXPECT_THAT(Describe(graph, 2), ElementsAre("1 p2p-incast.1MiB send 2->0 tag 0"));
 }
 
+TEST(MicroBenchmarkTest, EdgesOfAnIncastGrowWithItsMessages) {
+  MicroBenchmarkOptions options = Options("p2p-incast", 101);
+  options.repeats = 3;
+  const ExecutionGraph graph = GraphOf(options);
+  // The first rank receives 100 messages a round, and between two rounds it joins them.
+  EXPECT_EQ(graph.node_count(), 100 * 3 * 2 + 2);
+  size_t edges = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    edges += graph.dependencies(node).size();
+  }
+  EXPECT_EQ(edges, 100 * 2 * 2 + 100 * 2);
+}
+
 // It would take less than a nanosecond at time 0, which aborts ASTRA-sim.
 TEST(MicroBenchmarkTest, SmallMessagesDoNotStartAtTimeZero) {
   MicroBenchmarkOptions options = Options("p2p-pair", 2);

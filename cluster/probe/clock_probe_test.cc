@@ -234,6 +234,33 @@ TEST(ClockProbeTest, HostilePacketsChangeNoResult) {
   }
 }
 
+// Somebody who knows the key asks in another host's name.
+TEST(ClockProbeTest, AnswersGoWhereTheListSaysAndNotToStrangers) {
+  const TemporaryDirectory directory;
+  UdpSocket asked = *UdpSocket::Open(0, false), listed = *UdpSocket::Open(0, false);
+  UdpSocket stranger = *UdpSocket::Open(0, false);
+  ProbeDaemonOptions options;
+  options.hosts = {{"127.0.0.1", asked.port(), 0, 1}, {"127.0.0.1", listed.port(), 1, 1}};
+  options.key = "test";
+  options.output_folder = directory.path();
+  options.duration_ns = kSecond;
+  ProbePacket question;
+  question.src = 1;
+  question.sequence = 7;
+  stranger.Send(EncodeProbePacket(question, options.key),
+                *stranger.Resolve("127.0.0.1", asked.port()));
+  const std::unique_ptr<ClockSource> clock = SystemClockSource();
+  std::atomic<bool> stop{false};
+  ASSERT_OK(RunProbeDaemon(options, asked, *clock, FileSystem::Posix(), stop));
+  EXPECT_FALSE(stranger.Receive().has_value());
+  int answers = 0;
+  while (const std::optional<UdpSocket::Datagram> datagram = listed.Receive()) {
+    const std::optional<ProbePacket> packet = DecodeProbePacket(datagram->bytes, options.key);
+    answers += packet.has_value() && packet->kind == ProbePacket::Kind::kAnswer;
+  }
+  EXPECT_EQ(answers, 1);
+}
+
 // Starts the program with its output in a file, and returns its process.
 pid_t Start(const std::vector<std::string>& arguments, const std::string& output) {
   std::vector<std::string> words = arguments;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -38,9 +39,8 @@ class Daemon {
         stop_(stop),
         host_(options.hosts[options.host]),
         start_(clock.Read()),
-        neighbours_(Neighbours()),
-        node_(NodeOptions(), start_,
-              [this](const ProbePacket& packet, const std::string& to) { Send(packet, to); }),
+        partners_(Partners()),
+        node_(NodeOptions(), start_, [this](const ProbePacket& packet) { Send(packet); }),
         file_(file_system, options.output_folder, absl::StrCat("probes_node", host_.first_node)) {}
 
   absl::StatusOr<ProbeCounts> Run() {
@@ -76,7 +76,7 @@ class Daemon {
     if (now.second_ns < next_resolve_ns_) return absl::OkStatus();
     next_resolve_ns_ = std::numeric_limits<int64_t>::max();
     absl::Status failure;
-    for (const ProbeHost& host : neighbours_) {
+    for (const ProbeHost& host : partners_) {
       std::string& address = addresses_[static_cast<uint32_t>(host.first_node)];
       if (!address.empty()) continue;
       absl::StatusOr<std::string> found = socket_.Resolve(host.name, host.port);
@@ -93,30 +93,34 @@ class Daemon {
     return none && late ? failure : absl::OkStatus();
   }
 
-  std::vector<ProbeHost> Neighbours() const {
-    std::vector<ProbeHost> neighbours;
-    for (const size_t i : NeighboursOf(options_.host, options_.hosts.size(), options_.seed)) {
-      neighbours.push_back(options_.hosts[i]);
+  // Returns the hosts that are asked or ask.
+  std::vector<ProbeHost> Partners() const {
+    const size_t num_hosts = options_.hosts.size();
+    std::set<size_t> positions;
+    for (const auto of : {&NeighboursOf, &AskersOf}) {
+      for (const size_t i : of(options_.host, num_hosts, options_.seed)) positions.insert(i);
     }
-    return neighbours;
+    std::vector<ProbeHost> partners;
+    for (const size_t i : positions) partners.push_back(options_.hosts[i]);
+    return partners;
   }
 
   ProbeNodeOptions NodeOptions() const {
     ProbeNodeOptions options;
     options.node_id = static_cast<uint32_t>(host_.first_node);
-    for (const ProbeHost& host : options_.hosts) {
-      options.all_nodes.push_back(static_cast<uint32_t>(host.first_node));
+    for (const ProbeHost& host : partners_) {
+      options.partners.push_back(static_cast<uint32_t>(host.first_node));
     }
-    for (const ProbeHost& host : neighbours_) {
-      options.neighbours.push_back(static_cast<uint32_t>(host.first_node));
+    for (const size_t i : NeighboursOf(options_.host, options_.hosts.size(), options_.seed)) {
+      options.neighbours.push_back(static_cast<uint32_t>(options_.hosts[i].first_node));
     }
     options.seed = options_.seed;
     options.packets_per_s = options_.packets_per_s;
     return options;
   }
 
-  void Send(const ProbePacket& packet, const std::string& to) {
-    const std::string& address = to.empty() ? addresses_[packet.dst] : to;
+  void Send(const ProbePacket& packet) {
+    const std::string& address = addresses_[packet.dst];
     if (!address.empty()) socket_.Send(EncodeProbePacket(packet, options_.key), address);
   }
 
@@ -148,7 +152,7 @@ class Daemon {
       if (datagram->stamp_ns.has_value()) {
         received_ns = std::min(received_ns, clock_.FromRealtime(*datagram->stamp_ns));
       }
-      node_.Receive(*packet, datagram->from, received_ns, now);
+      node_.Receive(*packet, received_ns, now);
     }
     ReadSent();
   }
@@ -173,12 +177,12 @@ class Daemon {
   const std::atomic<bool>& stop_;
   const ProbeHost host_;
   const ClockReading start_;
-  const std::vector<ProbeHost> neighbours_;
+  const std::vector<ProbeHost> partners_;
   ProbeNode node_;
   RotatingFile file_;
   int64_t next_resolve_ns_ = 0;
   int64_t resolve_period_ns_ = kFirstResolvePeriodNs;
-  // Socket addresses of the neighbours, by node id; empty when they are not known.
+  // Socket addresses of the partners, by node id; empty when they are not known.
   absl::flat_hash_map<uint32_t, std::string> addresses_;
   // How many datagrams may be read, and since when, on the second clock.
   double budget_ = 0;

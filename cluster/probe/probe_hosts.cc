@@ -115,7 +115,10 @@ absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t
                          "; say which it is with --host_index, from 0");
 }
 
-std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed) {
+namespace {
+
+// Returns the hosts at the distances that all ask at, forward in the ring or back.
+std::vector<size_t> InRing(size_t host, size_t num_hosts, uint64_t seed, bool is_forward) {
   // Only the generator itself gives the same numbers with every library.
   std::mt19937_64 random(seed);
   const auto shuffle = [&](std::vector<size_t>* values) {
@@ -134,10 +137,21 @@ std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed) {
   distances.resize(std::min(distances.size(), wanted - 1));
   distances.push_back(1);
   const size_t place = static_cast<size_t>(absl::c_find(ring, host) - ring.begin());
-  std::vector<size_t> neighbours;
-  for (const size_t distance : distances)
-    neighbours.push_back(ring[(place + distance) % num_hosts]);
-  return neighbours;
+  std::vector<size_t> found;
+  for (const size_t distance : distances) {
+    found.push_back(ring[(place + (is_forward ? distance : num_hosts - distance)) % num_hosts]);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed) {
+  return InRing(host, num_hosts, seed, /*is_forward=*/true);
+}
+
+std::vector<size_t> AskersOf(size_t host, size_t num_hosts, uint64_t seed) {
+  return InRing(host, num_hosts, seed, /*is_forward=*/false);
 }
 
 }  // namespace meridian

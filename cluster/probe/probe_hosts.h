@@ -51,6 +51,9 @@ absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t
 // distances, the same for all.
 std::vector<size_t> NeighboursOf(size_t host, size_t num_hosts, uint64_t seed);
 
+// Returns the hosts that ask the host.
+std::vector<size_t> AskersOf(size_t host, size_t num_hosts, uint64_t seed);
+
 }  // namespace meridian
 
 #endif  // CLUSTER_PROBE_PROBE_HOSTS_H_

@@ -76,6 +76,12 @@ TEST(NeighboursTest, AreFewEquallyManyAndConnectAll) {
       }
     }
     for (const size_t count : asked) EXPECT_EQ(count, degree);
+    for (size_t i = 0; i < hosts; ++i) {
+      for (const size_t asker : AskersOf(i, hosts, 7)) {
+        EXPECT_THAT(NeighboursOf(asker, hosts, 7), testing::Contains(i));
+      }
+      EXPECT_EQ(AskersOf(i, hosts, 7).size(), degree);
+    }
     std::set<size_t> reached = {0};
     for (std::vector<size_t> next = {0}; !next.empty();) {
       const size_t host = next.back();

@@ -49,7 +49,7 @@ ProbeNode::ProbeNode(ProbeNodeOptions options, const ClockReading& start, Send s
       answers_(kMaxBurst),
       answers_at_ns_(start.second_ns) {
   MERIDIAN_CHECK(!neighbours_.empty() && options_.packets_per_s > 0 && options_.window_ns > 0);
-  for (const uint32_t node : options_.all_nodes) {
+  for (const uint32_t node : options_.partners) {
     if (node != options_.node_id) askers_[node];
   }
 }
@@ -103,7 +103,7 @@ void ProbeNode::Ask(const ClockReading& now) {
   ProbePacket packet;
   packet.kind = ProbePacket::Kind::kQuestion;
   packet.sequence = question.sequence;
-  SendPacket(packet, options_.neighbours[question.neighbour], "");
+  SendPacket(packet, options_.neighbours[question.neighbour]);
 }
 
 void ProbeNode::FinishQuestions(const ClockReading& now, bool all) {
@@ -121,17 +121,15 @@ void ProbeNode::FinishQuestions(const ClockReading& now, bool all) {
   }
 }
 
-void ProbeNode::Receive(const ProbePacket& packet, const Address& from, int64_t received_ns,
-                        const ClockReading& now) {
+void ProbeNode::Receive(const ProbePacket& packet, int64_t received_ns, const ClockReading& now) {
   NoteStep(now);
   ++counts_.packets_received;
-  if (!Take(packet, from, received_ns, now)) ++counts_.refused;
+  if (!Take(packet, received_ns, now)) ++counts_.refused;
 }
 
-bool ProbeNode::Take(const ProbePacket& packet, const Address& from, int64_t received_ns,
-                     const ClockReading& now) {
+bool ProbeNode::Take(const ProbePacket& packet, int64_t received_ns, const ClockReading& now) {
   if (packet.dst != options_.node_id || !askers_.contains(packet.src)) return false;
-  if (packet.kind == ProbePacket::Kind::kQuestion) return Answer(packet, from, received_ns, now);
+  if (packet.kind == ProbePacket::Kind::kQuestion) return Answer(packet, received_ns, now);
   Question* const question = FindQuestion(packet.sequence);
   if (question == nullptr || question->probe.dst != packet.src || !IsTime(packet.first_ns)) {
     return false;
@@ -153,14 +151,13 @@ bool ProbeNode::Take(const ProbePacket& packet, const Address& from, int64_t rec
   return true;
 }
 
-bool ProbeNode::Answer(const ProbePacket& packet, const Address& from, int64_t received_ns,
-                       const ClockReading& now) {
+bool ProbeNode::Answer(const ProbePacket& packet, int64_t received_ns, const ClockReading& now) {
   Asker& asker = askers_[packet.src];
   // What comes again, or behind a newer one, is not answered.
   if (packet.sequence <= asker.sequence && now.second_ns - asker.last_ns <= kForgetAskerNs) {
     return false;
   }
-  asker = {packet.sequence, now.second_ns, from};
+  asker = {packet.sequence, now.second_ns};
   if (!MayAnswer(now)) {
     ++counts_.over_rate;
     return true;
@@ -171,7 +168,7 @@ bool ProbeNode::Answer(const ProbePacket& packet, const Address& from, int64_t r
   answer.first_ns = received_ns;
   // The reading was finished before the answer leaves.
   answer.second_ns = std::max(received_ns, now.before_ns);
-  SendPacket(answer, packet.src, from);
+  SendPacket(answer, packet.src);
   return true;
 }
 
@@ -200,7 +197,7 @@ void ProbeNode::Sent(const ProbePacket& packet, int64_t sent_ns) {
   time.kind = ProbePacket::Kind::kSentTime;
   time.sequence = packet.sequence;
   time.first_ns = sent_ns;
-  SendPacket(time, packet.dst, asker->second.address);
+  SendPacket(time, packet.dst);
 }
 
 std::vector<ProbeWindow> ProbeNode::TakeWindows(const ClockReading& now, bool all) {
@@ -215,12 +212,12 @@ std::vector<ProbeWindow> ProbeNode::TakeWindows(const ClockReading& now, bool al
   return finished;
 }
 
-void ProbeNode::SendPacket(ProbePacket packet, uint32_t dst, const Address& to) {
+void ProbeNode::SendPacket(ProbePacket packet, uint32_t dst) {
   packet.src = options_.node_id;
   packet.dst = dst;
   packet.steps = steps_;
   ++counts_.packets_sent;
-  send_(packet, to);
+  send_(packet);
 }
 
 ProbeNode::Question* ProbeNode::FindQuestion(uint64_t sequence) {

@@ -29,9 +29,9 @@
 namespace meridian {
 
 struct ProbeNodeOptions {
-  // This host's node id, that of its first node, and those of all hosts, who may ask.
+  // This host's node id, that of its first node, and those of the hosts that it asks or is asked by.
   uint32_t node_id = 0;
-  std::vector<uint32_t> all_nodes;
+  std::vector<uint32_t> partners;
   // Node ids of the hosts to ask.
   std::vector<uint32_t> neighbours;
   uint64_t seed = 0;
@@ -71,10 +71,9 @@ struct ProbeCounts {
 
 class ProbeNode {
  public:
-  // The bytes of a socket address.
-  using Address = std::string;
-  // Sends the packet to the address, or, if that is empty, to where the node of packet.dst lives.
-  using Send = std::function<void(const ProbePacket& packet, const Address& to)>;
+  // Sends the packet to where the list of hosts says that packet.dst lives: whatever address a
+  // question seems to come from, no stranger gets an answer.
+  using Send = std::function<void(const ProbePacket& packet)>;
 
   ProbeNode(ProbeNodeOptions options, const ClockReading& start, Send send);
 
@@ -85,8 +84,7 @@ class ProbeNode {
 
   // A packet with the right key came, at `received_ns` of the node's clock at the latest. `now` was
   // read after that.
-  void Receive(const ProbePacket& packet, const Address& from, int64_t received_ns,
-               const ClockReading& now);
+  void Receive(const ProbePacket& packet, int64_t received_ns, const ClockReading& now);
   // The kernel says when a packet left, on the node's clock.
   void Sent(const ProbePacket& packet, int64_t sent_ns);
   void CountForeign() { ++counts_.foreign; }
@@ -113,11 +111,10 @@ class ProbeNode {
     // Questions asked earlier are not used, on the second clock.
     int64_t quiet_until_ns = 0;
   };
-  // Somebody who asks: its newest question, when that came on the second clock, and where from.
+  // Somebody who asks: its newest question, and when that came on the second clock.
   struct Asker {
     uint64_t sequence = 0;
     int64_t last_ns = 0;
-    Address address;
   };
 
   void NoteStep(const ClockReading& now);
@@ -125,12 +122,10 @@ class ProbeNode {
   void Ask(const ClockReading& now);
   void FinishQuestions(const ClockReading& now, bool all);
   // False for packets that are refused.
-  bool Take(const ProbePacket& packet, const Address& from, int64_t received_ns,
-            const ClockReading& now);
-  bool Answer(const ProbePacket& packet, const Address& from, int64_t received_ns,
-              const ClockReading& now);
+  bool Take(const ProbePacket& packet, int64_t received_ns, const ClockReading& now);
+  bool Answer(const ProbePacket& packet, int64_t received_ns, const ClockReading& now);
   bool MayAnswer(const ClockReading& now);
-  void SendPacket(ProbePacket packet, uint32_t dst, const Address& to);
+  void SendPacket(ProbePacket packet, uint32_t dst);
   Question* FindQuestion(uint64_t sequence);
 
   const ProbeNodeOptions options_;

@@ -152,7 +152,7 @@ class LoneNodeTest : public ::testing::Test {
   static ProbeNodeOptions Options() {
     ProbeNodeOptions options;
     options.node_id = 0;
-    options.all_nodes = {0, 1, 2};
+    options.partners = {1, 2};
     options.neighbours = {1};
     return options;
   }
@@ -170,14 +170,12 @@ class LoneNodeTest : public ::testing::Test {
   }
 
   std::vector<ProbePacket> sent_;
-  ProbeNode node_{Options(), At(0), [this](const ProbePacket& packet, const std::string&) {
-                    sent_.push_back(packet);
-                  }};
+  ProbeNode node_{Options(), At(0), [this](const ProbePacket& packet) { sent_.push_back(packet); }};
 };
 
 TEST_F(LoneNodeTest, AnswersAQuestionOnce) {
   for (const uint64_t sequence : {100, 100, 101, 100, 101, 98}) {
-    node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, sequence), "", kStartNs, At(1000));
+    node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, sequence), kStartNs, At(1000));
   }
   ASSERT_EQ(sent_.size(), 2u);
   EXPECT_EQ(sent_[0].sequence, 100u);
@@ -186,12 +184,12 @@ TEST_F(LoneNodeTest, AnswersAQuestionOnce) {
   EXPECT_EQ(sent_[1].sequence, 101u);
   EXPECT_EQ(node_.counts().refused, 4);
   // A daemon that begins anew with lower numbers is believed after a while.
-  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, 5), "", kStartNs, At(61 * kSecond));
+  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, 5), kStartNs, At(61 * kSecond));
   EXPECT_EQ(sent_.size(), 3u);
 }
 
 TEST_F(LoneNodeTest, TellsWhenAnAnswerLeft) {
-  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, 100), "", kStartNs, At(1000));
+  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, 100), kStartNs, At(1000));
   const ProbePacket answer = sent_[0];
   node_.Sent(answer, kStartNs + 1100);
   ASSERT_EQ(sent_.size(), 2u);
@@ -201,11 +199,11 @@ TEST_F(LoneNodeTest, TellsWhenAnAnswerLeft) {
 }
 
 TEST_F(LoneNodeTest, StrangersAndNonsenseChangeNothing) {
-  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 3, 1), "", kStartNs, At(1000));
+  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 3, 1), kStartNs, At(1000));
   ProbePacket elsewhere = Packet(ProbePacket::Kind::kQuestion, 1, 1);
   elsewhere.dst = 2;
-  node_.Receive(elsewhere, "", kStartNs, At(1000));
-  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 0, 1), "", kStartNs, At(1000));
+  node_.Receive(elsewhere, kStartNs, At(1000));
+  node_.Receive(Packet(ProbePacket::Kind::kQuestion, 0, 1), kStartNs, At(1000));
   EXPECT_EQ(node_.counts().refused, 3);
   EXPECT_TRUE(sent_.empty());
 
@@ -213,7 +211,7 @@ TEST_F(LoneNodeTest, StrangersAndNonsenseChangeNothing) {
   ASSERT_EQ(sent_.size(), 1u);
   const uint64_t sequence = sent_[0].sequence;
   const auto answer = [&](uint32_t src, uint64_t number, int64_t first_ns, int64_t second_ns) {
-    node_.Receive(Packet(ProbePacket::Kind::kAnswer, src, number, first_ns, second_ns), "",
+    node_.Receive(Packet(ProbePacket::Kind::kAnswer, src, number, first_ns, second_ns),
                   kStartNs + 50'000, At(60'000));
   };
   answer(2, sequence, kStartNs, kStartNs);      // Not the one who was asked.
@@ -233,8 +231,8 @@ TEST_F(LoneNodeTest, AnAnsweredQuestionIsAProbe) {
   node_.Sent(question, kStartNs + 2500);
   node_.Receive(
       Packet(ProbePacket::Kind::kAnswer, 1, question.sequence, kStartNs + 9000, kStartNs + 9100),
-      "", kStartNs + 20'000, At(21'000));
-  node_.Receive(Packet(ProbePacket::Kind::kSentTime, 1, question.sequence, kStartNs + 9900), "",
+      kStartNs + 20'000, At(21'000));
+  node_.Receive(Packet(ProbePacket::Kind::kSentTime, 1, question.sequence, kStartNs + 9900),
                 kStartNs + 30'000, At(31'000));
   const std::vector<ProbeWindow> windows = node_.TakeWindows(At(40'000), true);
   ASSERT_EQ(windows.size(), 1u);
@@ -251,7 +249,7 @@ TEST_F(LoneNodeTest, AnAnsweredQuestionIsAProbe) {
 // Somebody with the key asks 10,000 times in a second.
 TEST_F(LoneNodeTest, AnswersAtABoundedRate) {
   for (int i = 0; i < 10'000; ++i) {
-    node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, 1000 + static_cast<uint64_t>(i)), "",
+    node_.Receive(Packet(ProbePacket::Kind::kQuestion, 1, 1000 + static_cast<uint64_t>(i)),
                   kStartNs + i * 100'000, At(i * 100'000));
   }
   EXPECT_LE(sent_.size(), 60u);

@@ -64,6 +64,7 @@ BoundBy StartDelayBoundBy(BoundBy overhead, int64_t delay_ps) {
 bool TimesFit(const PathGraph& graph) {
   const auto fits = [](int64_t ps) { return -kTimeLimitPs < ps && ps < kTimeLimitPs; };
   return fits(graph.window_start_ps) && fits(graph.window_end_ps) &&
+         absl::c_all_of(graph.marks, [&](const StepMark& m) { return fits(m.start_ps); }) &&
          absl::c_all_of(graph.instants, [&](const Instant& i) { return fits(i.time_ps); }) &&
          absl::c_all_of(graph.edges, [&](const GraphEdge& e) { return fits(e.weight_ps); }) &&
          absl::c_all_of(graph.events, [&](const GraphEvent& e) {

@@ -153,6 +153,13 @@ struct GraphMeeting {
 
 // The order of instants and edges decides between equally long paths. No two edges join the same
 // instants; ids are in range.
+// The first step that a rank's host marks, and when that began, in ps from the graph's base_ns.
+struct StepMark {
+  int64_t rank = 0;
+  int64_t step = 0;
+  int64_t start_ps = 0;
+};
+
 struct PathGraph {
   // Unix time that all times count from.
   int64_t base_ns = 0;
@@ -170,6 +177,9 @@ struct PathGraph {
   std::vector<GraphMeeting> meetings;
   // Device work and what it needs the data of; empty without execution traces.
   std::vector<std::pair<GraphEventId, GraphEventId>> needs;
+
+  // At most one of each rank; none where only events tell their steps.
+  std::vector<StepMark> marks;
 
   // Where the path must end; without it, wherever the longest path ends.
   std::optional<InstantId> end_instant;

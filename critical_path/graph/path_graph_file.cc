@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "MCPGRAPH";
 // Goes up whenever the body holds something else, also when an enumeration changes.
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kHeaderBytes = 16;
 
 // Some traces of a single rank give it as -1.
@@ -65,6 +65,8 @@ static void Pack(PackedBytes& bytes, GraphMeeting& meeting) {
   bytes(meeting.instant, meeting.name, meeting.step);
 }
 
+static void Pack(PackedBytes& bytes, StepMark& mark) { bytes(mark.rank, mark.step, mark.start_ps); }
+
 static void Pack(PackedBytes& bytes, StringPool& names) {
   std::vector<std::string> texts;
   for (NameId id = 0; id < names.size(); ++id) texts.emplace_back(names.Get(id));
@@ -80,7 +82,7 @@ static void Pack(PackedBytes& bytes, GraphSource& source) {
 
 static void Pack(PackedBytes& bytes, PathGraph& graph) {
   bytes(graph.base_ns, graph.window_start_ps, graph.window_end_ps, graph.lanes, graph.names,
-        graph.events, graph.instants, graph.edges, graph.meetings, graph.end_instant,
+        graph.events, graph.instants, graph.edges, graph.meetings, graph.marks, graph.end_instant,
         graph.first_step_waits_for_all);
 }
 

@@ -60,6 +60,9 @@ std::string Describe(const PathGraph& graph) {
     absl::StrAppend(&text, meeting.instant, " ", std::string(graph.names.Get(meeting.name)), " ",
                     meeting.step.has_value() ? absl::StrCat(*meeting.step) : "-", "\n");
   }
+  for (const StepMark& mark : graph.marks) {
+    absl::StrAppend(&text, mark.rank, " ", mark.step, " ", mark.start_ps, "\n");
+  }
   return text;
 }
 
@@ -74,6 +77,7 @@ PathGraph SomeGraph(int instants, std::mt19937& random) {
   if (instants % 2 == 0) graph.end_instant = static_cast<InstantId>(instants - 1);
   const auto last = static_cast<InstantId>(instants - 1);
   graph.meetings = {{last, 0, std::nullopt}, {last / 2, graph.names.Intern("all-reduce"), -7}};
+  graph.marks = {{3, -7, kLongestPs}, {0, 5, -1}};
   return graph;
 }
 
@@ -109,9 +113,9 @@ TEST(PathGraphFileTest, RefusesOtherFiles) {
   EXPECT_THAT(ParseGraph("{\"traceEvents\": []}"), StatusIs(kInvalid, HasSubstr("MCPGRAPH")));
   EXPECT_THAT(ParseGraph("MCPGRAPH"), StatusIs(kInvalid, HasSubstr("cut off")));
   std::string later = SomeFile();
-  later[8] = 3;
+  later[8] = 99;
   EXPECT_THAT(ParseGraph(later),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("version 3")));
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("version 99")));
 }
 
 TEST(PathGraphFileTest, FindsEveryDamagedByte) {

@@ -163,12 +163,18 @@ StepTimes FindStepTimes(const PathGraph& graph) {
   }
   StepTime& first = times.steps.front();
   const std::map<int64_t, int64_t> earlier_ends_ps = FindEarlierEnds(graph, first.step, ranks);
+  std::map<int64_t, int64_t> marks_ps;
+  for (const StepMark& mark : graph.marks) {
+    if (mark.step == first.step) marks_ps[mark.rank] = mark.start_ps;
+  }
   std::vector<int64_t> begins_ps;
   bool has_earlier_work = false;
   for (const auto& [rank, steps] : ranks) {
     const auto begin = steps.begins_ps.find(first.step);
     if (begin == steps.begins_ps.end()) continue;
-    int64_t begin_ps = begin->second;
+    const auto mark = marks_ps.find(rank);
+    int64_t begin_ps =
+        mark == marks_ps.end() ? begin->second : std::min(begin->second, mark->second);
     const auto earlier = earlier_ends_ps.find(rank);
     if (earlier != earlier_ends_ps.end() && earlier->second > begin_ps) {
       begin_ps = earlier->second;

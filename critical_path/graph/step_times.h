@@ -10,6 +10,7 @@
 // So its length is the period of its work, also where a host is steps ahead of its device. Ranks
 // end a step at different times; what counts is the median of their ends.
 //
+// The first step begins where its host marks it, or where its first event does if nothing is marked.
 // Device work that belongs to no step and still ran when the first step had begun on the host was
 // launched before: the first step begins when that has ended, and the time until then is in none.
 // So is the time in which a rank had not begun, if that makes the first step an outlier: profilers

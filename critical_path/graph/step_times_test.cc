@@ -64,6 +64,23 @@ TEST_F(StepTimesTest, AStepLastsFromTheEndOfTheStepBefore) {
   EXPECT_EQ(FindStepTimes(graph_).before_end_ps, std::nullopt);
 }
 
+// The host prepares something for 60 ps that no event shows.
+TEST_F(StepTimesTest, TheFirstStepBeginsWhereItIsMarked) {
+  AddRanks(1);
+  Host(0, 5, 60, 70);
+  Device(0, 5, 70, 110);
+  EXPECT_THAT(Texts(), ElementsAre("5: 60..110"));
+  graph_.marks = {{0, 5, 0}};
+  EXPECT_THAT(Texts(), ElementsAre("5: 0..110"));
+  // A mark of a step that nothing was done in.
+  graph_.marks = {{0, 4, -200}};
+  EXPECT_THAT(Texts(), ElementsAre("5: 60..110"));
+  // Work launched earlier is before the step all the same.
+  graph_.marks = {{0, 5, 0}};
+  Device(0, kNoStep, -50, 30);
+  EXPECT_THAT(Texts(), ElementsAre("5: 30..110"));
+}
+
 TEST_F(StepTimesTest, WorkLaunchedEarlierIsBeforeTheFirstStep) {
   AddRanks(1);
   Device(0, kNoStep, -50, 100);

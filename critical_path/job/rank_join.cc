@@ -149,6 +149,10 @@ class Joiner {
     for (const auto& [work, needed] : rank->needs) {
       graph_.needs.emplace_back(first_event + work, first_event + needed);
     }
+    for (StepMark mark : rank->marks) {
+      ASSIGN_OR_RETURN(mark.start_ps, Rebased(mark.start_ps, rank->base_ns, graph_.base_ns));
+      graph_.marks.push_back(mark);
+    }
     end_instants_.push_back(first_instant + *rank->end_instant);
     *rank = PathGraph();
     return absl::OkStatus();

@@ -81,6 +81,12 @@ class Builder {
     graph_.events.reserve(chosen_.rows.size());
     std::optional<KinetoSteps> steps;
     if (in_.steps.empty()) steps.emplace(table_);
+    const KinetoSteps::Step* first =
+        steps.has_value() ? steps->FirstAfter(window_.start_ps) : nullptr;
+    if (first != nullptr && first->start_ps < graph_.window_end_ps) {
+      const int64_t start_ps = std::max(first->start_ps, graph_.window_start_ps);
+      graph_.marks.push_back({options_.rank, first->number, start_ps});
+    }
     // By row: whether its call is in the profile. If that is in the window, it tells the step.
     std::vector<bool> has_launch(steps.has_value() ? table_.size() : 0);
     for (const DeviceDependency& edge : dependencies_.edges) {

@@ -77,6 +77,8 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     other end of the command is an Error.
     """
     command = arguments[0]
+    if any("\0" in argument for argument in arguments):
+        raise UsageError(command, USAGE, "an argument holds a NUL character, which no path can")
     program = find_program()
     # The program takes relative paths from the folder that Bazel names in this variable.
     environment = {name: value for name, value in os.environ.items()

@@ -117,6 +117,9 @@ class CommandsTest(unittest.TestCase):
         self.assertIn("unknown flag --nonsense", caught.exception.message)
         with self.assertRaisesRegex(meridian.UsageError, "größe.pb"):
             meridian.validate(self.folder / "größe.pb")
+        for call in (meridian.validate, meridian.combine, meridian.open_trace):
+            with self.assertRaisesRegex(meridian.UsageError, "NUL character"):
+                call(str(self.folder) + "/a\0b.pb")
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_from_profiles_to_a_simulation(self):

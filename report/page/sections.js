@@ -38,7 +38,8 @@
         ` (spread ${format.milliseconds(run.step_spread_ms)})`;
     const facts = [['framework', run.framework || format.kUnknown],
       ['ranks', format.plain(run.ranks)], ['hosts', hostsText(run.hosts)],
-      ['recorded', run.recorded || format.kUnknown], [`${stepWord()}s`, format.plain(run.steps)],
+      ['recorded', run.recorded || format.kUnknown], [`${stepWord()}s`, format.plain(run.steps) +
+          (run.reported_steps ? ` (${format.plain(run.reported_steps)} shown)` : '')],
       [`median ${stepWord()}`, format.milliseconds(run.step_ms) + spread],
       ['whole run', format.milliseconds(run.wall_ms)], ['events', format.plain(run.events)]];
     top.append(element('div', {class: 'title'},

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -37,6 +40,36 @@ void ReplaceMicros(absl::string_view old, int64_t ns, EventEdits* edits) {
   if (is_quoted) *--begin = '"';
   edits->emplace_back(old, std::string(begin, buffer + sizeof(buffer) - begin));
 }
+
+// Returns where a first member of the document may be put in; 0 when it has no members.
+size_t FirstMember(absl::string_view text) {
+  constexpr char kWhitespace[] = " \t\r\n";
+  const size_t brace = text.find_first_not_of(kWhitespace);
+  if (brace == absl::string_view::npos || text[brace] != '{') return 0;
+  const size_t member = text.find_first_not_of(kWhitespace, brace + 1);
+  return member != absl::string_view::npos && text[member] == '"' ? member : 0;
+}
+
+// Puts the mark of aligned traces in after that many bytes, which are the same as before.
+class MarkingSink : public ByteSink {
+ public:
+  MarkingSink(size_t bytes_before, ByteSink& sink) : bytes_before_(bytes_before), sink_(sink) {}
+
+  absl::Status Append(absl::string_view data) override {
+    if (bytes_before_ == 0 || data.size() < bytes_before_) {
+      bytes_before_ -= std::min(bytes_before_, data.size());
+      return sink_.Append(data);
+    }
+    RETURN_IF_ERROR(sink_.Append(data.substr(0, bytes_before_)));
+    RETURN_IF_ERROR(sink_.Append(absl::StrCat("\"", kAlignedClockKey, "\": 1, ")));
+    data.remove_prefix(std::exchange(bytes_before_, 0));
+    return sink_.Append(data);
+  }
+
+ private:
+  size_t bytes_before_;
+  ByteSink& sink_;
+};
 
 }  // namespace
 
@@ -97,9 +130,10 @@ AlignmentStats KinetoEventAligner::TakeStats() const {
 absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
                                            const NodeClock& clock, ByteSink& sink) {
   KinetoEventAligner aligner(clock, base_ns, base_ns);
+  MarkingSink marking(FirstMember(text), sink);
   RETURN_IF_ERROR(RewriteTraceJson(
       text, [&](const WrittenEvent& event, EventEdits* edits) { aligner.Edit(event, edits); },
-      sink));
+      marking));
   return aligner.TakeStats();
 }
 

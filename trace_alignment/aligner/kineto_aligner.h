@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kineto traces on another clock. All times of such a trace are of one host clock: Kineto maps those
-// of devices there itself. Starts and durations of events are replaced, to the nanosecond; every
-// other byte stays, so that whoever reads Kineto's files reads these.
+// of devices there itself. Starts and durations of events are replaced, to the nanosecond, and a
+// member kAlignedClockKey comes first; every other byte stays, so that whoever reads Kineto's files
+// reads these.
 #ifndef TRACE_ALIGNMENT_ALIGNER_KINETO_ALIGNER_H_
 #define TRACE_ALIGNMENT_ALIGNER_KINETO_ALIGNER_H_
 
@@ -22,6 +23,9 @@ namespace meridian {
 // Returns the nearest whole number of nanoseconds, as times are written; nullopt when it does not
 // fit.
 std::optional<int64_t> WrittenNs(absl::int128 ps);
+
+// A member of traces that were put on a common clock; viewers ignore it.
+inline constexpr absl::string_view kAlignedClockKey = "alignedClock";
 
 // Moves the times of one trace's events, one after the other.
 class KinetoEventAligner {
@@ -47,7 +51,8 @@ class KinetoEventAligner {
   AlignmentStats stats_;
 };
 
-// Writes the trace on the other clock. Its base stays. Errors are those of RewriteTraceJson.
+// Writes the trace on the other clock, and that it is. Its base stays. A trace that is a mere list of
+// events has no place to say so. Errors are those of RewriteTraceJson.
 absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
                                            const NodeClock& clock, ByteSink& sink);
 

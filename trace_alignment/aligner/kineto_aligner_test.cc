@@ -42,12 +42,21 @@ TEST(KinetoAlignerTest, StartsAndDurationsMoveToTheNanosecond) {
               kRunBaseNs + 1'000'000'000, &stats),
       IsOkAndHolds(
           // It ends at 3 s + 10.5 us, where the clock is 8 us ahead.
-          R"({"traceEvents":[{"ph":"X","ts":4.000,"dur":1999998.500,"args":{"ts":1}},)"
+          R"({"alignedClock": 1, "traceEvents":[{"ph":"X","ts":4.000,"dur":1999998.500,"args":{"ts":1}},)"
           R"({"ph":"s","id":7,"ts":"-5.750"},{"ph":"M","ts":-3.000,"name":"process_name"}]})"));
   EXPECT_EQ(stats.events(), 2);
   EXPECT_EQ(stats.events_corrected(), 2);
   EXPECT_EQ(stats.min_correction_ns(), -6000);
   EXPECT_EQ(stats.max_correction_ns(), -6000);
+}
+
+TEST(KinetoAlignerTest, TheMarkComesFirst) {
+  EXPECT_THAT(
+      Aligned("\n{\n  \"schemaVersion\": 1, \"traceEvents\": []}", kRunBaseNs),
+      IsOkAndHolds("\n{\n  \"alignedClock\": 1, \"schemaVersion\": 1, \"traceEvents\": []}"));
+  for (const char* text : {"[]", "{}", "{ }"}) {
+    EXPECT_THAT(Aligned(text, kRunBaseNs), IsOkAndHolds(text));
+  }
 }
 
 // Without a base times count from 1970.

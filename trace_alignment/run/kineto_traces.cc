@@ -118,6 +118,11 @@ class KinetoTraces : public RunTraces {
     ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
     RETURN_IF_ERROR(CheckOneRank(trace, path));
+    if (trace.header.Find(kAlignedClockKey).exists() &&
+        request_.alignment.method != AlignmentMethod::kNone) {
+      return InvalidArgument(
+          path, ": is aligned already; give the original, or --method=none to combine it as it is");
+    }
     if (trace.table.base_ns() < kFirstUnixNs || trace.table.base_ns() > kLastUnixNs) {
       return InvalidArgument(
           path,

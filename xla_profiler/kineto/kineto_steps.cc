@@ -25,4 +25,10 @@ std::optional<int64_t> KinetoSteps::At(int64_t time_ps) const {
   return time_ps < step.end_ps ? std::optional<int64_t>(step.number) : std::nullopt;
 }
 
+const KinetoSteps::Step* KinetoSteps::FirstAfter(int64_t time_ps) const {
+  const auto first =
+      absl::c_find_if(steps_, [&](const Step& step) { return step.end_ps > time_ps; });
+  return first == steps_.end() ? nullptr : &*first;
+}
+
 }  // namespace meridian

@@ -13,18 +13,21 @@ namespace meridian {
 
 class KinetoSteps {
  public:
-  explicit KinetoSteps(const EventTable& table);
-
-  // Returns the number of the step around a time of the table; nullopt when there is none.
-  std::optional<int64_t> At(int64_t time_ps) const;
-
- private:
   struct Step {
     int64_t start_ps = 0;
     int64_t end_ps = 0;
     int64_t number = 0;
   };
 
+  explicit KinetoSteps(const EventTable& table);
+
+  // Returns the number of the step around a time of the table; nullopt when there is none.
+  std::optional<int64_t> At(int64_t time_ps) const;
+
+  // Returns the first step that ends after a time of the table; null when there is none.
+  const Step* FirstAfter(int64_t time_ps) const;
+
+ private:
   // In order of their starts; they follow each other.
   std::vector<Step> steps_;
 };

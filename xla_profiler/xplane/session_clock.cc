@@ -9,6 +9,9 @@
 namespace meridian {
 namespace {
 
+// No session lasts longer: 40 hours. What lies farther from its start is no time of its events.
+constexpr int64_t kMaxSessionPs = int64_t{1} << 57;
+
 // Returns the stat's positive number; nullopt when it is something else.
 std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type) {
   const XStatVisitor* stat = plane.GetStat(type);
@@ -60,7 +63,8 @@ bool SessionClock::ReadTimes(const XLineHeader& line, const XEventVisitor& event
       NarrowToInt64(absl::int128(line.timestamp_ns) * kPsPerNs + event.OffsetPs());
   if (!start.has_value() || event.DurationPs() < 0) return false;
   *start_ps = *start;
-  return !__builtin_add_overflow(*start, event.DurationPs(), end_ps);
+  return !__builtin_add_overflow(*start, event.DurationPs(), end_ps) &&
+         *start_ps >= -kMaxSessionPs && *end_ps <= kMaxSessionPs;
 }
 
 absl::StatusOr<int64_t> RunClock::ToRunPs(int64_t unix_ns, int64_t offset_ps) const {

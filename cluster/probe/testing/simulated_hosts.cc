@@ -27,15 +27,14 @@ SimulatedHosts::SimulatedHosts(std::vector<SimulatedClock> clocks, const PathMod
   for (size_t i = 0; i < clocks_.size(); ++i) {
     ProbeNodeOptions options;
     options.node_id = ids[i];
-    options.all_nodes = ids;
+    options.partners = ids;
     options.seed = seed;
     for (const size_t j : NeighboursOf(i, clocks_.size(), seed)) {
       options.neighbours.push_back(ids[j]);
     }
     nodes_.push_back(std::make_unique<ProbeNode>(
-        options, ReadingAt(i, start_ns_), [this, i](const ProbePacket& packet, const std::string&) {
-          outboxes_[i].push_back(packet);
-        }));
+        options, ReadingAt(i, start_ns_),
+        [this, i](const ProbePacket& packet) { outboxes_[i].push_back(packet); }));
   }
 }
 
@@ -97,7 +96,7 @@ absl::Status SimulatedHosts::Run(int64_t duration_ns, const std::string& folder)
       arrivals_.pop();
       // The program runs some time after the packet came.
       now_ns = arrival.due_ns + 5000 + static_cast<int64_t>(random_() % 30000);
-      nodes_[arrival.to]->Receive(arrival.packet, "", Shown(arrival.to, arrival.due_ns),
+      nodes_[arrival.to]->Receive(arrival.packet, Shown(arrival.to, arrival.due_ns),
                                   ReadingAt(arrival.to, now_ns));
       Deliver(arrival.to, now_ns);
       continue;

@@ -1,12 +1,16 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "absl/random/random.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/temporary_files.h"
 
 namespace meridian {
 namespace {
@@ -23,6 +27,14 @@ std::string TemporaryPath(absl::string_view path) {
   absl::BitGen random;
   return absl::StrCat(prefix, ".", path.substr(prefix.size()), ".",
                       absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16), ".tmp");
+}
+
+// Returns whether TemporaryPath() makes names like this one.
+bool IsTemporaryName(absl::string_view name) {
+  constexpr size_t kDigits = 16;
+  if (!absl::ConsumePrefix(&name, ".") || !absl::ConsumeSuffix(&name, ".tmp")) return false;
+  if (name.size() < kDigits + 2 || name[name.size() - kDigits - 1] != '.') return false;
+  return std::all_of(name.end() - kDigits, name.end(), absl::ascii_isxdigit);
 }
 
 // Devices and what stands for open files are often links to regular files, and a rename replaces
@@ -127,6 +139,14 @@ absl::Status AtomicFileWriter::Publish() {
 std::string AtomicFileWriter::Directory() const {
   const absl::string_view directory = DirectoryPrefix(path_);
   return directory.empty() ? "." : std::string(directory);
+}
+
+void RemoveTemporaryFiles(FileSystem& file_system, const std::string& folder) {
+  const absl::StatusOr<std::vector<std::string>> names = file_system.List(folder);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (IsTemporaryName(name)) file_system.Delete(absl::StrCat(folder, "/", name)).IgnoreError();
+  }
 }
 
 absl::Status AtomicFileBatch::Add(std::unique_ptr<AtomicFileWriter> file) {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/temporary_files.h"
 #include "xla_profiler/base/testing/faulty_file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -26,6 +27,7 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr size_t kMebibyte = size_t{1} << 20;
 
@@ -209,6 +211,15 @@ TEST_F(AtomicFileWriterTest, NeedsAFileName) {
               StatusIs(absl::StatusCode::kInvalidArgument, "\"\": not the name of a file"));
   EXPECT_THAT(AtomicFileWriter::Create(file_system_, "missing/"),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(AtomicFileWriterTest, WhatAKilledCommandLeftCanBeRemoved) {
+  directory_.Write(".a.pb.0123456789abcdef.tmp", "half");
+  const std::vector<std::string> others = {".0123456789abcdef.tmp", ".a.pb.tmp",
+                                           ".b.0123456789abcdeg.tmp", "a.0123456789abcdef.tmp"};
+  for (const std::string& name : others) directory_.Write(name, "");
+  RemoveTemporaryFiles(FileSystem::Posix(), directory_.path());
+  EXPECT_THAT(directory_.List(), UnorderedElementsAreArray(others));
 }
 
 }  // namespace
