@@ -45,8 +45,8 @@ std::vector<std::string> RunsOf(const std::string& example, const std::vector<st
 }
 
 std::vector<std::string> TorchRuns() {
-  return RunsOf("examples/torch_pipeline4",
-                {"fsdp_nccl4", "graph_nccl4", "torch_nccl4", "net/net1g_fsdp4", "net/net2g_fsdp4"});
+  return RunsOf("examples/torch_pipeline4", {"fsdp_nccl4", "graph_nccl4", "torch_nccl4",
+                                             "net/net1g_fsdp4", "net/net2g_fsdp4", "public/dlrm8"});
 }
 
 std::vector<std::string> JaxRuns() {

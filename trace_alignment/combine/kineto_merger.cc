@@ -30,6 +30,9 @@ constexpr size_t kBufferBytes = size_t{1} << 18;
 // Arrows have numbers below this within a rank, and in all below 2^53, as viewers read them.
 constexpr uint64_t kFlowsPerRank = uint64_t{1} << 32;
 constexpr uint64_t kMaxFlowRanks = uint64_t{1} << 20;
+// Readers take microseconds for doubles, and these times a thousand.
+constexpr int64_t kMaxExactNs = int64_t{1} << 52;
+constexpr int64_t kBeforeFirstNs = 1'000'000'000;
 
 std::string QuotedJson(absl::string_view text) {
   std::string quoted;
@@ -195,11 +198,14 @@ void AppendArrow(const KinetoArrow& arrow, int64_t time_ns, uint64_t id,
 }  // namespace
 
 int64_t EarliestBase(absl::Span<const KinetoMergeInput> inputs) {
-  // Maps go forward: what is behind a base stays there.
-  int64_t base_ns = inputs[0].base_ns;
+  int64_t base_ns = std::numeric_limits<int64_t>::max();
   for (const KinetoMergeInput& input : inputs) {
-    const int64_t mapped_ns = MapHostTime(*input.clock, input.base_ns).value_or(input.base_ns);
-    base_ns = std::min({base_ns, input.base_ns, mapped_ns});
+    // Traces whose times count from 1970 may name their threads before the first slice.
+    const int64_t first_ns = input.first_ns.value_or(input.base_ns);
+    const bool is_far = absl::int128(first_ns) - input.base_ns > kMaxExactNs;
+    const int64_t own_ns = is_far ? first_ns - kBeforeFirstNs : input.base_ns;
+    // Maps go forward: what is behind a base stays there.
+    base_ns = std::min({base_ns, own_ns, MapHostTime(*input.clock, own_ns).value_or(own_ns)});
   }
   return base_ns;
 }

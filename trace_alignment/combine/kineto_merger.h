@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct KinetoMergeInput {
   int64_t rank = 0;
   // Of the host; empty when it is not known.
   std::string hostname;
+  // When its first slice starts, Unix time; absent when it has none.
+  std::optional<int64_t> first_ns = std::nullopt;
 };
 
 // An arrow between kernels of two ranks, which overlap at that time.
@@ -64,7 +67,8 @@ using VisitArrow = absl::FunctionRef<absl::Status(const KinetoArrow&)>;
 using ForEachArrow = absl::FunctionRef<absl::Status(VisitArrow)>;
 inline absl::Status NoArrows(VisitArrow) { return absl::OkStatus(); }
 
-// Returns the Unix time from which no event of the traces has a negative time on the common clock.
+// Returns a Unix time from which no event of the traces has a negative time on the common clock, nor
+// one that a double does not tell to the nanosecond.
 int64_t EarliestBase(absl::Span<const KinetoMergeInput> inputs);
 
 // Writes the traces one after the other, then the arrows; times count from base_ns, Unix time.

@@ -1,5 +1,6 @@
 #include "trace_alignment/combine/kineto_merger.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -123,6 +124,13 @@ TEST_F(KinetoMergerTest, NoTimeIsNegative) {
       Merge({}, /*later_ns=*/0),
       AllOf(HasSubstr(absl::StrCat("\"baseTimeNanoseconds\": ", kRunBaseNs - 1000)),
             HasSubstr(R"("ts":1.000)"), HasSubstr(R"("ts":2.000)"), Not(HasSubstr(R"("ts":-)"))));
+}
+
+// Older versions of PyTorch write microseconds since 1970, which doubles do not tell to the nanosecond.
+TEST_F(KinetoMergerTest, TimesThatCountFrom1970AreMadeSmall) {
+  EXPECT_EQ(EarliestBase({{{kTrace, 0, &same_, 0, "", kRunBaseNs}}}), kRunBaseNs - 1'000'000'000);
+  EXPECT_EQ(EarliestBase({{{kTrace, 0, &same_, 0, "", std::nullopt}}}), 0);
+  EXPECT_EQ(EarliestBase({{{kTrace, kRunBaseNs - 5, &same_, 0, "", kRunBaseNs}}}), kRunBaseNs - 5);
 }
 
 // Perfetto knows a manifest by how it begins.

@@ -49,6 +49,16 @@ std::string HostOfKinetoFile(absl::string_view path, const EventTable& table) {
   return is_there ? std::string(name.substr(0, underscore)) : "";
 }
 
+// Returns the first start of an event, Unix time; nullopt when there is none.
+std::optional<int64_t> FirstStartNs(const EventTable& table) {
+  std::optional<int64_t> first_ps;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    first_ps = std::min(first_ps.value_or(table.start_ps(row)), table.start_ps(row));
+  }
+  if (!first_ps.has_value()) return std::nullopt;
+  return table.base_ns() + FloorToNs(*first_ps);
+}
+
 // Returns the last end of an event, Unix time.
 int64_t LastEndNs(const EventTable& table) {
   int64_t last_ps = 0;
@@ -141,6 +151,7 @@ class KinetoTraces : public RunTraces {
     node.collectives = ReadKinetoCollectives(trace, file.bytes(), path);
     node.unread_events = trace.problems.ToString();
     traces_[n].base_ns = trace.header.base_time_ns.value_or(0);
+    traces_[n].first_ns = FirstStartNs(trace.table);
     traces_[n].file.emplace(std::move(file));
     return node;
   }
@@ -193,7 +204,7 @@ class KinetoTraces : public RunTraces {
       const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
       inputs.push_back({traces_[n].file->bytes(), traces_[n].base_ns,
                         &state->alignment.nodes[n].clock, ranks.empty() ? node.id : ranks[0],
-                        HostOf(node)});
+                        HostOf(node), traces_[n].first_ns});
       total_bytes += inputs.back().text.size();
     }
     ProgressBar progress("combining", total_bytes);
@@ -232,6 +243,8 @@ class KinetoTraces : public RunTraces {
     std::optional<InputFile> file;
     // What times in the file count from, Unix time.
     int64_t base_ns = 0;
+    // When its first slice starts, Unix time; absent when it has none.
+    std::optional<int64_t> first_ns;
     // The trace as an XSpace, once it was asked for.
     std::unique_ptr<MappedRegion> converted;
     std::optional<XSpaceReader> xspace;
