@@ -209,8 +209,9 @@ absl::StatusOr<JobOnNetwork::RunAgain> JobOnNetwork::Run(WhatIfGraph edited,
     change = std::abs(static_cast<double>(now_ps - before_ps)) / static_cast<double>(now_ps);
     if (change <= kSettledChange) break;
   }
+  ASSIGN_OR_RETURN(CriticalPath path, LongestPathOf(edited.graph, paths));
   PutTimes(times_ps, &edited);
-  return RunAgain{std::move(edited), change};
+  return RunAgain{std::move(edited), std::move(path), change};
 }
 
 }  // namespace meridian

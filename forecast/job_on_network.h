@@ -55,6 +55,7 @@ class JobOnNetwork {
 
   struct RunAgain {
     WhatIfGraph graph;
+    CriticalPath path;
     // How much the run's length still changed in the last round, as a fraction.
     double last_change = 0;
   };

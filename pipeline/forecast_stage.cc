@@ -24,6 +24,9 @@ constexpr double kBandwidths[] = {0.5, 1, 2, 4};
 // members.
 constexpr int64_t kMostMessages = 2'000'000;
 
+// Each question has a graph of its own while it is answered.
+constexpr size_t kAskedAtOnce = 4;
+
 absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const WhatIfPart* late_rank,
                     RunReport* report) {
   ASSIGN_OR_RETURN(const JobOnNetwork job, JobOnNetwork::Create(graph));
@@ -61,10 +64,13 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const Wh
     ask_with(level, late_rank->what());
   }
   std::vector<absl::StatusOr<ForecastReport>> answers(questions.size());
-  RETURN_IF_ERROR(ParallelFor(questions.size(), [&](size_t i) {
-    answers[i] = forecaster.Ask(questions[i]);
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(ParallelFor(
+      questions.size(),
+      [&](size_t i) {
+        answers[i] = forecaster.Ask(questions[i]);
+        return absl::OkStatus();
+      },
+      /*progress=*/nullptr, kAskedAtOnce));
   for (size_t i = 0; i < questions.size(); ++i) {
     if (answers[i].ok()) {
       *report->add_forecasts() = *std::move(answers[i]);

@@ -1,7 +1,9 @@
 #include "xla_profiler/base/parallel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +34,31 @@ TEST(ParallelForTest, RunsAtOnceWhereThereAreCores) {
                 while (running < 2) std::this_thread::yield();
                 return absl::OkStatus();
               }).ok());
+}
+
+TEST(ParallelForTest, HasNoMoreThreadsThanTold) {
+  std::vector<int> order;
+  EXPECT_TRUE(ParallelFor(
+                  1000,
+                  [&](size_t number) {
+                    order.push_back(static_cast<int>(number));
+                    return absl::OkStatus();
+                  },
+                  nullptr, /*most_threads=*/1)
+                  .ok());
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_EQ(order.size(), 1000);
+}
+
+TEST(ParallelForTest, TellsTheProgressInOrder) {
+  std::vector<size_t> told;
+  EXPECT_TRUE(ParallelFor(
+                  1000, [](size_t) { return absl::OkStatus(); },
+                  [&](size_t number) { told.push_back(number); })
+                  .ok());
+  std::vector<size_t> all(1000);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(told, all);
 }
 
 TEST(ParallelForTest, ReturnsTheErrorOfTheLeastNumber) {
