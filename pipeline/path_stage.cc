@@ -496,6 +496,7 @@ absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
   JobInput input;
   input.traces = traces;
   input.files = options.input;
+  input.profiled = options.profiled;
   JobOptions job;
   job.progress = options.progress;
   job.allow_missing_ranks = true;
