@@ -381,7 +381,7 @@ absl::StatusOr<ForecastReport> Forecaster::Ask(const ForecastQuestion& question)
   // grew before, to be off as much again.
   report.set_step_ns(now_ns * lengths.Ratio(of_mean) / unchanged *
                      std::exp(laws_.rest_per_doubling * DoublingsTo(ranks)));
-  Describe(then.graph, &report);
+  Describe(then, &report);
   SetInterval(then, question, &report);
   AddSentences(then, question, &report);
   return report;
@@ -503,18 +503,17 @@ void Forecaster::SetInterval(const JobOnNetwork::RunAgain& then, const ForecastQ
   report->set_high_ns(report->step_ns() * factor);
 }
 
-void Forecaster::Describe(const WhatIfGraph& then, ForecastReport* report) const {
-  const absl::StatusOr<CriticalPath> path = FindLongestPath(then.graph);
-  if (!path.ok()) return;
-  const StepTimes steps = FindStepTimes(then.graph);
-  const int64_t begin_ps = then.frozen_until_ps.value_or(then.graph.window_start_ps);
+void Forecaster::Describe(const JobOnNetwork::RunAgain& then, ForecastReport* report) const {
+  const PathGraph& graph = then.graph.graph;
+  const StepTimes steps = FindStepTimes(graph);
+  const int64_t begin_ps = then.graph.frozen_until_ps.value_or(graph.window_start_ps);
   std::map<std::string, int64_t> parts_ps;
   int64_t sum_ps = 0;
-  VisitPieces(then.graph, *path, steps, [&](const PathPiece& piece) {
+  VisitPieces(graph, then.path, steps, [&](const PathPiece& piece) {
     if (!piece.step.has_value() || piece.bound_by == BoundBy::kNothing) return;
     // Steps that were cut do not change.
     if (steps.steps[*piece.step].last_end_ps <= begin_ps) return;
-    const GraphEventId event = then.graph.edges[piece.edge].event;
+    const GraphEventId event = graph.edges[piece.edge].event;
     const size_t transfer = event == kNoEvent ? job_.transfers().size() : job_.TransferOf(event);
     const bool is_transfer =
         piece.bound_by == BoundBy::kGpuCommunication && transfer < job_.transfers().size();

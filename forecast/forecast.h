@@ -116,7 +116,7 @@ class Forecaster {
   absl::StatusOr<JobOnNetwork::RunAgain> RunOn(const Fabric& fabric, int32_t ranks,
                                                const ForecastQuestion& question) const;
   // Fills the breakdown, then the interval, which needs it, then the sentences.
-  void Describe(const WhatIfGraph& then, ForecastReport* report) const;
+  void Describe(const JobOnNetwork::RunAgain& then, ForecastReport* report) const;
   void SetInterval(const JobOnNetwork::RunAgain& then, const ForecastQuestion& question,
                    ForecastReport* report) const;
   void AddSentences(const JobOnNetwork::RunAgain& then, const ForecastQuestion& question,

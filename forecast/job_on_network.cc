@@ -95,8 +95,9 @@ absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(const PathGraph& measured) {
         "expected traces of all ranks, with collectives");
   }
   job.CountUnknownEvents();
-  ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, EarliestTimes(graph));
-  job.measured_schedule_ = job.ScheduleAt(times_ps, job.measured_ns_);
+  ASSIGN_OR_RETURN(job.order_, PathOrder::Create(graph));
+  ASSIGN_OR_RETURN(const LongestPaths paths, FindLongestPaths(graph, *job.order_));
+  job.measured_schedule_ = job.ScheduleAt(paths.lengths_ps, job.measured_ns_);
   return job;
 }
 
@@ -184,7 +185,8 @@ absl::StatusOr<JobOnNetwork::RunAgain> JobOnNetwork::Run(WhatIfGraph edited,
                                                          const Network& network) const {
   double change = 0;
   std::vector<GraphEdge>& edges = edited.graph.edges;
-  ASSIGN_OR_RETURN(std::vector<int64_t> times_ps, EarliestTimes(edited.graph));
+  ASSIGN_OR_RETURN(LongestPaths paths, FindLongestPaths(edited.graph, *order_));
+  const std::vector<int64_t>& times_ps = paths.lengths_ps;
   std::vector<double> lasts_ns = measured_ns_;
   for (int runs = 0; runs < kMaxNetworkReplays; ++runs) {
     const int64_t before_ps = *std::max_element(times_ps.begin(), times_ps.end());
@@ -199,7 +201,7 @@ absl::StatusOr<JobOnNetwork::RunAgain> JobOnNetwork::Run(WhatIfGraph edited,
       edges[timed.edge].weight_ps =
           std::llround(std::min(weight_ps * factor, static_cast<double>(kLongestPs)));
     }
-    ASSIGN_OR_RETURN(times_ps, EarliestTimes(edited.graph));
+    ASSIGN_OR_RETURN(paths, FindLongestPaths(edited.graph, *order_));
     const int64_t now_ps = *std::max_element(times_ps.begin(), times_ps.end());
     if (now_ps >= kLongestPs) {
       return absl::OutOfRangeError("the run would last longer than 13 days");
@@ -207,8 +209,9 @@ absl::StatusOr<JobOnNetwork::RunAgain> JobOnNetwork::Run(WhatIfGraph edited,
     change = std::abs(static_cast<double>(now_ps - before_ps)) / static_cast<double>(now_ps);
     if (change <= kSettledChange) break;
   }
+  ASSIGN_OR_RETURN(CriticalPath path, LongestPathOf(edited.graph, paths));
   PutTimes(times_ps, &edited);
-  return RunAgain{std::move(edited), change};
+  return RunAgain{std::move(edited), std::move(path), change};
 }
 
 }  // namespace meridian

@@ -10,11 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/prediction/shared_transfers.h"
+#include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/what_if/what_if_graph.h"
 
@@ -53,6 +55,7 @@ class JobOnNetwork {
 
   struct RunAgain {
     WhatIfGraph graph;
+    CriticalPath path;
     // How much the run's length still changed in the last round, as a fraction.
     double last_change = 0;
   };
@@ -83,6 +86,8 @@ class JobOnNetwork {
                           const std::vector<double>& lasts_ns) const;
 
   WhatIfGraph graph_;
+  // That of the graph. Edits change times, not what waits for what.
+  std::optional<PathOrder> order_;
   std::vector<CommEdge> transfers_;
   std::vector<double> measured_ns_;
   EdgeSchedule measured_schedule_;

@@ -1,14 +1,18 @@
 #include "pipeline/forecast_stage.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "forecast/forecast.h"
 #include "forecast/forecast_report.pb.h"
 #include "forecast/job_on_network.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 
 namespace meridian {
 namespace {
@@ -19,6 +23,9 @@ constexpr double kBandwidths[] = {0.5, 1, 2, 4};
 // A job with more messages takes too long to ask so much: rings have about twice the square of their
 // members.
 constexpr int64_t kMostMessages = 2'000'000;
+
+// Each question has a graph of its own while it is answered.
+constexpr size_t kAskedAtOnce = 4;
 
 absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const WhatIfPart* late_rank,
                     RunReport* report) {
@@ -34,15 +41,7 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const Wh
                      " messages, which takes too long; ask `forecast` about single questions"));
   }
   ASSIGN_OR_RETURN(const Forecaster forecaster, Forecaster::Create(job, model));
-  const auto ask = [&](const ForecastQuestion& question) {
-    absl::StatusOr<ForecastReport> answer = forecaster.Ask(question);
-    if (!answer.ok()) {
-      report->add_notes(
-          absl::StrCat("no forecast of ", question.text, ": ", answer.status().message()));
-      return;
-    }
-    *report->add_forecasts() = *std::move(answer);
-  };
+  std::vector<ForecastQuestion> questions;
   for (const double bandwidth : kBandwidths) {
     // Asks about the links of this speed and what else is changed, in words.
     const auto ask_with = [&](ForecastQuestion question, std::string what) {
@@ -50,7 +49,7 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const Wh
       question.text = what.empty()     ? absl::StrCat("bandwidth ", bandwidth, "x")
                       : bandwidth == 1 ? std::move(what)
                                        : absl::StrCat("bandwidth ", bandwidth, "x, ", what);
-      ask(question);
+      questions.push_back(std::move(question));
     };
     ask_with({}, "");
     ForecastQuestion compute, latency, ranks, level;
@@ -63,6 +62,22 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const Wh
     if (late_rank == nullptr) continue;
     level.fix_rank = late_rank->rank();
     ask_with(level, late_rank->what());
+  }
+  std::vector<absl::StatusOr<ForecastReport>> answers(questions.size());
+  RETURN_IF_ERROR(ParallelFor(
+      questions.size(),
+      [&](size_t i) {
+        answers[i] = forecaster.Ask(questions[i]);
+        return absl::OkStatus();
+      },
+      /*progress=*/nullptr, kAskedAtOnce));
+  for (size_t i = 0; i < questions.size(); ++i) {
+    if (answers[i].ok()) {
+      *report->add_forecasts() = *std::move(answers[i]);
+    } else {
+      report->add_notes(
+          absl::StrCat("no forecast of ", questions[i].text, ": ", answers[i].status().message()));
+    }
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 #include "pipeline/job_traces.h"
 
+#include <utility>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
@@ -53,7 +55,10 @@ absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const s
     XSpaceExportOptions exported;
     exported.reader.input = options.input;
     exported.progress = options.progress;
-    return ExportXSpaces(file_system, traces.xspaces, prefix, exported).status();
+    ASSIGN_OR_RETURN(ProfiledRun run, ReadProfiledRun(file_system, traces.xspaces, exported));
+    const absl::Status status = ExportXSpaces(file_system, run, prefix, exported).status();
+    if (options.profiled != nullptr) *options.profiled = std::move(run);
+    return status;
   }
   PytorchWorkloadOptions linked;
   linked.input = options.input;

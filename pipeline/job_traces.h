@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "chakra_export/xspace/device_work.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 
@@ -33,6 +34,8 @@ struct JobExportOptions {
   InputFileOptions input;
   // Called before each file or rank is read; may be null.
   std::function<void(size_t position)> progress;
+  // Keeps the XSpaces as they were read, for whoever needs them next; may be null.
+  ProfiledRun* profiled = nullptr;
 };
 
 // Writes PREFIX.<rank>.et and PREFIX.comm_groups.json. InvalidArgument when there are traces of both

@@ -249,32 +249,34 @@ class GraphDescription {
       report_->add_notes("the run has too many events to ask what would help; choose fewer steps");
       return;
     }
+    WhatIfRun run(graph_, path_, /*hta_compatible=*/false);
     Ask(WhatIfPart::HALF_THE_COMMUNICATION, std::nullopt, "communication takes half the time",
-        {ScaleEdit({{Field::kCategory, "communication"}}, kFactorOne / 2)});
+        {ScaleEdit({{Field::kCategory, "communication"}}, kFactorOne / 2)}, &run);
     Ask(WhatIfPart::HALF_THE_COMPUTATION, std::nullopt, "computation takes half the time",
-        {ScaleEdit({{Field::kCategory, "compute"}}, kFactorOne / 2)});
+        {ScaleEdit({{Field::kCategory, "compute"}}, kFactorOne / 2)}, &run);
     const WhatIfEdit no_calls = ScaleEdit({{Field::kCategory, "host"}}, 0);
     const WhatIfEdit no_gaps = ScaleEdit({{Field::kCategory, "host_gap"}}, 0);
     // Traces may have but one of them.
     for (const std::vector<WhatIfEdit>& edits :
          {std::vector{no_calls, no_gaps}, std::vector{no_gaps}, std::vector{no_calls}}) {
-      if (Ask(WhatIfPart::NO_HOST_TIME, std::nullopt, "hosts take no time", edits)) break;
+      if (Ask(WhatIfPart::NO_HOST_TIME, std::nullopt, "hosts take no time", edits, &run)) break;
     }
     Ask(WhatIfPart::NO_LAUNCH_DELAYS, std::nullopt, "kernels start as soon as they are launched",
-        {ScaleEdit({{Field::kCategory, "launch"}}, 0)});
+        {ScaleEdit({{Field::kCategory, "launch"}}, 0)}, &run);
     if (straggler_.has_value()) {
       WhatIfEdit level;
       level.kind = WhatIfEdit::Kind::kLevel;
       level.subject.conditions = {{Field::kRank, "", nullptr, *straggler_}};
       Ask(WhatIfPart::RANK_AS_FAST_AS_OTHERS, straggler_,
-          absl::StrCat("rank ", *straggler_, " is as fast as the others"), {level});
+          absl::StrCat("rank ", *straggler_, " is as fast as the others"), {level}, &run);
     }
     for (const CombinedLink& slow : options_.slow_links) {
       Ask(WhatIfPart::LINK_AS_FAST_AS_OTHERS, slow.rank(),
           absl::StrCat("the link of rank ", slow.rank(), " is as fast as the others'"),
           {ScaleEdit(
               {{Field::kCategory, "communication"}, {Field::kWith, "", nullptr, slow.rank()}},
-              std::llround(static_cast<double>(kFactorOne) / slow.times_slower()))});
+              std::llround(static_cast<double>(kFactorOne) / slow.times_slower()))},
+          &run);
     }
   }
 
@@ -289,15 +291,14 @@ class GraphDescription {
   // Adds what one step, or the whole run where there are none, would take with the edits. Returns
   // false when one of them matches nothing: that would not help either.
   bool Ask(WhatIfPart::Change change, std::optional<int64_t> rank, std::string what,
-           const std::vector<WhatIfEdit>& edits) {
-    const absl::StatusOr<WhatIfResult> result =
-        RunWhatIf(graph_, path_, /*hta_compatible=*/false, edits);
+           const std::vector<WhatIfEdit>& edits, WhatIfRun* run) {
+    const absl::StatusOr<const WhatIfResult*> result = run->Ask(edits);
     if (!result.ok()) return false;
     WhatIfPart& part = *report_->add_what_if();
     part.set_change(change);
     if (rank.has_value()) part.set_rank(*rank);
     part.set_what(std::move(what));
-    part.set_step_ms(UnitMs(FindStepTimes(result->edited.graph), result->path));
+    part.set_step_ms(UnitMs(FindStepTimes((*result)->edited.graph), (*result)->path));
     part.set_saved_ms(UnitMs(steps_, path_) - part.step_ms());
     return true;
   }
@@ -502,6 +503,7 @@ absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
   JobInput input;
   input.traces = traces;
   input.files = options.input;
+  input.profiled = options.profiled;
   JobOptions job;
   job.progress = options.progress;
   job.allow_missing_ranks = true;

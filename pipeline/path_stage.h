@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "chakra_export/xspace/device_work.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
@@ -30,6 +31,8 @@ struct PathStageOptions {
   std::vector<CombinedLink> slow_links;
   // Called before each file is read; may be null.
   std::function<void(size_t position)> progress;
+  // As in JobInput.
+  ProfiledRun* profiled = nullptr;
 };
 
 // Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
+#include "chakra_export/xspace/device_work.h"
 #include "pipeline/align_stage.h"
 #include "pipeline/comparison.h"
 #include "pipeline/findings.h"
@@ -256,6 +257,7 @@ class Chain {
       if (is_asked) options.slow_links.push_back(link);
     }
     options.can_compare_ranks = CanCompareRanks(report_.evidence());
+    options.profiled = &profiled_;
     ASSIGN_OR_RETURN(graph_, DescribePath(file_system_, aligned_, options, report));
     return absl::OkStatus();
   }
@@ -267,7 +269,8 @@ class Chain {
     const std::string prefix = PathOf("chakra/job");
     ProgressBar bar("chakra: profiles", aligned_.size());
     const JobExportOptions options{request_.combine.input,
-                                   [&](size_t position) { bar.Update(position); }};
+                                   [&](size_t position) { bar.Update(position); },
+                                   Wants("path") ? &profiled_ : nullptr};
     absl::Status exported = ExportJob(file_system_, traces, prefix, options);
     if (absl::IsInvalidArgument(exported) && !traces.host_traces.empty()) {
       // Profiles alone are enough.
@@ -377,6 +380,8 @@ class Chain {
   bool tells_hangs_ = false;
   // The profiles on the common clock, one for each node.
   std::vector<std::string> aligned_;
+  // These, as Chakra's export read them, until the path takes them.
+  ProfiledRun profiled_;
   // What waited for what, once that is known.
   std::optional<PathGraph> graph_;
   RunReport report_;

@@ -35,7 +35,8 @@ void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* o
   google::protobuf::io::StringOutputStream stream(out);
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
-  MERIDIAN_CHECK(message.SerializeToCodedStream(&coded));
+  message.SerializeWithCachedSizes(&coded);
+  MERIDIAN_CHECK(!coded.HadError());
 }
 
 absl::Status EtWorkloadWriter::BeginTrace(int64_t rank,

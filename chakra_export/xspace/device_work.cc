@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/xplane/combined_profile.h"
@@ -294,29 +295,41 @@ absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
 absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
                                             const std::vector<std::string>& traces,
                                             const ProfiledRunOptions& options) {
-  ProfiledRun run;
-  std::vector<ProfileCollectives> collectives;
-  std::optional<int64_t> start_ns;
-  const auto read = [&](XSpaceReader reader) -> absl::Status {
-    ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader, {start_ns}));
-    collectives.push_back(std::move(profile));
-    ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
-                     ReadDeviceWork(std::move(reader), start_ns));
-    run.profiles.push_back(std::move(work));
-    return absl::OkStatus();
+  // By file: its nodes.
+  struct Node {
+    ProfileCollectives collectives;
+    std::unique_ptr<ProfileWork> work;
   };
-  for (size_t i = 0; i < traces.size(); ++i) {
-    if (options.progress) options.progress(i);
+  std::vector<std::vector<Node>> files(traces.size());
+  const auto read_file = [&](size_t i) -> absl::Status {
+    std::optional<int64_t> start_ns;
+    if (i < options.profile_starts_ns.size()) start_ns = options.profile_starts_ns[i];
+    const auto read = [&](XSpaceReader reader) -> absl::Status {
+      ASSIGN_OR_RETURN(ProfileCollectives collectives, ReadXSpaceCollectives(reader, {start_ns}));
+      ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
+                       ReadDeviceWork(std::move(reader), start_ns));
+      files[i].push_back({std::move(collectives), std::move(work)});
+      return absl::OkStatus();
+    };
     ASSIGN_OR_RETURN(XSpaceReader reader,
                      XSpaceReader::Open(file_system, traces[i], options.reader));
     ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
-    start_ns = i < options.profile_starts_ns.size() ? options.profile_starts_ns[i] : std::nullopt;
     if (start_ns.has_value() && !nodes.empty()) {
       return InvalidArgument(traces[i],
                              ": is a combined file, which says when each of its sessions began");
     }
     for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
     if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ParallelFor(traces.size(), read_file, options.progress));
+  ProfiledRun run;
+  std::vector<ProfileCollectives> collectives;
+  for (std::vector<Node>& nodes : files) {
+    for (Node& node : nodes) {
+      collectives.push_back(std::move(node.collectives));
+      run.profiles.push_back(std::move(node.work));
+    }
   }
   ASSIGN_OR_RETURN(run.collectives, MatchCollectives(std::move(collectives), options.ranks));
   return run;

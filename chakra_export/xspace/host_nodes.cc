@@ -99,6 +99,8 @@ void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, RunGra
   for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
     nodes[static_cast<size_t>(graph->nodes[node].resource.rank)].push_back(node);
   }
+  // At most a call and a gap for each.
+  graph->nodes.reserve(3 * graph->nodes.size());
   for (size_t rank = 0; rank < profile_of_rank.size(); ++rank) {
     if (profile_of_rank[rank] == nullptr) continue;
     AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);

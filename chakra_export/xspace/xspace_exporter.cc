@@ -197,6 +197,12 @@ absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system,
                                                    const std::string& prefix,
                                                    const XSpaceExportOptions& options) {
   ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, options));
+  return ExportXSpaces(file_system, run, prefix, options);
+}
+
+absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system, const ProfiledRun& run,
+                                                   const std::string& prefix,
+                                                   const XSpaceExportOptions& options) {
   return Exporter(run, options).Export(file_system, prefix);
 }
 

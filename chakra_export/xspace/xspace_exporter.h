@@ -60,6 +60,10 @@ absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system,
                                                    const std::vector<std::string>& traces,
                                                    const std::string& prefix,
                                                    const XSpaceExportOptions& options = {});
+// The same of a run that was read already.
+absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system, const ProfiledRun& run,
+                                                   const std::string& prefix,
+                                                   const XSpaceExportOptions& options = {});
 
 }  // namespace meridian
 

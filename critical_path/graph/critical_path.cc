@@ -38,24 +38,21 @@ std::string DescribeInstant(const PathGraph& graph, InstantId id) {
                       graph.events[instant.event].position, ")");
 }
 
-struct LongestPaths {
-  // By instant: the length of the longest path to it.
-  std::vector<int64_t> lengths_ps;
-  // By instant: the last edge of that path; kNoEdge where no edge leads.
-  std::vector<EdgeId> last_edges;
-  // The instant to which the longest of all leads.
-  InstantId farthest = 0;
-};
+}  // namespace
 
-absl::StatusOr<LongestPaths> FindLongestPaths(const PathGraph& graph) {
-  ASSIGN_OR_RETURN(const std::vector<InstantId> sorted, TopologicalInstants(graph));
-  const EdgesByInstant incoming(graph, &GraphEdge::to);
+absl::StatusOr<PathOrder> PathOrder::Create(const PathGraph& graph) {
+  ASSIGN_OR_RETURN(std::vector<InstantId> instants, TopologicalInstants(graph));
+  return PathOrder{std::move(instants), EdgesByInstant(graph, &GraphEdge::to)};
+}
+
+absl::StatusOr<LongestPaths> FindLongestPaths(const PathGraph& graph, const PathOrder& order) {
+  const std::vector<InstantId>& sorted = order.instants;
   LongestPaths paths = {std::vector<int64_t>(graph.instants.size()),
                         std::vector<EdgeId>(graph.instants.size(), kNoEdge),
                         sorted.empty() ? 0 : sorted.front()};
   for (InstantId instant : sorted) {
     int64_t& length_ps = paths.lengths_ps[instant];
-    for (EdgeId id : incoming.Of(instant)) {
+    for (EdgeId id : order.incoming.Of(instant)) {
       const GraphEdge& edge = graph.edges[id];
       int64_t sum_ps = 0;
       if (__builtin_add_overflow(paths.lengths_ps[edge.from], edge.weight_ps, &sum_ps)) {
@@ -70,8 +67,6 @@ absl::StatusOr<LongestPaths> FindLongestPaths(const PathGraph& graph) {
   }
   return paths;
 }
-
-}  // namespace
 
 std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& path) {
   std::vector<InstantId> instants = {graph.edges[path.edges.front()].from};
@@ -107,15 +102,21 @@ absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& grap
 }
 
 absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph) {
-  ASSIGN_OR_RETURN(LongestPaths paths, FindLongestPaths(graph));
+  ASSIGN_OR_RETURN(const PathOrder order, PathOrder::Create(graph));
+  ASSIGN_OR_RETURN(LongestPaths paths, FindLongestPaths(graph, order));
   return std::move(paths.lengths_ps);
 }
 
 absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
+  ASSIGN_OR_RETURN(const PathOrder order, PathOrder::Create(graph));
+  ASSIGN_OR_RETURN(const LongestPaths paths, FindLongestPaths(graph, order));
+  return LongestPathOf(graph, paths);
+}
+
+absl::StatusOr<CriticalPath> LongestPathOf(const PathGraph& graph, const LongestPaths& paths) {
   if (graph.edges.empty()) {
     return FailedPrecondition("no two events depend on each other: there is no path");
   }
-  ASSIGN_OR_RETURN(const LongestPaths paths, FindLongestPaths(graph));
   InstantId end = paths.farthest;
   // A path without time ends at once; then any edge will do.
   if (paths.last_edges[end] == kNoEdge) end = graph.edges.front().to;

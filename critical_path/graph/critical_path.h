@@ -44,9 +44,36 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph);
 // Returns the instants that have edges in the topological order above. Errors are those of a cycle.
 absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& graph);
 
-// Returns by instant when it happens if everything happens as soon as all that it waits for has
-// happened, plus the edge's time: the length of the longest path to it, in ps. Errors are those of
-// FindLongestPath; a graph without edges is none.
+// The longest paths to all instants.
+struct LongestPaths {
+  // By instant: the length of the longest path to it, in ps. So late it happens if everything happens
+  // as soon as all that it waits for has happened, plus the edge's time.
+  std::vector<int64_t> lengths_ps;
+  // By instant: the last edge of that path; kNoEdge where no edge leads.
+  std::vector<EdgeId> last_edges;
+  // The instant to which the longest of all leads.
+  InstantId farthest = 0;
+};
+
+// What the longest paths of a graph do not depend on its times for: made once, it serves the graph
+// with any times.
+struct PathOrder {
+  // Errors are those of a cycle.
+  static absl::StatusOr<PathOrder> Create(const PathGraph& graph);
+
+  // TopologicalInstants.
+  std::vector<InstantId> instants;
+  EdgesByInstant incoming;
+};
+
+// A sum that no int64 holds is OutOfRange.
+absl::StatusOr<LongestPaths> FindLongestPaths(const PathGraph& graph, const PathOrder& order);
+
+// Returns the path that FindLongestPath would.
+absl::StatusOr<CriticalPath> LongestPathOf(const PathGraph& graph, const LongestPaths& paths);
+
+// Returns the lengths of LongestPaths. Errors are those of FindLongestPath; a graph without edges is
+// none.
 absl::StatusOr<std::vector<int64_t>> EarliestTimes(const PathGraph& graph);
 
 // A stretch of the path: all the time of one of its edges, or the part of it that lies in one step.

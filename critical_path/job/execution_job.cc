@@ -12,6 +12,7 @@
 #include "critical_path/trace/trace_graph.h"
 #include "critical_path/trace/trace_window.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/events/event_table.h"
@@ -268,16 +269,24 @@ absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
   job.windows_are_chosen = !windows.empty();
   // By node of the execution: its event in its rank's graph; kNoEvent when it is in no window.
   std::vector<GraphEventId> events(execution.nodes.size(), kNoEvent);
+  std::vector<int64_t> numbers;
+  for (const auto& [rank, nodes] : ranks) numbers.push_back(rank);
+  std::vector<std::optional<RankGraph>> graphs(numbers.size());
+  // A rank's nodes depend on nodes of their own rank only.
+  RETURN_IF_ERROR(ParallelFor(graphs.size(), [&](size_t i) {
+    const auto window = windows.find(numbers[i]);
+    graphs[i] =
+        RankBuilder(execution, launches, numbers[i], std::move(ranks.at(numbers[i])), begin_ns,
+                    &events)
+            .Build(window == windows.end() ? std::nullopt : std::make_optional(window->second));
+    return absl::OkStatus();
+  }));
   // By rank: its position in JobGraph::ranks.
   std::map<int64_t, size_t> positions;
-  for (auto& [rank, nodes] : ranks) {
-    const auto window = windows.find(rank);
-    std::optional<RankGraph> graph =
-        RankBuilder(execution, launches, rank, std::move(nodes), begin_ns, &events)
-            .Build(window == windows.end() ? std::nullopt : std::make_optional(window->second));
-    if (!graph.has_value()) continue;
-    positions[rank] = job.ranks.size();
-    job.ranks.push_back(*std::move(graph));
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    if (!graphs[i].has_value()) continue;
+    positions[numbers[i]] = job.ranks.size();
+    job.ranks.push_back(*std::move(graphs[i]));
   }
   if (job.ranks.empty()) {
     return FailedPrecondition("the window is empty: nothing ran in it on any rank");

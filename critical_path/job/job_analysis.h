@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "chakra_export/xspace/device_work.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/rank_join.h"
 #include "critical_path/job/trace_analysis.h"
@@ -28,6 +29,8 @@ namespace meridian {
 struct JobInput {
   // Profiles, all of one source, told by their contents.
   std::vector<std::string> traces;
+  // The XSpaces among them where they were read already; it is emptied. May be null, or empty.
+  ProfiledRun* profiled = nullptr;
   // What the names of Chakra traces begin with, or the name of one of them.
   std::string et_prefix;
   // Execution traces of PyTorch, one for each of the traces, which are Kineto's; or none.

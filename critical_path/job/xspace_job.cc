@@ -30,8 +30,8 @@ namespace {
 
 class XSpaceJobLoader {
  public:
-  XSpaceJobLoader(const ProfiledRun& run, const JobOptions& options)
-      : run_(run), options_(options) {}
+  XSpaceJobLoader(ProfiledRun run, const JobOptions& options)
+      : run_(std::move(run)), options_(options) {}
 
   absl::StatusOr<LoadedJob> Load() {
     RETURN_IF_ERROR(CheckOneRun(run_.collectives));
@@ -43,11 +43,14 @@ class XSpaceJobLoader {
     loaded_.without_gpus = !HasGpus();
     if (!HasMarkedSteps()) loaded_.step_word = "execution";
     AddMeetings();
-    ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     for (const auto& list :
          {run_.collectives.ranks.notes, run_.collectives.runs.notes, work_.notes}) {
       loaded_.notes.insert(loaded_.notes.end(), list.begin(), list.end());
     }
+    // Both may be large, and nothing that follows needs them.
+    work_ = WorkNodes();
+    run_ = ProfiledRun();
+    ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     return std::move(loaded_);
   }
 
@@ -209,7 +212,7 @@ class XSpaceJobLoader {
     }
   }
 
-  const ProfiledRun& run_;
+  ProfiledRun run_;
   const JobOptions& options_;
   WorkNodes work_;
   TimedExecution execution_;
@@ -225,8 +228,12 @@ absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput&
   ProfiledRunOptions read_options;
   read_options.reader.input = input.files;
   read_options.progress = options.progress;
-  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, input.traces, read_options));
-  return XSpaceJobLoader(run, options).Load();
+  ProfiledRun run;
+  if (input.profiled != nullptr) run = std::exchange(*input.profiled, {});
+  if (run.profiles.empty()) {
+    ASSIGN_OR_RETURN(run, ReadProfiledRun(file_system, input.traces, read_options));
+  }
+  return XSpaceJobLoader(std::move(run), options).Load();
 }
 
 }  // namespace meridian

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/xspace/device_work.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/blame.h"
 #include "gmock/gmock.h"
@@ -74,6 +75,24 @@ TEST_F(SyntheticJobTest, TheStragglerOfEachStepIsFound) {
   const PathBreakdown breakdown = BreakDown(joined->graph, *path);
   EXPECT_EQ(breakdown.Of(BoundBy::kGpuCompute), 3 * 110'000'000);
   EXPECT_EQ(breakdown.Of(BoundBy::kGpuCommunication), 3 * 50'000'000);
+}
+
+// Files that are gone are not read again.
+TEST_F(SyntheticJobTest, WhatWasReadAlreadyIsTaken) {
+  JobInput input;
+  input.traces = Write({}, "rank");
+  ASSERT_OK_AND_ASSIGN(const LoadedJob read, Load(input.traces));
+  ASSERT_OK_AND_ASSIGN(ProfiledRun profiled, ReadProfiledRun(FileSystem::Posix(), input.traces));
+  input.profiled = &profiled;
+  for (const std::string& trace : input.traces) ASSERT_OK(FileSystem::Posix().Delete(trace));
+  ASSERT_OK_AND_ASSIGN(const LoadedJob taken, LoadXSpaceJob(FileSystem::Posix(), input, {}));
+  ASSERT_EQ(taken.job.ranks.size(), read.job.ranks.size());
+  for (size_t rank = 0; rank < read.job.ranks.size(); ++rank) {
+    EXPECT_EQ(taken.job.ranks[rank].graph.edges.size(), read.job.ranks[rank].graph.edges.size());
+  }
+  EXPECT_EQ(taken.job.meetings.size(), read.job.meetings.size());
+  EXPECT_TRUE(profiled.profiles.empty());
+  EXPECT_FALSE(LoadXSpaceJob(FileSystem::Posix(), input, {}).ok());
 }
 
 TEST_F(SyntheticJobTest, AStepIsAWindow) {

@@ -24,6 +24,31 @@ struct WhatIfResult {
   std::vector<int64_t> matched;
 };
 
+// A run that several questions are asked about. What they share is made once, and one graph serves
+// all of them.
+class WhatIfRun {
+ public:
+  // Keeps a reference to the measured graph.
+  WhatIfRun(const PathGraph& measured, const CriticalPath& path, bool hta_compatible);
+
+  // As RunWhatIf; the result lasts until the next question.
+  absl::StatusOr<const WhatIfResult*> Ask(absl::Span<const WhatIfEdit> edits);
+
+ private:
+  friend absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph&, const CriticalPath&, bool,
+                                                absl::Span<const WhatIfEdit>);
+  // Takes the last question's edits and times back.
+  void Restore();
+
+  const PathGraph& measured_;
+  const bool hta_compatible_;
+  bool is_edited_ = false;
+  WhatIfResult result_;
+  // The times of the edges without edits, in ps.
+  std::vector<int64_t> weights_ps_;
+  absl::StatusOr<PathOrder> order_;
+};
+
 // Applies the edits in order and runs the graph again. Errors of an edit are InvalidArgument or
 // FailedPrecondition with its text (what matches nothing, ...); OutOfRange for times
 // beyond 13 days.

@@ -56,6 +56,24 @@ TEST(WhatIfTest, SpeedingOneKernelPastAnotherMovesThePath) {
                           "cpu_bound cudaDeviceSynchronize 10"));
 }
 
+// Each question finds the run as it was measured, whatever was asked, or refused, before.
+TEST(WhatIfRunTest, AnswersAreThoseOfQuestionsAskedAlone) {
+  const MeasuredGraph measured = TwoStreams();
+  WhatIfRun run(measured.graph, measured.path, /*hta_compatible=*/false);
+  for (const char* text : {"scale name=\"a\" 0.5", "scale name=\"none\" 0.5",
+                           "set category=device 0us", "scale all 1", "scale name=\"a\" 0.5"}) {
+    ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(text));
+    const absl::StatusOr<WhatIfResult> alone = WhatIf(measured, text);
+    const absl::StatusOr<const WhatIfResult*> asked = run.Ask(edits);
+    ASSERT_EQ(asked.status(), alone.status()) << text;
+    if (!alone.ok()) continue;
+    EXPECT_EQ((*asked)->path.edges, alone->path.edges) << text;
+    EXPECT_EQ((*asked)->path.length_ps, alone->path.length_ps) << text;
+    EXPECT_EQ((*asked)->matched, alone->matched) << text;
+    EXPECT_EQ(CountChanged((*asked)->edited.graph, *alone), 0) << text;
+  }
+}
+
 TEST(WhatIfTest, TheGraphHasTheNewTimes) {
   ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(TwoStreams(), "scale name=\"a\" 0.5"));
   const PathGraph& graph = result.edited.graph;

@@ -1,6 +1,7 @@
 #include "trace_alignment/collectives/collective_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -9,6 +10,7 @@
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
@@ -153,24 +155,28 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
   opened.input = options.reader.input;
   opened.conversion = options.conversion;
   ASSIGN_OR_RETURN(const TraceFiles files, TraceFiles::Create(file_system, traces, opened));
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (options.progress) options.progress(i);
+  // By file: those of its nodes.
+  std::vector<std::vector<ProfileCollectives>> by_file(files.size());
+  const auto read_file = [&](size_t i) -> absl::Status {
+    const auto add = [&](absl::StatusOr<ProfileCollectives> profile) {
+      if (profile.ok()) by_file[i].push_back(*std::move(profile));
+      return profile.status();
+    };
     ASSIGN_OR_RETURN(InputFile file, files.Open(i));
-    if (files.form() == TraceForm::kKineto) {
-      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadKinetoCollectives(file));
-      profiles.push_back(std::move(profile));
-      continue;
-    }
+    if (files.form() == TraceForm::kKineto) return add(ReadKinetoCollectives(file));
     ASSIGN_OR_RETURN(const XSpaceReader reader,
                      XSpaceReader::OfFile(std::move(file), options.reader.limits));
     ASSIGN_OR_RETURN(const std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
-    for (const NodeProfile& node : nodes) {
-      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(node.reader));
-      profiles.push_back(std::move(profile));
-    }
-    if (!nodes.empty()) continue;
-    ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
-    profiles.push_back(std::move(profile));
+    if (nodes.empty()) return add(ReadXSpaceCollectives(reader));
+    by_file[i].resize(nodes.size());
+    return ParallelFor(nodes.size(), [&](size_t n) -> absl::Status {
+      ASSIGN_OR_RETURN(by_file[i][n], ReadXSpaceCollectives(nodes[n].reader));
+      return absl::OkStatus();
+    });
+  };
+  RETURN_IF_ERROR(ParallelFor(files.size(), read_file, options.progress));
+  for (std::vector<ProfileCollectives>& nodes : by_file) {
+    absl::c_move(nodes, std::back_inserter(profiles));
   }
   ASSIGN_OR_RETURN(CollectiveRun run, MatchCollectives(std::move(profiles), options.ranks));
   if (options.conversion.durations_suffice) run.table.PlaceByDurations(run.profiles);

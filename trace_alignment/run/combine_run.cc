@@ -1,7 +1,9 @@
 #include "trace_alignment/run/combine_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -13,6 +15,7 @@
 #include "trace_alignment/run/combine_state.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/xplane/node_ids.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -49,11 +52,15 @@ absl::Status Open(CombineState* state) {
                                                                 state->request.reference_node));
   }
   ProgressBar progress("reading", state->files.size());
-  for (size_t n = 0; n < state->files.size(); ++n) {
-    progress.Update(n);
-    ASSIGN_OR_RETURN(RunNode node, state->traces->Open(n));
-    state->nodes.push_back(std::move(node));
-  }
+  std::vector<std::optional<RunNode>> opened(state->files.size());
+  RETURN_IF_ERROR(ParallelFor(
+      opened.size(),
+      [&](size_t n) -> absl::Status {
+        ASSIGN_OR_RETURN(opened[n], state->traces->Open(n));
+        return absl::OkStatus();
+      },
+      [&](size_t n) { progress.Update(n); }));
+  for (std::optional<RunNode>& node : opened) state->nodes.push_back(*std::move(node));
   return absl::OkStatus();
 }
 
@@ -153,13 +160,7 @@ absl::StatusOr<CombineReport> Combine(CombineState state) {
   RETURN_IF_ERROR(ReadTraces(&state));
   RETURN_IF_ERROR(FindClocks(&state));
   const CombineRequest& request = state.request;
-  if (!request.output_dir.empty()) {
-    RETURN_IF_ERROR(WriteAlignedFiles(&state));
-  }
-  const bool has_exports = !request.trace_json.empty() || !request.perfetto.empty();
-  if (!request.output.empty() || request.output_dir.empty() || has_exports) {
-    RETURN_IF_ERROR(WriteCombinedFile(&state));
-  }
+  RETURN_IF_ERROR(WriteProfiles(&state));
   RETURN_IF_ERROR(WriteExports(&state));
   DescribeCombined(&state);
   if (request.validate) RETURN_IF_ERROR(CheckWritten(&state));

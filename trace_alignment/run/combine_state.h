@@ -50,8 +50,8 @@ absl::Status FindClocks(CombineState* state);
 
 // Checks all outputs before anything is read, since that may take long. (run_outputs.cc)
 absl::Status CheckOutputs(const CombineState& state);
-absl::Status WriteAlignedFiles(CombineState* state);
-absl::Status WriteCombinedFile(CombineState* state);
+// Writes the aligned files and the combined one.
+absl::Status WriteProfiles(CombineState* state);
 absl::Status WriteExports(CombineState* state);
 
 // The nodes by id, as viewers show them.

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -80,13 +83,22 @@ DeviceRanks RanksOfPlanes(const CombineState& state) {
   return ranks;
 }
 
+// Does both at the same time; the first may be null. When the second writes a file, and the first whole
+// ones, those of the first come before it among the outputs, whichever is done first.
+absl::Status BothAtOnce(const std::function<absl::Status()>& first,
+                        absl::FunctionRef<absl::Status()> second) {
+  if (first == nullptr) return second();
+  return ParallelFor(2, [&](size_t i) { return i == 0 ? first() : second(); });
+}
+
 // Writes the combined file, or the unnamed one, in a viewer's format.
 using ExportFunction = absl::StatusOr<ExportStats> (*)(const XSpaceReader&, const ExportOptions&,
                                                        ByteSink&);
 
+// Does `beside`, unless it is null, at the same time.
 absl::Status Export(const std::string& kind, const std::string& path, ExportFunction export_to,
-                    CombineState* state) {
-  if (path.empty()) return absl::OkStatus();
+                    const std::function<absl::Status()>& beside, CombineState* state) {
+  if (path.empty()) return beside == nullptr ? absl::OkStatus() : beside();
   std::unique_ptr<MappedRegion> region;
   std::optional<XSpaceReader> opened;
   if (state->unnamed != nullptr) {
@@ -118,15 +130,99 @@ absl::Status Export(const std::string& kind, const std::string& path, ExportFunc
     ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
     options.additions = &*additions;
   }
-  options.progress = [&](uint64_t offset) { progress.Update(offset); };
-  return state->outputs.Write(kind, path, [&](ByteSink& sink) -> absl::Status {
-    ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
-    if (stats.left_out > 0) {
-      state->report.add_notes(absl::StrCat(kind, ": ", stats.left_out,
-                                           " events without a place on a timeline are left out"));
-    }
+  // One bar is enough.
+  if (beside == nullptr) options.progress = [&](uint64_t offset) { progress.Update(offset); };
+  ExportStats stats;
+  RETURN_IF_ERROR(state->outputs.Write(kind, path, [&](ByteSink& sink) {
+    return BothAtOnce(beside, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(stats, export_to(combined, options, sink));
+      return absl::OkStatus();
+    });
+  }));
+  if (stats.left_out > 0) {
+    state->report.add_notes(absl::StrCat(kind, ": ", stats.left_out,
+                                         " events without a place on a timeline are left out"));
+  }
+  return absl::OkStatus();
+}
+
+// Those of combining take the place of these statistics.
+bool Combines(const CombineRequest& request) {
+  const bool has_exports = !request.trace_json.empty() || !request.perfetto.empty();
+  return !request.output.empty() || request.output_dir.empty() || has_exports;
+}
+
+absl::Status WriteAlignedFiles(CombineState* state) {
+  if (state->request.output_dir.empty()) return absl::OkStatus();
+  const std::string folder = AlignedFolder(*state);
+  RETURN_IF_ERROR(state->file_system.CreateDirectories(folder));
+  const std::vector<std::string> names = AlignedNames(*state);
+  for (size_t n = 0; n < state->nodes.size(); ++n) {
+    const RunNode& node = state->nodes[n];
+    AlignOptions options;
+    options.record = RecordOf(*state, n);
+    options.lines.node_id = node.id;
+    options.lines.max_extrapolation_ns = state->request.max_extrapolation_ns;
+    RETURN_IF_ERROR(state->outputs.Write(
+        "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
+          ASSIGN_OR_RETURN(
+              AlignmentStats stats,
+              state->traces->WriteAligned(n, node, state->alignment.nodes[n].clock, options, sink));
+          if (!Combines(state->request)) state->nodes[n].stats = std::move(stats);
+          return absl::OkStatus();
+        }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteCombinedFile(CombineState* state) {
+  const CombineRequest& request = state->request;
+  const std::vector<size_t> order = state->ById();
+  const bool has_exports = !request.trace_json.empty() || !request.perfetto.empty();
+  const bool merges = state->traces->MergesInOwnForm();
+  const auto write = [&](absl::FunctionRef<absl::Status(ByteSink&)> combine) -> absl::Status {
+    const auto write_all = [&](ByteSink& sink) {
+      return BothAtOnce([&] { return WriteAlignedFiles(state); }, [&] { return combine(sink); });
+    };
+    if (!request.output.empty()) return state->outputs.Write("combined", request.output, write_all);
+    // Without any output it is still done, to see that it can be.
+    DiscardingSink nowhere;
+    return write_all(nowhere);
+  };
+  if (merges) {
+    RETURN_IF_ERROR(
+        write([&](ByteSink& sink) { return state->traces->Merge(order, state, sink); }));
+    if (!has_exports) return absl::OkStatus();
+  }
+  std::vector<CombineInput> inputs;
+  uint64_t total_bytes = 0;
+  for (const size_t n : order) {
+    ASSIGN_OR_RETURN(const XSpaceReader* reader, state->traces->AsXSpace(n, &state->nodes[n]));
+    inputs.push_back(
+        {reader, &state->nodes[n].clock, &state->alignment.nodes[n].clock, RecordOf(*state, n)});
+    total_bytes += reader->source().bytes.size();
+  }
+  ProgressBar progress("combining", total_bytes);
+  CombineOptions options;
+  options.naming = request.naming;
+  options.max_extrapolation_ns = request.max_extrapolation_ns;
+  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+  const bool is_written = !merges && !request.output.empty();
+  // Viewers need not show what nobody writes, however many devices there are.
+  if (!is_written && !has_exports) options.naming = PlaneNaming::kNodePrefix;
+  const auto combine = [&](ByteSink& sink) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
+                     CombineXSpaces(inputs, options, sink));
+    // What was merged has more: XSpaces made of other traces have no instants.
+    for (size_t i = 0; i < order.size() && !merges; ++i) state->nodes[order[i]].stats = stats[i];
     return absl::OkStatus();
-  });
+  };
+  if (is_written || !has_exports) return write(combine);
+  if (!merges) RETURN_IF_ERROR(WriteAlignedFiles(state));
+  ASSIGN_OR_RETURN(state->unnamed,
+                   state->file_system.CreateTemporary(request.input.temporary_directory));
+  WritableFileSink sink(*state->unnamed);
+  return combine(sink);
 }
 
 }  // namespace
@@ -167,78 +263,16 @@ std::vector<ViewedNode> ViewedNodes(const CombineState& state) {
   return viewed;
 }
 
-absl::Status WriteAlignedFiles(CombineState* state) {
-  const std::string folder = AlignedFolder(*state);
-  RETURN_IF_ERROR(state->file_system.CreateDirectories(folder));
-  const std::vector<std::string> names = AlignedNames(*state);
-  ProgressBar progress("aligning", state->nodes.size());
-  for (size_t n = 0; n < state->nodes.size(); ++n) {
-    progress.Update(n);
-    RunNode& node = state->nodes[n];
-    AlignOptions options;
-    options.record = RecordOf(*state, n);
-    options.lines.node_id = node.id;
-    options.lines.max_extrapolation_ns = state->request.max_extrapolation_ns;
-    RETURN_IF_ERROR(state->outputs.Write(
-        "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
-          ASSIGN_OR_RETURN(
-              node.stats,
-              state->traces->WriteAligned(n, node, state->alignment.nodes[n].clock, options, sink));
-          return absl::OkStatus();
-        }));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WriteCombinedFile(CombineState* state) {
-  const CombineRequest& request = state->request;
-  const std::vector<size_t> order = state->ById();
-  const bool has_exports = !request.trace_json.empty() || !request.perfetto.empty();
-  const bool merges = state->traces->MergesInOwnForm();
-  const auto write = [&](absl::FunctionRef<absl::Status(ByteSink&)> combine) -> absl::Status {
-    if (!request.output.empty()) return state->outputs.Write("combined", request.output, combine);
-    // Without any output it is still done, to see that it can be.
-    DiscardingSink nowhere;
-    return combine(nowhere);
-  };
-  if (merges) {
-    RETURN_IF_ERROR(
-        write([&](ByteSink& sink) { return state->traces->Merge(order, state, sink); }));
-    if (!has_exports) return absl::OkStatus();
-  }
-  std::vector<CombineInput> inputs;
-  uint64_t total_bytes = 0;
-  for (const size_t n : order) {
-    ASSIGN_OR_RETURN(const XSpaceReader* reader, state->traces->AsXSpace(n, &state->nodes[n]));
-    inputs.push_back(
-        {reader, &state->nodes[n].clock, &state->alignment.nodes[n].clock, RecordOf(*state, n)});
-    total_bytes += reader->source().bytes.size();
-  }
-  ProgressBar progress("combining", total_bytes);
-  CombineOptions options;
-  options.naming = request.naming;
-  options.max_extrapolation_ns = request.max_extrapolation_ns;
-  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
-  const bool is_written = !merges && !request.output.empty();
-  // Viewers need not show what nobody writes, however many devices there are.
-  if (!is_written && !has_exports) options.naming = PlaneNaming::kNodePrefix;
-  const auto combine = [&](ByteSink& sink) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
-                     CombineXSpaces(inputs, options, sink));
-    // What was merged has more: XSpaces made of other traces have no instants.
-    for (size_t i = 0; i < order.size() && !merges; ++i) state->nodes[order[i]].stats = stats[i];
-    return absl::OkStatus();
-  };
-  if (is_written || !has_exports) return write(combine);
-  ASSIGN_OR_RETURN(state->unnamed,
-                   state->file_system.CreateTemporary(request.input.temporary_directory));
-  WritableFileSink sink(*state->unnamed);
-  return combine(sink);
+absl::Status WriteProfiles(CombineState* state) {
+  return Combines(state->request) ? WriteCombinedFile(state) : WriteAlignedFiles(state);
 }
 
 absl::Status WriteExports(CombineState* state) {
-  RETURN_IF_ERROR(Export("trace_json", state->request.trace_json, ExportTraceJson, state));
-  return Export("perfetto", state->request.perfetto, ExportPerfetto, state);
+  const CombineRequest& request = state->request;
+  return Export(
+      "perfetto", request.perfetto, ExportPerfetto,
+      [&] { return Export("trace_json", request.trace_json, ExportTraceJson, nullptr, state); },
+      state);
 }
 
 }  // namespace meridian

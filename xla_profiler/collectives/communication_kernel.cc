@@ -85,7 +85,7 @@ std::vector<KernelRow>& KernelRows() {
 
 // Returns nullopt for what is no communication kernel.
 std::optional<Kind> FindKernel(absl::string_view name) {
-  thread_local auto& remembered = *new absl::flat_hash_map<std::string, std::optional<Kind>>;
+  thread_local absl::flat_hash_map<std::string, std::optional<Kind>> remembered;
   thread_local size_t known_rows = 0;
   if (remembered.size() >= kMaxRemembered || known_rows != KernelRows().size()) remembered.clear();
   known_rows = KernelRows().size();

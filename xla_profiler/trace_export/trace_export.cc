@@ -1,6 +1,7 @@
 #include "xla_profiler/trace_export/trace_export.h"
 
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -43,10 +44,12 @@ struct EventOrder {
 
 EventOrder OrderOf(const XEventVisitor& event) { return {event.OffsetPs(), event.DurationPs()}; }
 
+StatSelection NoStats() { return StatSelection(std::initializer_list<StatType>{}); }
+
 absl::StatusOr<bool> IsInOrder(const XLineVisitor& line) {
   bool in_order = true;
   EventOrder previous{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
-  RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
+  RETURN_IF_ERROR(line.ForEachEvent(NoStats(), [&](const XEventVisitor& event) {
     const EventOrder order = OrderOf(event);
     in_order = in_order && !(order < previous);
     previous = order;
@@ -59,7 +62,7 @@ absl::StatusOr<std::vector<absl::string_view>> SortedPayloads(const XSpaceSource
                                                               const XLineVisitor& line) {
   std::vector<std::pair<EventOrder, absl::string_view>> events;
   events.reserve(line.NumEvents());
-  RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
+  RETURN_IF_ERROR(line.ForEachEvent(NoStats(), [&](const XEventVisitor& event) {
     events.push_back({OrderOf(event), absl::string_view()});
   }));
   size_t next = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -66,6 +67,7 @@ void FaultyFileSystem::TearAppend(int n, uint64_t written_bytes, absl::Status st
 }
 
 FaultyFileSystem::Fault FaultyFileSystem::Record(Operation operation) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   operations_.push_back(operation);
   const int n = std::count(operations_.begin(), operations_.end(), operation);
   const auto fault = faults_.find({operation, n});

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -83,6 +84,8 @@ class FaultyFileSystem : public FileSystem {
   Fault Record(Operation operation);
 
   FileSystem& base_;
+  // Commands write files on several threads.
+  std::mutex mutex_;
   std::map<std::pair<Operation, int>, Fault> faults_;
   std::vector<Operation> operations_;
 };
