@@ -343,6 +343,22 @@ TEST(CombineTest, TrueClocksAreLeftAlone) {
   }
 }
 
+TEST(CombineTest, WhatHostsKnowOfTheirClocksNarrowsTheRanges) {
+  const TemporaryDirectory directory;
+  const std::string run = std::string("--run_dir=") + kTrue;
+  const auto range_ns = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {run, "--json"});
+    const CommandResult result = Combine(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return ParseReport(result.standard_output).nodes(1).uncertainty_ns();
+  };
+  const std::string log = directory.Write(
+      "ptp4l.log", "ptp4l[5374018.735]: master offset  -2000 s2 freq +2 path delay 10\n");
+  EXPECT_GT(range_ns({}), 50'000);
+  EXPECT_LE(range_ns({"--clock_prior=10us"}), 10'000);
+  EXPECT_LE(range_ns({"--clock_prior=1ms", absl::StrCat("--clock_logs=", log, ",", log)}), 4'000);
+}
+
 TEST(CombineTest, ValidationExitsWithOneOnlyWhenItFails) {
   const std::string run_dir = std::string("--run_dir=") + kSkewed;
   EXPECT_EQ(Combine({run_dir, "--method=none", "--validate"}).exit_code, 1);
@@ -405,6 +421,8 @@ TEST(CombineTest, WrongFlagsSayWhatToDo) {
       {{run_dir, "--node_ids=0,x"}, "'x' is no number"},
       {{run_dir, "--reference_node=9"}, "the reference node, 9, is none of 0, 1"},
       {{run_dir, "--snapshots=examples/jax_cuda2/rank0.xplane.pb"}, "one per trace"},
+      {{run_dir, "--clock_logs=examples/jax_cuda2/rank0.xplane.pb"}, "one per trace"},
+      {{run_dir, "--clock_prior=1"}, "expected e.g. 1ms"},
       {{run_dir, "--max_drift_ppm=-1"}, "expected 0 to 1000000"},
       {{run_dir, "--ranks=0"}, "rank"},
       {{"--run_dir=examples"}, "runs of the same hosts; give one of"},

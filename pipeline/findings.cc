@@ -117,8 +117,7 @@ Finding ClocksAgree(const RunReport& report, const std::string& rests_on) {
       is_checked ? "Clocks agree: no collective contradicts them."
                  : "Clocks agree as far as they were measured; no collective was checked.",
       report.evidence().has_clock_uncertainty_ms()
-          ? absl::StrCat("They are known within ",
-                         TimeText(report.evidence().clock_uncertainty_ms()),
+          ? absl::StrCat("They are known within ", ClocksWithin(report),
                          is_wide ? "; between ranks, what is shorter cannot be told." : ".")
           : "",
       rests_on);
@@ -166,9 +165,8 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
   if (largest_ms == 0 || (!was_wrong && largest_ms <= smallest_ms)) {
     return ClocksAgree(report, rests_on);
   }
-  const std::string within = is_stated ? absl::StrCat(" and are now known within ",
-                                                      TimeText(evidence.clock_uncertainty_ms()))
-                                       : "";
+  const std::string within =
+      is_stated ? absl::StrCat(" and are now known within ", ClocksWithin(report)) : "";
   const bool names_host = !farthest.hostname().empty() && report.run().hosts_size() >= 2;
   return MakeFinding(
       "clocks", was_wrong ? "bad" : "info", "clocks",

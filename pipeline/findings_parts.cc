@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -113,6 +114,15 @@ std::string WhyNotComparable(const Evidence& evidence) {
   return "";
 }
 
+std::string ClocksWithin(const RunReport& report) {
+  const bool is_range = absl::c_any_of(report.combine().nodes(), [](const CombinedNode& node) {
+    return (node.method() == "collectives" || node.method() == "none") &&
+           node.uncertainty_ns() < node.certified_uncertainty_ns();
+  });
+  return absl::StrCat(TimeText(report.evidence().clock_uncertainty_ms()),
+                      is_range ? " (90 % range)" : "");
+}
+
 std::string RestsOn(const RunReport& report) {
   const Evidence& evidence = report.evidence();
   std::vector<std::string> parts;
@@ -125,8 +135,7 @@ std::string RestsOn(const RunReport& report) {
                                  " steps that all ranks have"));
   }
   if (evidence.has_clock_uncertainty_ms() && report.combine().nodes_size() > 1) {
-    parts.push_back(
-        absl::StrCat("clocks known within ", TimeText(evidence.clock_uncertainty_ms())));
+    parts.push_back(absl::StrCat("clocks known within ", ClocksWithin(report)));
   }
   if (evidence.matched_by_order()) parts.push_back("executions matched by their order alone");
   return parts.empty() ? "" : absl::StrCat("Rests on ", absl::StrJoin(parts, ", "), ".");

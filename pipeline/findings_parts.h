@@ -57,6 +57,10 @@ std::string WhyNotComparable(const Evidence& evidence);
 // What a finding about several ranks rests on.
 std::string RestsOn(const RunReport& report);
 
+// Returns how well the clocks are known, e.g. "150 us (90 % range)"; without the last where that is
+// certain, or as it was measured.
+std::string ClocksWithin(const RunReport& report);
+
 // All steps together, or all the time where there are none.
 double WholeMs(const RunReport& report);
 // Whether what clocks are off by, in each step or where there are none in each collective, may add

@@ -386,7 +386,13 @@ TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
   report.mutable_combine()->mutable_happens_before()->set_violations_before(7);
   EXPECT_THAT(TextOf(report),
               HasSubstr("Clocks were up to 47.0 ms off and are now known within 150"));
+  EXPECT_THAT(TextOf(report), Not(HasSubstr("90 % range")));
   EXPECT_THAT(TextOf(report), HasSubstr("7 of 10 collectives ended before they began"));
+  CombinedNode& estimated = *report.mutable_combine()->mutable_nodes(1);
+  estimated.set_method("collectives");
+  estimated.set_uncertainty_ns(150'000);
+  estimated.set_certified_uncertainty_ns(84'000'000);
+  EXPECT_THAT(TextOf(report), HasSubstr("are now known within 150 µs (90 % range)."));
   report.mutable_combine()->mutable_happens_before()->set_violations_after(1);
   EXPECT_THAT(TextOf(report), HasSubstr("Clocks contradict 1 of 10 collectives."));
   report = TwoHosts();

@@ -84,8 +84,9 @@ Finding NobodyIsLate(const RunReport& report, const std::string& most) {
     return MakeFinding(
         "straggler", "unknown", "blame",
         absl::StrCat("Whether a rank is late by less than ", uncertainty, " is not known."),
-        absl::StrCat("The clocks are known within ", uncertainty, ", and ", UnitText(report),
-                     " takes ", TimeText(WholeMs(report) / steps), InTheMean(report), ". ",
+        absl::StrCat("The clocks are known within ", ClocksWithin(report), ", and ",
+                     UnitText(report), " takes ", TimeText(WholeMs(report) / steps),
+                     InTheMean(report), ". ",
                      most.empty() ? "By more than that no rank is late."
                                   : absl::StrCat("What is more than that is little. ", most)),
         RestsOn(report));

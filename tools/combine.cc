@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "pipeline/align_stage.h"
 #include "pipeline/findings.h"
 #include "pipeline/job_traces.h"
@@ -77,8 +78,15 @@ Flag<int64_t> FLAGS_min_transfer_ns(
     "min_transfer_ns", 0, "How long a collective takes at least after the last member started it.");
 Flag<bool> FLAGS_end_agreement(
     "end_agreement", true,
-    "Assume that the members of a collective end together, within four times what that varies; it "
-    "narrows uncertainties where only long collectives tie nodes together.");
+    "Take the most likely clocks by how the ends of collectives scatter, and state 90 % ranges; "
+    "else the middle of what happens-before proves, and that.");
+Flag<std::string> FLAGS_clock_prior(
+    "clock_prior", "0",
+    "Within how much of each other the hosts keep their clocks (NTP, PTP), e.g. 1ms.");
+Flag<std::string> FLAGS_clock_logs(
+    "clock_logs", "",
+    "Logs of what keeps the hosts' clocks, one per trace: chrony's tracking.log, or what ptp4l and "
+    "phc2sys print. They go before --clock_prior.");
 Flag<std::string> FLAGS_offset_slope(
     "offset_slope", "interpolate",
     "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
@@ -127,6 +135,13 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   options.max_drift_ppm = FLAGS_max_drift_ppm.value();
   ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
   options.end_agreement = FLAGS_end_agreement.value();
+  absl::Duration prior;
+  if (!absl::ParseDuration(FLAGS_clock_prior.value(), &prior) || prior < absl::ZeroDuration() ||
+      prior > absl::Hours(1)) {
+    return InvalidArgument("--clock_prior=", FLAGS_clock_prior.value(),
+                           " is no time up to an hour; expected e.g. 1ms or 200us");
+  }
+  options.clock_prior_ps = absl::ToInt64Nanoseconds(prior) * 1000;
   return options;
 }
 
@@ -149,6 +164,9 @@ absl::StatusOr<RunFiles> FindCombineFiles() {
   // What is named wins over what was found.
   if (!FLAGS_snapshots.value().empty()) {
     ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
+  }
+  if (!FLAGS_clock_logs.value().empty()) {
+    ASSIGN_OR_RETURN(files.clock_logs, UserFiles(FLAGS_clock_logs, {}, "run/"));
   }
   if (!FLAGS_offsets.value().empty()) files.offsets = UserPath(FLAGS_offsets);
   if (!FLAGS_probes.value().empty()) {
@@ -447,15 +465,35 @@ Command CombineCommand() {
            "combine --run_dir=tuesday/ --baseline=monday/ --output_dir=out/ --max_regression=5%",
            "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
            "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-          {&FLAGS_run_dir,        &FLAGS_traces,         &FLAGS_snapshots,
-           &FLAGS_offsets,        &FLAGS_probes,         &FLAGS_method,
-           &FLAGS_reference_node, &FLAGS_node_ids,       &FLAGS_profile_start_ns,
-           &FLAGS_ranks,          &FLAGS_max_drift_ppm,  &FLAGS_min_transfer_ns,
-           &FLAGS_end_agreement,  &FLAGS_offset_slope,   &FLAGS_max_extrapolation_ms,
-           &FLAGS_plane_naming,   &FLAGS_output,         &FLAGS_output_dir,
-           &FLAGS_trace_json,     &FLAGS_perfetto,       &FLAGS_report,
-           &FLAGS_stages,         &FLAGS_validate,       &FLAGS_sweep,
-           &FLAGS_baseline,       &FLAGS_max_regression, &FLAGS_collective_kernels},
+          {&FLAGS_run_dir,
+           &FLAGS_traces,
+           &FLAGS_snapshots,
+           &FLAGS_offsets,
+           &FLAGS_probes,
+           &FLAGS_method,
+           &FLAGS_reference_node,
+           &FLAGS_node_ids,
+           &FLAGS_profile_start_ns,
+           &FLAGS_ranks,
+           &FLAGS_max_drift_ppm,
+           &FLAGS_min_transfer_ns,
+           &FLAGS_end_agreement,
+           &FLAGS_clock_prior,
+           &FLAGS_clock_logs,
+           &FLAGS_offset_slope,
+           &FLAGS_max_extrapolation_ms,
+           &FLAGS_plane_naming,
+           &FLAGS_output,
+           &FLAGS_output_dir,
+           &FLAGS_trace_json,
+           &FLAGS_perfetto,
+           &FLAGS_report,
+           &FLAGS_stages,
+           &FLAGS_validate,
+           &FLAGS_sweep,
+           &FLAGS_baseline,
+           &FLAGS_max_regression,
+           &FLAGS_collective_kernels},
           Combine};
 }
 

@@ -153,7 +153,10 @@ class CollectiveTableBuilder {
     if (run.run == kUnknownId || ranks_.ranks[profile][event.local_device] == kUnknownId) {
       return kNone;
     }
-    if (by_pairs ? rank_pairs_[here.op].empty() : event.group == kUnknownId) return kNone;
+    if (by_pairs ? rank_pairs_[here.op].empty() && !op.pairs_are_members
+                 : event.group == kUnknownId) {
+      return kNone;
+    }
     const uint32_t group = by_pairs ? CollectiveInstance::kNoGroup : GroupOf(op, event, &here);
     const auto [it, inserted] =
         by_key_.emplace(std::make_tuple(run.run, run.occurrence, here.op, group),
@@ -291,6 +294,13 @@ class CollectiveTableBuilder {
       const CollectiveKind kind = KindOf(members[m]);
       if (kind != CollectiveKind::kRecv) sources[members[m].rank] = m;
       if (kind != CollectiveKind::kSend) targets[members[m].rank] = m;
+    }
+    if (rank_pairs_[instance->op].empty()) {
+      for (const auto& [source_rank, source] : sources) {
+        for (const auto& [target_rank, target] : targets) table_.pairs_.push_back({source, target});
+      }
+      instance->missing = members.size() == 1 ? 1 : 0;
+      return;
     }
     // A rank that is lacking counts once, one that is not known each time.
     const auto lacks = [&](int64_t rank) {

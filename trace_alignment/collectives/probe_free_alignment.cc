@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/difference_constraints.h"
+#include "trace_alignment/collectives/likely_clocks.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -28,44 +27,14 @@ struct Solved {
   OffsetBounds bounds;
 };
 
-// What is taken for true about a table's collectives.
-struct Premises {
-  const CollectiveTable& table;
-  const ProbeFreeOptions& options;
-  // Within how much of each other the members of each instance end, kNoTolerance where that is not
-  // known. Empty when it is not assumed of any instance.
-  std::vector<int64_t> end_tolerances_ps;
-};
-
-// "Ends within the tolerance of each other" is happens-before of another kind: every end, less the
-// tolerance, comes before every end.
-template <typename OnHub, typename OnCause, typename OnEffect>
-void ForEndsOf(const Premises& premises, uint32_t instance, OnHub on_hub, OnCause on_cause,
-               OnEffect on_effect) {
-  const int64_t tolerance_ps = premises.end_tolerances_ps[instance];
-  if (tolerance_ps == kNoTolerance) return;
-  const CollectiveTable& table = premises.table;
-  const absl::Span<const CollectiveMember> members = table.MembersOf(table.instances()[instance]);
-  on_hub(instance, table.NodeOf(members[0]));
-  for (const CollectiveMember& member : members) {
-    // Causes come before the hub by the least transfer, which does not separate ends.
-    on_cause(table.NodeOf(member), member.end_ps - tolerance_ps - premises.options.min_transfer_ps);
-    on_effect(table.NodeOf(member), member.end_ps);
-  }
-}
-
 // Calls on_hub(instance, node) for each hub of the table, where the node is one that it touches;
 // then on_cause(node, time_ps) and on_effect(node, time_ps) for what comes before and after it. A
 // group, with or without root, is one hub; of a permute, each pair is one.
 template <typename OnHub, typename OnCause, typename OnEffect>
-void ForEachHub(const Premises& premises, OnHub on_hub, OnCause on_cause, OnEffect on_effect) {
-  const CollectiveTable& table = premises.table;
+void ForEachHub(const CollectiveTable& table, OnHub on_hub, OnCause on_cause, OnEffect on_effect) {
   for (uint32_t i = 0; i < table.instances().size(); ++i) {
     const CollectiveInstance& instance = table.instances()[i];
     const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
-    if (!premises.end_tolerances_ps.empty()) {
-      ForEndsOf(premises, i, on_hub, on_cause, on_effect);
-    }
     if (IsSynchronising(table.OpOf(instance).kind)) {
       if (members.size() < 2) continue;
       on_hub(i, table.NodeOf(members[0]));
@@ -98,32 +67,31 @@ struct Counts {
   std::vector<size_t> points;
 };
 
-Counts Count(const Premises& premises) {
-  const size_t nodes = premises.table.node_count();
+Counts Count(const CollectiveTable& table) {
+  const size_t nodes = table.node_count();
   Counts counts = {std::vector<uint32_t>(nodes), std::vector<size_t>(nodes)};
   const auto count_point = [&](uint32_t node, int64_t) { ++counts.points[node]; };
   ForEachHub(
-      premises, [&](uint32_t, uint32_t node) { ++counts.hubs[node]; }, count_point, count_point);
+      table, [&](uint32_t, uint32_t node) { ++counts.hubs[node]; }, count_point, count_point);
   return counts;
 }
 
 // Hubs are numbered node by node, so that a walk along a node's clock finds its own side by side.
-Solved MakeConstraints(const Premises& premises) {
-  const ProbeFreeOptions& options = premises.options;
-  const Counts counts = Count(premises);
+Solved MakeConstraints(const CollectiveTable& table, const ProbeFreeOptions& options) {
+  const Counts counts = Count(table);
   std::vector<uint32_t> next_hub(counts.hubs.size());
   std::partial_sum(counts.hubs.begin(), counts.hubs.end() - 1, next_hub.begin() + 1);
   std::vector<uint32_t> instance_of_hub(next_hub.back() + counts.hubs.back());
 
   DifferenceConstraints constraints(
-      premises.table.node_count(), instance_of_hub.size(),
+      table.node_count(), instance_of_hub.size(),
       {options.reference_node, options.max_drift_ppm, options.min_transfer_ps});
   for (uint32_t node = 0; node < counts.points.size(); ++node) {
     constraints.Reserve(node, counts.points[node]);
   }
   uint32_t hub = 0;
   ForEachHub(
-      premises,
+      table,
       [&](uint32_t instance, uint32_t node) {
         hub = next_hub[node]++;
         instance_of_hub[hub] = instance;
@@ -134,9 +102,8 @@ Solved MakeConstraints(const Premises& premises) {
   return {std::move(constraints), std::move(instance_of_hub), {}};
 }
 
-absl::Status Refuse(const Premises& premises, const Solved& built,
-                    const Contradiction& contradiction) {
-  const CollectiveTable& table = premises.table;
+absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& options,
+                    const Solved& built, const Contradiction& contradiction) {
   constexpr size_t kInstancesToName = 8;
   std::set<uint32_t> nodes;
   std::vector<std::string> instances;
@@ -154,8 +121,8 @@ absl::Status Refuse(const Premises& premises, const Solved& built,
       contradiction.steps.size() > instances.size() ? ", and so on" : "",
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
-      premises.options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      FormatMicros(premises.options.min_transfer_ps), " us (--min_transfer_ns)");
+      options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
+      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
@@ -174,18 +141,16 @@ absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<Solved> Solve(const Premises& premises) {
-  Solved solved = MakeConstraints(premises);
-  const std::optional<Contradiction> contradiction = solved.constraints.FindBounds(&solved.bounds);
-  if (contradiction.has_value()) return Refuse(premises, solved, *contradiction);
-  return solved;
-}
-
 // Finds what follows from happens-before alone.
-absl::StatusOr<Solved> SolveCertified(const CollectiveTable& table,
-                                      const ProbeFreeOptions& options) {
+// Sets by how much the collectives contradict each other where they do.
+absl::StatusOr<Solved> Solve(const CollectiveTable& table, const ProbeFreeOptions& options,
+                             int64_t* excess_ps = nullptr) {
   RETURN_IF_ERROR(CheckOptions(table, options));
-  return Solve({table, options, {}});
+  Solved solved = MakeConstraints(table, options);
+  const std::optional<Contradiction> contradiction = solved.constraints.FindBounds(&solved.bounds);
+  if (contradiction.has_value() && excess_ps != nullptr) *excess_ps = contradiction->excess_ps;
+  if (contradiction.has_value()) return Refuse(table, options, solved, *contradiction);
+  return solved;
 }
 
 // The bounds and the chosen offsets of one node's points.
@@ -195,11 +160,24 @@ struct NodeView {
   const std::vector<int64_t>& lower_ps;
   const std::vector<int64_t>& upper_ps;
   const std::vector<int64_t>& offsets_ps;
+  // What is likely of the clock; null where only what is certain is asked for.
+  const LikelyClock* likely;
 
   size_t size() const { return offsets_ps.size(); }
   int64_t TimePs(size_t point) const { return constraints.time_ps(node, point); }
-  int64_t UncertaintyPs(size_t point) const {
+  int64_t CertifiedPs(size_t point) const {
     return std::max(upper_ps[point] - offsets_ps[point], offsets_ps[point] - lower_ps[point]);
+  }
+  // Returns within how much of the offset of the point the clock likely is at a time on which that
+  // offset is used; no more than is certain.
+  int64_t UncertaintyPs(size_t point, int64_t time_ps, int64_t certified_ps) const {
+    if (likely == nullptr) return certified_ps;
+    const double range_ps =
+        likely->RangePs(time_ps) +
+        std::abs(static_cast<double>(offsets_ps[point]) - likely->OffsetPs(TimePs(point)));
+    // Not a number when nothing is known.
+    return range_ps < static_cast<double>(certified_ps) ? static_cast<int64_t>(std::ceil(range_ps))
+                                                        : certified_ps;
   }
 };
 
@@ -240,8 +218,14 @@ void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
   const double drift_ppm = ppm(view.offsets_ps[last] - view.offsets_ps[0]);
   const double least_ppm = std::max(-max_drift_ppm, ppm(view.lower_ps[last] - view.upper_ps[0]));
   const double most_ppm = std::min(max_drift_ppm, ppm(view.upper_ps[last] - view.lower_ps[0]));
+  double uncertainty_ppm = std::max(most_ppm - drift_ppm, drift_ppm - least_ppm);
+  if (view.likely != nullptr) {
+    const Estimate& likely = view.likely->drift;
+    uncertainty_ppm =
+        std::min(uncertainty_ppm, likely.Range() * 1e6 + std::abs(drift_ppm - likely.value * 1e6));
+  }
   node->drift_ppm = drift_ppm;
-  node->drift_uncertainty_ppm = std::max(most_ppm - drift_ppm, drift_ppm - least_ppm);
+  node->drift_uncertainty_ppm = uncertainty_ppm;
 }
 
 // Returns the largest uncertainty from the first to the last point, and over the span if there is
@@ -253,17 +237,21 @@ int64_t LargestUncertaintyPs(const NodeView& view, double max_drift_ppm,
     return static_cast<int64_t>(
         std::ceil(static_cast<double>(std::max<int64_t>(0, elapsed_ps)) * max_drift_ppm * 1e-6));
   };
-  int64_t largest_ps = view.UncertaintyPs(0);
-  for (size_t p = 1; p < view.size(); ++p) {
-    const int64_t away_ps = drift_ps((view.TimePs(p) - view.TimePs(p - 1)) / 2);
+  const size_t last = view.size() - 1;
+  int64_t largest_ps = 0;
+  for (size_t p = 0; p <= last; ++p) {
+    const int64_t before_ps = p > 0 ? view.TimePs(p) - view.TimePs(p - 1) : 0;
+    const int64_t after_ps = p < last ? view.TimePs(p + 1) - view.TimePs(p) : 0;
+    const int64_t away_ps = drift_ps(std::max(before_ps, after_ps) / 2);
     largest_ps =
-        std::max(largest_ps, std::max(view.UncertaintyPs(p - 1), view.UncertaintyPs(p)) + away_ps);
+        std::max(largest_ps, view.UncertaintyPs(p, view.TimePs(p), view.CertifiedPs(p) + away_ps));
   }
   if (!span.has_value()) return largest_ps;
-  const size_t last = view.size() - 1;
-  return std::max({largest_ps,
-                   view.UncertaintyPs(0) + 2 * drift_ps(view.TimePs(0) - span->begin_ps),
-                   view.UncertaintyPs(last) + 2 * drift_ps(span->end_ps - view.TimePs(last))});
+  const auto beyond_ps = [&](size_t p, int64_t time_ps, int64_t elapsed_ps) {
+    return view.UncertaintyPs(p, time_ps, view.CertifiedPs(p) + 2 * drift_ps(elapsed_ps));
+  };
+  return std::max({largest_ps, beyond_ps(0, span->begin_ps, view.TimePs(0) - span->begin_ps),
+                   beyond_ps(last, span->end_ps, span->end_ps - view.TimePs(last))});
 }
 
 NodeOffset DescribeNode(const NodeView& view, double max_drift_ppm,
@@ -275,212 +263,207 @@ NodeOffset DescribeNode(const NodeView& view, double max_drift_ppm,
   const size_t middle = MiddlePoint(view);
   node.offset_ps = view.offsets_ps[middle];
   node.offset_at_ps = view.TimePs(middle) - node.offset_ps;
-  node.uncertainty_ps = view.UncertaintyPs(middle);
-  node.certified_uncertainty_ps = node.uncertainty_ps;
+  node.certified_uncertainty_ps = view.CertifiedPs(middle);
+  node.uncertainty_ps =
+      view.UncertaintyPs(middle, view.TimePs(middle), node.certified_uncertainty_ps);
   node.uncertainty_max_ps = LargestUncertaintyPs(view, max_drift_ppm, span);
   StateDrift(view, max_drift_ppm, &node);
   return node;
 }
 
+// Takes what is likely of the nodes' clocks, or nothing.
 ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
-                        const PointOffsets& offsets_ps) {
+                        const PointOffsets& offsets_ps, absl::Span<const LikelyClock> likely) {
   const OffsetBounds& bounds = solved.bounds;
   ClockAlignment alignment;
   alignment.nodes.resize(offsets_ps.size());
   for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
     if (!bounds.reachable[node]) continue;
-    const NodeView view = {solved.constraints, node, bounds.lower_ps[node], bounds.upper_ps[node],
-                           offsets_ps[node]};
+    const NodeView view = {solved.constraints,    node,
+                           bounds.lower_ps[node], bounds.upper_ps[node],
+                           offsets_ps[node],      likely.empty() ? nullptr : &likely[node]};
     std::optional<ProfileSpan> span;
     if (!options.spans.empty()) span = options.spans[node];
-    alignment.nodes[node] =
-        DescribeNode(view, node == options.reference_node ? 0 : options.max_drift_ppm, span);
+    NodeOffset& stated = alignment.nodes[node];
+    stated = DescribeNode(view, node == options.reference_node ? 0 : options.max_drift_ppm, span);
+    alignment.is_estimated |= stated.uncertainty_ps < stated.certified_uncertainty_ps;
   }
   return alignment;
 }
 
-// Returns the estimate at all points of reachable nodes, moved to the bounds where it is outside.
-PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds& bounds,
-                   OffsetFunction estimate_ps) {
-  PointOffsets offsets_ps(constraints.clock_count());
+// Returns the solution nearest to the estimate, which is moved to the bounds where it is outside.
+PointOffsets Nearest(const Solved& solved, OffsetFunction estimate_ps) {
+  const OffsetBounds& bounds = solved.bounds;
+  PointOffsets offsets_ps(solved.constraints.clock_count());
   for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
     for (size_t p = 0; p < bounds.lower_ps[node].size(); ++p) {
-      offsets_ps[node].push_back(std::clamp(estimate_ps(node, constraints.time_ps(node, p)),
+      offsets_ps[node].push_back(std::clamp(estimate_ps(node, solved.constraints.time_ps(node, p)),
                                             bounds.lower_ps[node][p], bounds.upper_ps[node][p]));
     }
   }
-  return offsets_ps;
+  return solved.constraints.NearestSolution(bounds, offsets_ps);
 }
 
-constexpr int64_t kMinExecutions = 4;
-constexpr int64_t kVariationFactor = 4;
-constexpr int64_t kDurationDivisor = 32;
+// Adds what the node's host knows: that the offset is within the range of 0. What contradicts the
+// collectives is not believed.
+void UsePrior(int64_t range_ps, Estimate* offset_ps) {
+  const double sd_ps = static_cast<double>(range_ps) / Estimate{0, 1}.Range();
+  const double variance = sd_ps * sd_ps;
+  if (offset_ps->value * offset_ps->value > 9 * (variance + offset_ps->variance)) return;
+  const double share = variance / (variance + offset_ps->variance);
+  *offset_ps = {offset_ps->value * share, offset_ps->variance * share};
+}
 
-// What the executions of one instruction by one group have shown so far.
-class Executions {
- public:
-  // Adds an execution; the members are those of all ranks of the group, in the order of ranks.
-  void Add(absl::Span<const CollectiveMember> members) {
-    lags_ps_.resize(members.size());
-    for (size_t i = 0; i < members.size(); ++i) {
-      const int64_t lag_ps = members[i].end_ps - members[0].end_ps;
-      if (count_ > 0) variation_ps_ = std::max(variation_ps_, std::abs(lag_ps - lags_ps_[i]));
-      lags_ps_[i] = lag_ps;
-      shortest_ps_ = std::min(shortest_ps_, members[i].end_ps - members[i].start_ps);
-    }
-    ++count_;
+// Returns what is likely of the nodes' clocks, nothing if only what is certain is wanted.
+std::vector<LikelyClock> LikelyClocks(const CollectiveTable& table, const ProbeFreeOptions& options,
+                                      const Solved& solved) {
+  if (!options.end_agreement) return {};
+  const ClockAlignment middle = Describe(solved, options, MiddleSolution(solved.bounds), {});
+  std::vector<LikelyClock> certain(middle.nodes.size());
+  const auto variance = [](double half_width) { return half_width * half_width / 4; };
+  for (size_t n = 0; n < certain.size(); ++n) {
+    const NodeOffset& node = middle.nodes[n];
+    if (!node.reachable) continue;
+    certain[n].at_ps = node.offset_at_ps + node.offset_ps;
+    certain[n].offset_ps = {static_cast<double>(node.offset_ps),
+                            variance(static_cast<double>(node.uncertainty_ps))};
+    certain[n].drift = {node.drift_ppm.value_or(0) * 1e-6,
+                        variance(node.drift_uncertainty_ppm.value_or(0) * 1e-6)};
   }
-
-  bool suffice() const { return count_ >= kMinExecutions; }
-
-  int64_t TolerancePs() const {
-    if (!suffice() || variation_ps_ > kMaxRunTimePs / kVariationFactor) {
-      return kNoTolerance;
-    }
-    return std::max(kVariationFactor * variation_ps_, shortest_ps_ / kDurationDivisor);
+  std::vector<LikelyClock> likely = FindLikelyClocks(table, options.reference_node, certain);
+  for (size_t n = 0; n < options.prior_ps.size(); ++n) {
+    if (options.prior_ps[n] > 0) UsePrior(options.prior_ps[n], &likely[n].offset_ps);
   }
+  return likely;
+}
 
- private:
-  int64_t count_ = 0;
-  // How long after the first member each member ended in the last execution.
-  std::vector<int64_t> lags_ps_;
-  int64_t variation_ps_ = 0;
-  int64_t shortest_ps_ = kMaxRunTimePs;
-};
+constexpr size_t kMostJumps = 16;
 
-// Returns the members in the order of ranks; in the table those of one node stand in the order of
-// their starts. `sorted` is room for them.
-absl::Span<const CollectiveMember> ByRank(absl::Span<const CollectiveMember> members,
-                                          std::vector<CollectiveMember>* sorted) {
-  const auto by_rank = [](const CollectiveMember& a, const CollectiveMember& b) {
-    return a.rank < b.rank;
+// Returns the knots with one at that time more, on the line between its neighbours.
+std::vector<OffsetKnot> WithKnot(std::vector<OffsetKnot> knots, int64_t time_ps) {
+  const auto after = std::find_if(knots.begin(), knots.end(),
+                                  [&](const OffsetKnot& knot) { return knot.time_ps >= time_ps; });
+  if (after != knots.end() && after->time_ps == time_ps) return knots;
+  OffsetKnot knot = {time_ps, after == knots.end() ? knots.back().offset_ps : after->offset_ps};
+  if (after != knots.end() && after != knots.begin()) {
+    const OffsetKnot& before = *(after - 1);
+    const double share = static_cast<double>(time_ps - before.time_ps) /
+                         static_cast<double>(after->time_ps - before.time_ps);
+    knot.offset_ps =
+        before.offset_ps + static_cast<int64_t>(std::floor(
+                               share * static_cast<double>(after->offset_ps - before.offset_ps)));
+  }
+  knots.insert(after, knot);
+  return knots;
+}
+
+// Puts the changes that were undone, in that order, back into the clocks.
+void RedoJumps(std::vector<ClockJump> jumps, ClockAlignment* alignment) {
+  for (size_t j = jumps.size(); j-- > 0;) {
+    const ClockJump jump = jumps[j];
+    NodeOffset& node = alignment->nodes[jump.node];
+    if (!node.reachable) continue;
+    for (const ClockJump::Knot& knot : jump.knots) {
+      node.knots = WithKnot(std::move(node.knots), knot.undone_ps);
+    }
+    for (OffsetKnot& knot : node.knots) {
+      const int64_t shown_ps = jump.Redo(knot.time_ps);
+      knot = {shown_ps, knot.offset_ps + shown_ps - knot.time_ps};
+    }
+    const int64_t stated_at_ps = node.offset_at_ps + node.offset_ps;
+    node.offset_ps += jump.Redo(stated_at_ps) - stated_at_ps;
+    // Those that were undone after it count on a clock without it.
+    for (size_t later = j + 1; later < jumps.size(); ++later) {
+      if (jumps[later].node != jump.node) continue;
+      for (ClockJump::Knot& knot : jumps[later].knots) {
+        knot = {jump.Redo(knot.shown_ps), jump.Redo(knot.undone_ps)};
+      }
+    }
+  }
+  alignment->jumps = std::move(jumps);
+}
+
+ClockAlignment TakeLikely(const CollectiveTable& table, const ProbeFreeOptions& options,
+                          const Solved& solved) {
+  const std::vector<LikelyClock> likely = LikelyClocks(table, options, solved);
+  if (likely.empty()) return Describe(solved, options, MiddleSolution(solved.bounds), likely);
+  const auto likely_ps = [&](uint32_t node, int64_t time_ps) {
+    return static_cast<int64_t>(std::llround(likely[node].OffsetPs(time_ps)));
   };
-  if (std::is_sorted(members.begin(), members.end(), by_rank)) return members;
-  sorted->assign(members.begin(), members.end());
-  std::sort(sorted->begin(), sorted->end(), by_rank);
-  return *sorted;
+  return Describe(solved, options, Nearest(solved, likely_ps), likely);
 }
 
-bool IsUsable(const CollectiveTable& table, const CollectiveInstance& instance) {
-  return IsSynchronising(table.OpOf(instance).kind) && instance.missing == 0 &&
-         instance.member_count >= 2 && instance.group != CollectiveInstance::kNoGroup;
+// Takes the change out of the node's times.
+void UndoJump(const ClockJump& jump, CollectiveTable* table, ProbeFreeOptions* options) {
+  table->MapTimes([&](uint32_t node, int64_t time_ps) {
+    return node == jump.node ? jump.Undo(time_ps) : time_ps;
+  });
+  if (options->spans.empty()) return;
+  ProfileSpan& span = options->spans[jump.node];
+  span = {jump.Undo(span.begin_ps), jump.Undo(span.end_ps)};
 }
 
-// An assumption is made only where it says much more than what is certain.
-constexpr int64_t kWorthAssuming = 8;
-
-// Returns the tolerances of the instances' ends that narrow an interval a lot: those far smaller
-// than the uncertainty of a member's node; kNoTolerance for the others. Empty when there are none.
-std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
-                                      const ClockAlignment& certified) {
-  std::vector<int64_t> tolerances_ps = EndTolerances(table);
-  bool any = false;
-  for (size_t i = 0; i < tolerances_ps.size(); ++i) {
-    int64_t uncertainty_ps = 0;
-    for (const CollectiveMember& member : table.MembersOf(table.instances()[i])) {
-      const NodeOffset& node = certified.nodes[table.NodeOf(member)];
-      if (node.reachable) uncertainty_ps = std::max(uncertainty_ps, node.uncertainty_ps);
+// For collectives that contradict each other: undoes changes of clocks, the largest first, until
+// they no longer do. Returns nullopt when they still do then.
+std::optional<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFreeOptions options) {
+  // How much a clock has changed is known by how ends scatter; what contradicts it then is tried as
+  // the rest of it.
+  constexpr int64_t kRests[] = {0, 1, -1, 2, -2};
+  std::vector<ClockJump> jumps;
+  while (jumps.size() < kMostJumps) {
+    std::optional<ClockJump> jump = FindClockJump(table, options.reference_node);
+    if (!jump.has_value()) return std::nullopt;
+    const int64_t undone_ps = jump->knots.back().undone_ps;
+    int64_t excess_ps = 0;
+    for (const int64_t rest : kRests) {
+      jump->knots.back().undone_ps = undone_ps - rest * excess_ps;
+      if (!jump->GoesUp()) continue;
+      CollectiveTable mended = table;
+      ProbeFreeOptions mended_options = options;
+      UndoJump(*jump, &mended, &mended_options);
+      const absl::StatusOr<Solved> solved =
+          Solve(mended, mended_options, rest == 0 ? &excess_ps : nullptr);
+      if (!solved.ok()) continue;
+      jumps.push_back(*std::move(jump));
+      ClockAlignment alignment = TakeLikely(mended, mended_options, *solved);
+      RedoJumps(std::move(jumps), &alignment);
+      return alignment;
     }
-    if (tolerances_ps[i] >= uncertainty_ps / kWorthAssuming) tolerances_ps[i] = kNoTolerance;
-    any |= tolerances_ps[i] != kNoTolerance;
+    jump->knots.back().undone_ps = undone_ps;
+    UndoJump(*jump, &table, &options);
+    jumps.push_back(*std::move(jump));
   }
-  if (!any) tolerances_ps.clear();
-  return tolerances_ps;
-}
-
-// Returns the larger distance from the stated offset to either end of the certified interval of the
-// same node. That is known where `certified` states it; bounds move no faster than clocks drift.
-int64_t CertifiedUncertaintyPs(const NodeOffset& stated, const NodeOffset& certified,
-                               const DriftBound& drift) {
-  const int64_t stated_at_ps = stated.offset_at_ps + stated.offset_ps;
-  const int64_t certified_at_ps = certified.offset_at_ps + certified.offset_ps;
-  return certified.uncertainty_ps + std::abs(stated.offset_ps - certified.offset_ps) +
-         drift.AllowancePs(std::abs(stated_at_ps - certified_at_ps));
-}
-
-// Returns the certified alignment, or what `describe` makes of the constraints with the assumption
-// that members end together, if that says more and contradicts nothing.
-template <typename DescribeSolved>
-ClockAlignment WithEndAgreement(const CollectiveTable& table, const ProbeFreeOptions& options,
-                                ClockAlignment certified, DescribeSolved describe) {
-  if (!options.end_agreement) return certified;
-  Premises premises = {table, options, UsefulTolerances(table, certified)};
-  if (premises.end_tolerances_ps.empty()) return certified;
-  const absl::StatusOr<Solved> solved = Solve(premises);
-  if (!solved.ok()) return certified;
-  ClockAlignment alignment = describe(*solved);
-  alignment.assumes_end_agreement = true;
-  for (size_t n = 0; n < alignment.nodes.size(); ++n) {
-    if (n == options.reference_node) continue;
-    alignment.nodes[n].certified_uncertainty_ps = CertifiedUncertaintyPs(
-        alignment.nodes[n], certified.nodes[n], DriftBound(options.max_drift_ppm));
-  }
-  return alignment;
+  return std::nullopt;
 }
 
 }  // namespace
 
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {
-  ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
-  const auto middle = [&](const Solved& of) {
-    return Describe(of, options, MiddleSolution(of.bounds));
-  };
-  return WithEndAgreement(table, options, middle(solved), middle);
+  const absl::StatusOr<Solved> solved = Solve(table, options);
+  if (solved.ok()) return TakeLikely(table, options, *solved);
+  if (absl::IsFailedPrecondition(solved.status()) && options.clocks_may_jump) {
+    std::optional<ClockAlignment> across = AlignAcrossJumps(table, options);
+    if (across.has_value()) return *std::move(across);
+  }
+  return solved.status();
 }
 
 absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
                                                  const ProbeFreeOptions& options,
                                                  OffsetFunction estimate_ps) {
-  ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
-  const DifferenceConstraints& constraints = solved.constraints;
-  const PointOffsets offsets_ps =
-      constraints.NearestSolution(solved.bounds, Clamp(constraints, solved.bounds, estimate_ps));
-  return Describe(solved, options, offsets_ps);
+  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
+  return Describe(solved, options, Nearest(solved, estimate_ps), {});
 }
 
 absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
                                           const ProbeFreeOptions& options) {
-  ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
-  const auto kept = [&](const Solved& of) {
-    PointOffsets zeros(table.node_count());
-    for (uint32_t node = 0; node < zeros.size(); ++node) {
-      zeros[node].resize(of.bounds.upper_ps[node].size(), 0);
-    }
-    return Describe(of, options, zeros);
-  };
-  return WithEndAgreement(table, options, kept(solved), kept);
-}
-
-std::vector<int64_t> EndTolerances(const CollectiveTable& table) {
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Executions> executions;
-  // Those of ops that are too few, by kind and group.
-  std::map<std::pair<CollectiveKind, std::vector<int64_t>>, Executions> of_kind;
-  std::vector<CollectiveMember> sorted;
-  const auto of_op = [&](const CollectiveInstance& instance) -> Executions& {
-    return executions[{instance.op, instance.group}];
-  };
-  const auto pool = [&](const CollectiveInstance& instance) -> Executions& {
-    const absl::Span<const int64_t> group = table.groups()[instance.group];
-    return of_kind[{table.OpOf(instance).kind, {group.begin(), group.end()}}];
-  };
-  for (const CollectiveInstance& instance : table.instances()) {
-    if (IsUsable(table, instance)) {
-      of_op(instance).Add(ByRank(table.MembersOf(instance), &sorted));
-    }
+  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
+  PointOffsets zeros(table.node_count());
+  for (uint32_t node = 0; node < zeros.size(); ++node) {
+    zeros[node].resize(solved.bounds.upper_ps[node].size(), 0);
   }
-  for (const CollectiveInstance& instance : table.instances()) {
-    if (!IsUsable(table, instance) || of_op(instance).suffice()) continue;
-    pool(instance).Add(ByRank(table.MembersOf(instance), &sorted));
-  }
-  std::vector<int64_t> tolerances_ps(table.instances().size(), kNoTolerance);
-  for (size_t i = 0; i < tolerances_ps.size(); ++i) {
-    const CollectiveInstance& instance = table.instances()[i];
-    if (!IsUsable(table, instance)) continue;
-    const Executions& known = of_op(instance);
-    tolerances_ps[i] = (known.suffice() ? known : pool(instance)).TolerancePs();
-  }
-  return tolerances_ps;
+  return Describe(solved, options, zeros, LikelyClocks(table, options, solved));
 }
 
 }  // namespace meridian

@@ -8,17 +8,18 @@
 //                  lower bound   _/""\___/"""\_.
 //                                time of the node's clock ->
 //
-// The truth is inside, if the collectives are matched rightly and no clock drifts faster; and, of
-// intervals narrower than the certified ones, if members end together.
+// The truth is inside, if the collectives are matched rightly and no clock drifts faster. Where in
+// it the truth likely is, and within how much, follows from how the members of collectives end
+// (likely_clocks.h).
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_PROBE_FREE_ALIGNMENT_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_PROBE_FREE_ALIGNMENT_H_
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trace_alignment/collectives/clock_jumps.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 
@@ -37,9 +38,14 @@ struct ProbeFreeOptions {
   double max_drift_ppm = 100;
   // The first end of an instance comes at least this long after its last start.
   int64_t min_transfer_ps = 0;
-  // Also assume that members end together (EndTolerances), where that narrows an interval to less
-  // than an eighth. Given up when it contradicts what is certain.
+  // Take the likely clocks and state the ranges that hold them with 90 %; else the middles of the
+  // certified intervals, and these.
   bool end_agreement = true;
+  // Whether contradictions may be jumps of clocks: executions are surely matched rightly.
+  bool clocks_may_jump = true;
+  // Within how much of the reference each node's clock is with 90 %, by what its host knows; 0 where
+  // nothing is known. Or empty.
+  std::vector<int64_t> prior_ps;
   // The profile's span of each node, over which its largest uncertainty is stated. Empty: over the
   // matched collectives of the node.
   std::vector<ProfileSpan> spans;
@@ -62,12 +68,11 @@ struct NodeOffset {
   // from the run base, and the offset then.
   int64_t offset_at_ps = 0;
   int64_t offset_ps = 0;
-  // The larger distance from the offset to either end of the interval that holds it: at
-  // offset_at_ps, and at the worst time of the profile, between and beyond the collectives too.
+  // The larger distance from the offset to either end of the range that holds it: at offset_at_ps,
+  // and at the worst time of the profile, between and beyond the collectives too.
   int64_t uncertainty_ps = 0;
   int64_t uncertainty_max_ps = 0;
-  // From offset_ps to the farther end of the interval that does not assume that members end
-  // together.
+  // From offset_ps to the farther end of the certified interval.
   int64_t certified_uncertainty_ps = 0;
   // How much faster the node's clock runs than the reference, from its first start to its last end,
   // and how far that can be off; absent when the two coincide.
@@ -78,14 +83,17 @@ struct NodeOffset {
 struct ClockAlignment {
   // One per node of the table, in their order.
   std::vector<NodeOffset> nodes;
-  // Whether some interval rests on the assumption that members end together.
-  bool assumes_end_agreement = false;
+  // Whether some range is narrower than the certified interval.
+  bool is_estimated = false;
+  // Changes of clocks without which the collectives contradict each other; the knots have them.
+  std::vector<ClockJump> jumps;
 };
 
 // Each returns FailedPrecondition when the collectives contradict each other; the message names
 // them and their nodes.
 
-// Takes the middle of every interval. Reachable nodes have no violations among each other then.
+// Takes the likely clocks, or the solution nearest to them. Reachable nodes have no violations among
+// each other then. Where clocks jump, or are slewed, the parts before and after are mapped apart.
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options);
 
@@ -98,28 +106,6 @@ absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
 // Leaves all clocks as they are and says how far off they may be.
 absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
                                           const ProbeFreeOptions& options);
-
-// Stands for an instance of which it is not known how its members end.
-inline constexpr int64_t kNoTolerance = std::numeric_limits<int64_t>::max();
-
-// Returns, for every instance of the table, within how much of each other its members end. It is
-// known for synchronising kinds that the same group executed at least four times with all members
-// (an op's own executions; of ops with fewer, those of the kind together):
-// four times the largest change, from one execution to the next, of how far a member ends after the
-// first, but not less than 1/32 of the shortest duration. Clock offsets do not matter, and drift
-// only from execution to execution.
-//
-// Happens-before alone ties two clocks no better than the shortest collective between them takes: a
-// pair of nodes that only ever share gradients of 25 MB is left with milliseconds. But whoever
-// moves data in a ring or tree ends with the others, give or take a few steps of its pipeline, and
-// how much that is shows in how it varies from execution to execution:
-//
-//   end of 1 - end of 0    +12  -5  +31  +8 us     varies by up to 36 us -> within 4 x 36 us
-//
-// This is an assumption, not a proof. It has held with a factor of two to spare in all runs that
-// were recorded on one clock; it says nothing where it would have to say much (on a GPU that is
-// shared by time slices, ends vary by the slice).
-std::vector<int64_t> EndTolerances(const CollectiveTable& table);
 
 }  // namespace meridian
 

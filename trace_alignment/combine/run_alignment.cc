@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/time_units.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -232,14 +235,56 @@ class RunAligner {
     options.max_drift_ppm = options_.max_drift_ppm;
     options.min_transfer_ps = options_.min_transfer_ps;
     options.end_agreement = options_.end_agreement;
+    options.clocks_may_jump =
+        run_.runs.method == RunMethod::kRunId || run_.runs.method == RunMethod::kStep;
     for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
       const UnalignedNode& node = inputs_.nodes[n];
       const int64_t start_ns = node.clock.start_ns();
       const int64_t length_ns = std::clamp<int64_t>(node.stop_ns.value_or(start_ns) - start_ns, 0,
                                                     kMaxRunTimePs / kPsPerNs);
       options.spans.push_back({starts_ps_[n], starts_ps_[n] + length_ns * kPsPerNs});
+      options.prior_ps.push_back(n == reference_ ? 0 : PriorPs(n));
     }
     return options;
+  }
+
+  // Returns within how much of the reference the node's clock is by what their hosts know; 0 when
+  // they know nothing.
+  int64_t PriorPs(size_t n) const {
+    const std::optional<int64_t> own_ns = inputs_.nodes[n].clock_within_ns;
+    const std::optional<int64_t> reference_ns = inputs_.nodes[reference_].clock_within_ns;
+    if (!own_ns.has_value() || !reference_ns.has_value()) return options_.clock_prior_ps;
+    return (*own_ns + *reference_ns) * kPsPerNs;
+  }
+
+  // Notes clocks that are farther off than their hosts say.
+  void NotePriors() {
+    for (size_t n = 0; n < result_.nodes.size(); ++n) {
+      const CombinedNode& node = result_.nodes[n].stated;
+      const int64_t prior_ns = PriorPs(n) / kPsPerNs;
+      if (n == reference_ || prior_ns == 0 || !node.has_offset_ns()) continue;
+      if (std::abs(node.offset_ns()) <= prior_ns + node.uncertainty_ns()) continue;
+      Note(absl::StrFormat(
+          "node %d: its clock is %.3f ms off, though its host should keep it within %.3f ms; only "
+          "the collectives are believed",
+          inputs_.nodes[n].node_id, static_cast<double>(node.offset_ns()) * kMsPerNs,
+          static_cast<double>(prior_ns) * kMsPerNs));
+    }
+  }
+
+  // Names the changes of clocks within the run.
+  void NoteJumps(const std::vector<ClockJump>& jumps) {
+    const auto time_text = [this](int64_t time_ps) {
+      return absl::FormatTime("%H:%M:%E6S", absl::FromUnixNanos(run_clock_.ToUnixNs(time_ps)),
+                              absl::UTCTimeZone());
+    };
+    for (const ClockJump& jump : jumps) {
+      Note(absl::StrFormat(
+          "node %d: its clock was changed by %+.3f ms between %s and %s UTC by itself; the times "
+          "before and after are mapped apart, those between on a straight line",
+          inputs_.nodes[jump.node].node_id, static_cast<double>(jump.by_ps()) * kMsPerPs,
+          time_text(jump.knots.front().shown_ps), time_text(jump.knots.back().shown_ps)));
+    }
   }
 
   absl::Status KeepRawClocks() {
@@ -266,8 +311,64 @@ class RunAligner {
           node.clock.host_to_reference,
           MapThrough(offset.knots, TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
     }
+    RETURN_IF_ERROR(KeepHostsTogether(aligned));
     StateAll(aligned);
+    NoteJumps(aligned.jumps);
     NoteUnreachable();
+    return absl::OkStatus();
+  }
+
+  // Processes of one host have one clock: what their collectives are apart is their devices', whose
+  // tracers are mapped to the host's clock no better.
+  absl::Status KeepHostsTogether(const ClockAlignment& aligned) {
+    std::map<std::string, uint32_t> first_of_host;
+    first_of_host[inputs_.nodes[reference_].hostname] = reference_;
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      const std::string& host = inputs_.nodes[n].hostname;
+      const std::vector<OffsetKnot>& knots = aligned.nodes[n].knots;
+      if (host.empty() || knots.empty() ||
+          DomainOfCollectives(run_.profiles[n]) != ClockDomain::kTracer) {
+        continue;
+      }
+      const uint32_t first = first_of_host.try_emplace(host, n).first->second;
+      if (n != first) RETURN_IF_ERROR(MoveToDevice(n, first, knots));
+    }
+    return absl::OkStatus();
+  }
+
+  // Gives a node the clock of another one of its host, and the rest to its devices, unless that is
+  // so much that they hardly are on one host.
+  absl::Status MoveToDevice(uint32_t n, uint32_t first, const std::vector<OffsetKnot>& knots) {
+    constexpr int64_t kMostPs = 1'000'000'000;
+    NodeClock& clock = result_.nodes[n].clock;
+    const std::optional<ClockMap>& of_host = result_.nodes[first].clock.host_to_reference;
+    if (!clock.host_to_reference.has_value()) return absl::OkStatus();
+    const ClockMap from_reference =
+        of_host.has_value() ? of_host->Inverted() : ClockMap::Identity();
+    const ClockMap to_tracer =
+        clock.tracer_to_host.has_value() ? clock.tracer_to_host->Inverted() : ClockMap::Identity();
+    const auto on_host_ps = [&](int64_t time_ps) {
+      return from_reference.Forward(clock.host_to_reference->Forward(time_ps));
+    };
+    int64_t most_ps = 0;
+    for (const OffsetKnot& knot : knots) {
+      most_ps = std::max(most_ps, std::abs(on_host_ps(knot.time_ps) - knot.time_ps));
+    }
+    if (most_ps > kMostPs) return absl::OkStatus();
+    std::vector<ClockKnot> map_knots;
+    for (size_t k = 0; k < clock.host_to_reference->num_knots(); ++k) {
+      const int64_t time_ps = clock.host_to_reference->knot(k).from_ps;
+      map_knots.push_back({to_tracer.Forward(time_ps), on_host_ps(time_ps)});
+    }
+    ASSIGN_OR_RETURN(clock.tracer_to_host,
+                     ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair));
+    clock.host_to_reference = of_host;
+    Note(
+        absl::StrFormat("node %d is on the host of node %d: what their collectives are apart, up "
+                        "to %.3f ms, is its "
+                        "devices', and the host's own times are not moved by it",
+                        inputs_.nodes[n].node_id, inputs_.nodes[first].node_id,
+                        static_cast<double>(most_ps) * kMsPerPs));
     return absl::OkStatus();
   }
 
@@ -283,11 +384,12 @@ class RunAligner {
   // States what the collectives say about every node.
   void StateAll(const ClockAlignment& alignment) {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) State(alignment.nodes[n], n);
-    if (alignment.assumes_end_agreement) {
+    if (alignment.is_estimated) {
       Note(
-          "uncertainties assume that the members of a collective end together, within four times "
-          "what that varies; certified_uncertainty_ns does without (--end_agreement=false)");
+          "uncertainties are 90 % ranges, by how the ends of collectives scatter; what "
+          "happens-before alone proves is certified_uncertainty_ns (--end_agreement=false)");
     }
+    NotePriors();
   }
 
   void State(const NodeOffset& offset, uint32_t n) {

@@ -44,6 +44,10 @@ struct UnalignedNode {
   std::optional<SnapshotPairs> snapshots;
   // When the profile ended, on the node's host clock (Unix time); absent when it does not say.
   std::optional<int64_t> stop_ns;
+  // Within how much of the time that is kept its clock was, by its log (clock_log.h).
+  std::optional<int64_t> clock_within_ns = std::nullopt;
+  // Empty when the profile does not say.
+  std::string hostname = {};
 };
 
 struct AlignmentInputs {
@@ -63,6 +67,8 @@ struct AlignmentOptions {
   double max_drift_ppm = 100;
   int64_t min_transfer_ps = 0;
   bool end_agreement = true;
+  // Within how much of each other the hosts' clocks are with 90 %; 0 when that is not known.
+  int64_t clock_prior_ps = 0;
 };
 
 struct AlignedNode {

@@ -2,16 +2,25 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/collectives/testing/run_builder.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
 namespace {
 
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Two days fit into picoseconds of a run, half a century does not.
@@ -32,6 +41,81 @@ TEST(RunAlignmentTest, SessionsFarApartNameTheProfile) {
                          StartsWith("b.pb: its session began more than 40 hours ")))
         << second_start_ns;
   }
+}
+
+constexpr int64_t kRunUs = 1'000'000;
+
+// Two GPU nodes with an all-reduce every millisecond, which takes `transfer_us`. The second node's
+// clock is ahead, by more from the 50th on.
+RunAlignment AlignTwoNodes(int64_t transfer_us, int64_t ahead_us, int64_t more_us,
+                           const std::vector<std::string>& hosts, const AlignmentOptions& options) {
+  RunBuilder builder(2);
+  const uint32_t op = builder.AddOp(CollectiveKind::kAllReduce, {{0, 1}}, 1024);
+  for (int64_t i = 0; i < 100; ++i) {
+    const int64_t start_ps = i * 1000 * kRunUs, shift_ps = (ahead_us + i / 50 * more_us) * kRunUs;
+    const int64_t end_ps = start_ps + transfer_us * kRunUs;
+    builder.Add({op, i, 0, start_ps, end_ps});
+    builder.Add({op, i, 1, start_ps + shift_ps, end_ps + i % 3 * kRunUs + shift_ps});
+  }
+  for (ProfileCollectives& profile : builder.profiles()) profile.devices[0].name = "/device:GPU:0";
+  ResolvedRun resolved = builder.Resolve();
+  CollectiveRun run;
+  run.table = *BuildCollectiveTable(resolved.profiles, resolved.ranks, resolved.runs);
+  run.profiles = std::move(resolved.profiles);
+  run.ranks = std::move(resolved.ranks);
+  run.runs = std::move(resolved.runs);
+  AlignmentInputs inputs;
+  for (int64_t node = 0; node < 2; ++node) {
+    absl::StatusOr<SessionClock> clock = SessionClock::Create("", SessionInfo(), 0);
+    EXPECT_OK(clock);
+    inputs.nodes.push_back(
+        {node, *clock, std::nullopt, std::nullopt, std::nullopt, hosts[static_cast<size_t>(node)]});
+  }
+  absl::StatusOr<RunAlignment> aligned = AlignRun(inputs, run, options);
+  EXPECT_OK(aligned);
+  return *std::move(aligned);
+}
+
+TEST(RunAlignmentTest, ProcessesOfOneHostHaveOneClock) {
+  const RunAlignment two = AlignTwoNodes(50, 120, 0, {"a", "b"}, {});
+  EXPECT_TRUE(two.nodes[1].clock.host_to_reference.has_value());
+  EXPECT_FALSE(two.nodes[1].clock.tracer_to_host.has_value());
+  const RunAlignment one = AlignTwoNodes(50, 120, 0, {"a", "a"}, {});
+  EXPECT_FALSE(one.nodes[1].clock.host_to_reference.has_value());
+  ASSERT_TRUE(one.nodes[1].clock.tracer_to_host.has_value());
+  for (const int64_t time_ps : {int64_t{0}, 50'000 * kRunUs}) {
+    EXPECT_NEAR(static_cast<double>(one.nodes[1].clock.tracer_to_host->Forward(time_ps)),
+                static_cast<double>(two.nodes[1].clock.host_to_reference->Forward(time_ps)), 1000);
+  }
+  EXPECT_THAT(one.notes, Contains(HasSubstr("node 1 is on the host of node 0")));
+  EXPECT_THAT(one.after.violations, IsEmpty());
+  // So far apart they are not on one host, whatever they say.
+  const RunAlignment far = AlignTwoNodes(50, 20'000, 0, {"a", "a"}, {});
+  EXPECT_TRUE(far.nodes[1].clock.host_to_reference.has_value());
+}
+
+TEST(RunAlignmentTest, WhatHostsKnowNarrowsTheRange) {
+  AlignmentOptions options;
+  const std::vector<std::string> hosts = {"a", "b"};
+  const RunAlignment alone = AlignTwoNodes(900, 0, 0, hosts, options);
+  options.clock_prior_ps = 50 * kRunUs;
+  const RunAlignment known = AlignTwoNodes(900, 0, 0, hosts, options);
+  EXPECT_GT(alone.nodes[1].stated.uncertainty_ns(), 100'000);
+  EXPECT_LT(known.nodes[1].stated.uncertainty_ns(), 60'000);
+  EXPECT_EQ(known.nodes[1].stated.certified_uncertainty_ns(),
+            alone.nodes[1].stated.certified_uncertainty_ns());
+  EXPECT_THAT(known.notes, Not(Contains(HasSubstr("should keep it within"))));
+  // What the collectives contradict is not believed.
+  const RunAlignment wrong = AlignTwoNodes(900, 30'000, 0, hosts, options);
+  EXPECT_NEAR(static_cast<double>(wrong.nodes[1].stated.offset_ns()), 30e6, 0.5e6);
+  EXPECT_THAT(wrong.notes, Contains(HasSubstr("should keep it within 0.050 ms")));
+}
+
+TEST(RunAlignmentTest, AJumpIsNamed) {
+  const RunAlignment jumped = AlignTwoNodes(50, 0, 7'000, {"a", "b"}, {});
+  EXPECT_THAT(jumped.after.violations, IsEmpty());
+  EXPECT_THAT(jumped.notes, Contains(StartsWith("node 1: its clock was changed by +7.00")));
+  EXPECT_THAT(jumped.notes, Contains(HasSubstr(" between 00:00:00.049")));
 }
 
 }  // namespace

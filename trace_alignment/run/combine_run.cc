@@ -36,6 +36,10 @@ absl::Status CheckCounts(const CombineRequest& request, size_t traces) {
     return InvalidArgument(files.snapshots.size(), " files of snapshot pairs for ", traces,
                            " traces; --snapshots takes one per trace, in the order of the traces");
   }
+  if (!files.clock_logs.empty() && files.clock_logs.size() != traces) {
+    return InvalidArgument(files.clock_logs.size(), " logs of clocks for ", traces,
+                           " traces; --clock_logs takes one per trace, in the order of the traces");
+  }
   const size_t starts = request.profile_start_ns.size();
   if (starts > 0 && starts != traces) {
     return InvalidArgument(

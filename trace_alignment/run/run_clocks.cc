@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "trace_alignment/clocks/clock_log.h"
 #include "trace_alignment/probes/probe_offsets.h"
 #include "trace_alignment/run/combine_state.h"
 #include "xla_profiler/base/errors.h"
@@ -114,10 +115,22 @@ int64_t ReferenceNode(const CombineState& state) {
   return state.nodes[state.ById()[0]].id;
 }
 
+// Returns within how much of the time that is kept the clock of a node was, by its log.
+absl::StatusOr<std::optional<int64_t>> ClockWithin(const CombineState& state, size_t n) {
+  const std::vector<std::string>& logs = state.request.files.clock_logs;
+  if (logs.empty() || logs[n].empty()) return std::nullopt;
+  const int64_t start_ns = state.nodes[n].clock.start_ns();
+  return LoadClockLog(state.file_system, logs[n], start_ns,
+                      state.nodes[n].session.profile_stop_ns.value_or(start_ns));
+}
+
 absl::Status Align(CombineState* state) {
-  for (const RunNode& node : state->nodes) {
+  for (size_t n = 0; n < state->nodes.size(); ++n) {
+    const RunNode& node = state->nodes[n];
+    ASSIGN_OR_RETURN(const std::optional<int64_t> clock_within_ns, ClockWithin(*state, n));
     state->inputs.nodes.push_back(
-        {node.id, node.clock, node.snapshots, node.session.profile_stop_ns});
+        {node.id, node.clock, node.snapshots, node.session.profile_stop_ns, clock_within_ns,
+         node.session.hostnames.empty() ? "" : node.session.hostnames[0]});
   }
   state->inputs.reference_node = ReferenceNode(*state);
   const bool may_use_probes = state->request.alignment.method == AlignmentMethod::kAuto ||

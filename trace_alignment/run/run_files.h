@@ -16,6 +16,9 @@ struct RunFiles {
   std::vector<std::string> traces;
   // One per trace, or none at all; empty where a trace has none.
   std::vector<std::string> snapshots;
+  // Logs of what keeps the hosts' clocks (clock_log.h): one per trace, or none at all; empty where a
+  // trace has none.
+  std::vector<std::string> clock_logs;
   // Path of the offsets file; empty when the run has none.
   std::string offsets;
   std::vector<std::string> probes;

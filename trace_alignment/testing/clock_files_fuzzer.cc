@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trace_alignment/clocks/clock_log.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/probes/probe_solver.h"
@@ -28,5 +29,6 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   const absl::StatusOr<std::vector<ProbeWindowEdge>> windows =
       ParseProbeWindows(bytes, "probe_windows_node0.jsonl");
   if (windows.ok()) SolveProbes(EstimatesFromWindows(*windows).edges, 0).IgnoreError();
+  ClockWithinNs(bytes, "tracking.log", run.base_ns(), run.base_ns()).IgnoreError();
   return absl::OkStatus();
 }

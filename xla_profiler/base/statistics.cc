@@ -1,5 +1,8 @@
 #include "xla_profiler/base/statistics.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "xla_profiler/base/errors.h"
@@ -15,11 +18,12 @@ double Mean(absl::Span<const double> values) {
 
 double Quantile(std::vector<double> values, double share) {
   MERIDIAN_CHECK(!values.empty());
-  std::sort(values.begin(), values.end());
   const double position = share * static_cast<double>(values.size() - 1);
-  const size_t below = static_cast<size_t>(position);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+  const auto below = values.begin() + static_cast<ptrdiff_t>(position);
+  std::nth_element(values.begin(), below, values.end());
+  const double between = position - std::floor(position);
+  if (between == 0) return *below;
+  return *below + between * (*std::min_element(below + 1, values.end()) - *below);
 }
 
 double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }

@@ -69,6 +69,17 @@ uint32_t CollectiveCollector::AddDevice(LocalDevice device) {
   return static_cast<uint32_t>(out_->devices.size() - 1);
 }
 
+uint32_t CollectiveCollector::HostDevice(int64_t slice, int64_t device_of_slice) {
+  // Slices have fewer devices than this.
+  constexpr int64_t kDevicesPerSlice = 1 << 20;
+  if (out_->devices.empty()) {
+    return AddDevice({absl::StrCat("slice ", slice, " device ", device_of_slice),
+                      (slice & (kDevicesPerSlice - 1)) * kDevicesPerSlice +
+                          (device_of_slice & (kDevicesPerSlice - 1))});
+  }
+  return static_cast<uint32_t>(static_cast<uint64_t>(device_of_slice) % out_->devices.size());
+}
+
 void CollectiveCollector::Finish() {
   for (CollectiveEvent& event : out_->events) {
     event.device = out_->devices[event.local_device].global_id;

@@ -45,6 +45,9 @@ class CollectiveCollector {
   uint32_t AddOp(CollectiveOp op);
 
   uint32_t AddDevice(LocalDevice device);
+  // Returns a device for what the host does for one of a slice: one of the profile's, or, when it
+  // has none, one that stands for the host.
+  uint32_t HostDevice(int64_t slice, int64_t device_of_slice);
   LocalDevice& device(uint32_t index) { return out_->devices[index]; }
 
   // Joins the piece to those of its execution.

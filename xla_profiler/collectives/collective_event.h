@@ -40,6 +40,9 @@ struct CollectiveOp {
   // and an instruction that names both ends.
   IdGroups groups;
   std::vector<SourceTargetPair> pairs;
+  // Of a send or receive without pairs: an execution is the one send and the one receive of its
+  // module, whoever they are.
+  bool pairs_are_members = false;
   // The profile does not say who takes part, nor in which execution: a group that must be it is
   // taken (without any, all ranks of the run), and executions are matched by their order alone.
   bool by_order = false;

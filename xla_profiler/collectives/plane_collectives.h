@@ -50,6 +50,10 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const SessionCl
 absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const SessionClock& clock,
                                 CollectiveCollector* collector);
 
+// Takes the host's threads; the devices of the profile must have been read.
+absl::Status ReadMegascaleMessages(const XPlaneVisitor& host_plane, const SessionClock& clock,
+                                   CollectiveCollector* collector);
+
 }  // namespace meridian
 
 #endif  // XLA_PROFILER_COLLECTIVES_PLANE_COLLECTIVES_H_

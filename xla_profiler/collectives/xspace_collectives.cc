@@ -87,6 +87,9 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
                           plane.Layout().payload.data() == host->Layout().payload.data();
     return was_read ? absl::OkStatus() : plane.CheckEvents();
   }));
+  if (host.has_value()) {
+    RETURN_IF_ERROR(Annotate(ReadMegascaleMessages(*host, clock, &collector), reader.name()));
+  }
   collector.Finish();
   return result;
 }

@@ -65,7 +65,16 @@ enum class StatType {
   kProfileStopTime,
   // Clock snapshots.
   kRocmNs,
-  kLast = kRocmNs,
+  // A message between slices of TPUs.
+  kDcnLabel,
+  kDcnSourceSliceId,
+  kDcnSourceDeviceId,
+  kDcnDestinationSliceId,
+  kDcnDestinationDeviceId,
+  kDcnChunk,
+  kDcnLoopIndex,
+  kPayloadSizeBytes,
+  kLast = kPayloadSizeBytes,
 };
 inline constexpr int kNumStatTypes = static_cast<int>(StatType::kLast) + 1;
 

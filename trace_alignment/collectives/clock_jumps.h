@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clocks that were set, or hurried or slowed down for a while, in the middle of a run.
+//
+//   end of node 2           .  : . . .      a jump goes from one end to the next, a slew over
+//   minus those of       .                  several
+//   the others   . : . .
+//                      |<->|
+#ifndef TRACE_ALIGNMENT_COLLECTIVES_CLOCK_JUMPS_H_
+#define TRACE_ALIGNMENT_COLLECTIVES_CLOCK_JUMPS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trace_alignment/collectives/collective_table.h"
+
+namespace meridian {
+
+// A change of a node's clock.
+struct ClockJump {
+  struct Knot {
+    // Time of the node's clock as it is, and without the change, in ps from the run base.
+    int64_t shown_ps = 0;
+    int64_t undone_ps = 0;
+  };
+
+  uint32_t node = 0;
+  // At least two, increasing in both; from the last end of a collective before the change to the
+  // first one after it. The first has equal times.
+  std::vector<Knot> knots;
+
+  // Returns by how much the clock is ahead since then.
+  int64_t by_ps() const { return knots.back().shown_ps - knots.back().undone_ps; }
+
+  // Whether the times of the knots increase, on both clocks.
+  bool GoesUp() const;
+
+  // Returns what the clock would show without the change, and the inverse.
+  int64_t Undo(int64_t shown_ps) const;
+  int64_t Redo(int64_t undone_ps) const;
+};
+
+// Returns the largest change of a clock that stands out of how ends scatter, by the ends of
+// synchronising collectives, those of the largest groups first, since these tell whose clock it is;
+// nullopt when there is none. The reference's clock is always right. Changes after which a clock
+// shows times again that it had shown cannot be undone and are none.
+std::optional<ClockJump> FindClockJump(const CollectiveTable& table, uint32_t reference_node);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_COLLECTIVES_CLOCK_JUMPS_H_
