@@ -275,15 +275,19 @@ class NodeValues {
   std::vector<double> values_;
 };
 
-// Returns what follows from two estimates that may err alike: no better than the better one, and
-// worse where they disagree.
+// The range of what is certain is its half-width: it is often one of its ends that is true.
+constexpr double kCertainRange = 2 / 1.645;
+
+// Returns what follows from two estimates that may err alike, the second being the middle of what is
+// certain: no better than the better one, and worse where they disagree.
 Estimate Join(const Estimate& a, const Estimate& b) {
   if (!std::isfinite(a.variance)) return b;
   if (!std::isfinite(b.variance) || b.variance == 0) return b;
   const double share = b.variance / (a.variance + b.variance);
   const double apart = a.value - b.value;
   return {b.value + share * apart,
-          std::min(a.variance, b.variance) + share * (1 - share) * apart * apart};
+          std::min(a.variance, kCertainRange * kCertainRange * b.variance) +
+              share * (1 - share) * apart * apart};
 }
 
 }  // namespace

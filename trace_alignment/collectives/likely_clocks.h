@@ -19,7 +19,7 @@
 // reference, which does not shrink with the number of classes, since these may err alike.
 //
 // The middle of what is certain, to which messages contribute, too, is one more estimate, with
-// half of its half-width as error.
+// half of its half-width as error; alone it is known no better than that half-width.
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_LIKELY_CLOCKS_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_LIKELY_CLOCKS_H_
 
