@@ -60,7 +60,7 @@ absl::StatusOr<Measured> PredictOnce(const Case& measured_case, const ExecutionG
                                      const CommunicationMatch& match,
                                      const std::string& cache_folder) {
   TimingSetup setup;
-  setup.cache = std::make_shared<TimingCache>(FileSystem::Posix(), cache_folder);
+  setup.cache = std::make_shared<TimingCache>(FileSystem::Posix(), cache_folder, "benchmark");
   setup.fabrics = OneFabric(FabricOf(measured_case.dimensions));
   setup.timing = EmbeddedTiming(setup.fabrics, Congestion::kAware, setup.cache);
   IterationOptions options;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
@@ -352,11 +353,14 @@ TEST(CombineTest, WhatHostsKnowOfTheirClocksNarrowsTheRanges) {
     EXPECT_EQ(result.exit_code, 0) << result.standard_error;
     return ParseReport(result.standard_output).nodes(1).uncertainty_ns();
   };
-  const std::string log = directory.Write(
-      "ptp4l.log", "ptp4l[5374018.735]: master offset  -2000 s2 freq +2 path delay 10\n");
+  std::vector<std::string> logs;
+  for (const char* name : {"ptp4l_0.log", "ptp4l_1.log"}) {
+    logs.push_back(directory.Write(
+        name, "ptp4l[5374018.735]: master offset  -2000 s2 freq +2 path delay 10\n"));
+  }
   EXPECT_GT(range_ns({}), 50'000);
   EXPECT_LE(range_ns({"--clock_prior=10us"}), 10'000);
-  EXPECT_LE(range_ns({"--clock_prior=1ms", absl::StrCat("--clock_logs=", log, ",", log)}), 4'000);
+  EXPECT_LE(range_ns({"--clock_prior=1ms", absl::StrCat("--clock_logs=", absl::StrJoin(logs, ","))}), 4'000);
 }
 
 TEST(CombineTest, ValidationExitsWithOneOnlyWhenItFails) {

@@ -32,7 +32,9 @@ void CompareLengths(const RunReport& report, std::vector<std::string>* found) {
   for (const ReportedStep& step : report.steps()) {
     all_ms.push_back(lengths_ms[step.step()] = step.end_ms() - step.start_ms());
   }
-  if (!all_ms.empty() && Differ(Median(all_ms), report.run().step_ms())) {
+  // Some of many steps have another median.
+  const bool has_all = !report.run().has_reported_steps();
+  if (has_all && !all_ms.empty() && Differ(Median(all_ms), report.run().step_ms())) {
     found->push_back("the header's step is not the median of the steps");
   }
   for (const PathPart& part : report.path()) {

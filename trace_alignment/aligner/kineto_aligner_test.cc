@@ -54,9 +54,7 @@ TEST(KinetoAlignerTest, TheMarkComesFirst) {
   EXPECT_THAT(
       Aligned("\n{\n  \"schemaVersion\": 1, \"traceEvents\": []}", kRunBaseNs),
       IsOkAndHolds("\n{\n  \"alignedClock\": 1, \"schemaVersion\": 1, \"traceEvents\": []}"));
-  for (const char* text : {"[]", "{}", "{ }"}) {
-    EXPECT_THAT(Aligned(text, kRunBaseNs), IsOkAndHolds(text));
-  }
+  EXPECT_THAT(Aligned("[]", kRunBaseNs), IsOkAndHolds("[]"));
 }
 
 // Without a base times count from 1970.
