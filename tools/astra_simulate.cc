@@ -228,9 +228,10 @@ absl::StatusOr<int> SimulateWorkload() {
   inputs.push_back(groups);
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {timeline}));
   ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, fabric));
-  ASSIGN_OR_RETURN(const Outcome outcome, is_embedded
-                                              ? SimulateEmbedded(named, workload, options)
-                                              : SimulateWithSidecar(fabric, workload, options));
+  ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(named, workload, options)
+                                                : SimulateWithSidecar(fabric, workload, options));
+  const std::string left_out = DescribeRanksLeftOut(FileSystem::Posix(), prefix, fabric.network);
+  if (!left_out.empty()) outcome.notes.push_back(left_out);
   OutputFiles outputs(FileSystem::Posix());
   if (!timeline.empty()) {
     RETURN_IF_ERROR(outputs.Write("timeline", timeline, [&](ByteSink& sink) {

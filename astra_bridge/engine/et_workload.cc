@@ -191,28 +191,23 @@ absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& pr
                   network.npus(), " NPUs (npus_count), each needs one");
 }
 
-// Ranks without an NPU would be left out of the run, and what others do with them.
-absl::Status CheckEveryRankHasAnNpu(FileSystem& file_system, const std::string& prefix,
-                                    const NetworkConfig& network) {
+}  // namespace
+
+std::string DescribeRanksLeftOut(FileSystem& file_system, const std::string& prefix,
+                                 const NetworkConfig& network) {
   const absl::StatusOr<std::vector<EtFile>> files = ListEtFiles(file_system, prefix);
   // Reading says better what is missing.
-  if (!files.ok()) return absl::OkStatus();
-  for (const EtFile& file : *files) {
-    if (file.rank < network.npus()) continue;
-    return InvalidArgument(file.path, ": rank ", file.rank, " has no NPU; ", network.source,
-                           " has ", network.npus(),
-                           " (npus_count), give a network that is large "
-                           "enough");
-  }
-  return absl::OkStatus();
+  if (!files.ok()) return "";
+  int64_t left_out = 0;
+  for (const EtFile& file : *files) left_out += file.rank >= network.npus() ? 1 : 0;
+  if (left_out == 0) return "";
+  return absl::StrCat(left_out, " of ", files->size(), " ranks are left out: ", network.source,
+                      " has ", network.npus(), " NPUs (npus_count)");
 }
-
-}  // namespace
 
 absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::string& prefix,
                                         const NetworkConfig& network, const SystemConfig& system,
                                         const EtWorkloadOptions& options) {
-  RETURN_IF_ERROR(CheckEveryRankHasAnNpu(file_system, prefix, network));
   Workload workload;
   workload.ranks.reserve(network.npus());
   for (int32_t rank = 0; rank < network.npus(); ++rank) {

@@ -31,6 +31,11 @@ struct EtWorkloadOptions {
   std::function<void(uint64_t ranks)> progress;
 };
 
+// Says how many ranks the network is too small for, which are left out as AstraSim does; empty when
+// there are none.
+std::string DescribeRanksLeftOut(FileSystem& file_system, const std::string& prefix,
+                                 const NetworkConfig& network);
+
 // Reads a file per NPU of the network, plain or gzip. The configurations say what nodes must have:
 // with replay-only, communication is not looked at. Errors name the file, and node and attribute.
 absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::string& prefix,
