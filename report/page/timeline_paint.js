@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the timeline draws its events: a part of TimelineView.
 //
-// Spans narrower than two pixels are merged into strips whose height is how much of the time they
+// Spans narrower than three pixels are merged into strips whose height is how much of the time they
 // fill. A frame visits only the rows in sight and, in each, only the spans of the visible range.
 'use strict';
 
 (() => {
   const {clamp} = report;
-  const kStrip = 2;  // Spans narrower than this many pixels are merged into strips as wide.
+  const kStrip = 3;  // Spans narrower than this many pixels are merged into strips as wide.
   const kColumn = 4;  // How many pixels wide the columns of a block's shares are.
   const kLabelFrom = 48;  // Spans this many pixels wide carry their name.
   const kTextured = 5;  // Spans narrower than this show no texture, and plain colours draw faster.
