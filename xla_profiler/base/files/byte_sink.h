@@ -77,12 +77,8 @@ class GzipSink : public ByteSink {
  private:
   struct Stream;
 
-  absl::Status Deflate(absl::string_view data, int flush);
-
   ByteSink* compressed_;
   std::unique_ptr<Stream> stream_;
-  // Not OK when there was no memory for the compressor.
-  absl::Status status_;
 };
 
 }  // namespace meridian
