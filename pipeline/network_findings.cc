@@ -172,7 +172,7 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
         report.run().has_step_mean_ms() ? report.run().step_mean_ms() / now_ns : kMsPerNs;
     bound = 2 * (1 - twice->step_ns() / now_ns);
     at_stake_ms = (now_ns - twice->step_ns()) * scale;
-    condition = is_sure ? "on links twice as fast" : "on links twice as fast; that is not sure";
+    condition = is_sure ? "on links twice as fast" : "on links twice as fast (not sure)";
     detail =
         absl::StrCat("On links twice as fast ", UnitText(report), " would take ",
                      TimeText(twice->step_ns() * scale), " in place of ", TimeText(now_ns * scale),
