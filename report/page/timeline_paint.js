@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the timeline draws its events: a part of TimelineView.
 //
-// Spans narrower than three pixels are merged into strips whose height is how much of the time they
+// Spans narrower than four pixels are merged into strips whose height is how much of the time they
 // fill. A frame visits only the rows in sight and, in each, only the spans of the visible range.
 'use strict';
 
 (() => {
   const {clamp} = report;
-  const kStrip = 3;  // Spans narrower than this many pixels are merged into strips as wide.
-  const kColumn = 4;  // How many pixels wide the columns of a block's shares are.
+  const kStrip = 4;  // Spans narrower than this many pixels are merged into strips as wide.
+  const kColumn = 6;  // How many pixels wide the columns of a block's shares are,
+  const kTall = 2;  // and of how many pixels their heights are multiples, so that equal ones join.
   const kLabelFrom = 48;  // Spans this many pixels wide carry their name.
-  const kTextured = 5;  // Spans narrower than this show no texture, and plain colours draw faster.
+  const kTextured = 7;  // Spans narrower than this show no texture, and plain colours draw faster.
 
   // Fills the rectangles of a bucket whose widths are in [from, to).
   function fillRects(context, rects, style, from, to) {
@@ -97,9 +98,9 @@
       for (let column = 0; column < count; ++column) {
         let filled = 0;
         for (const kind of model.stack) {
-          const from = Math.round(filled * (high - 2));
+          const from = Math.round(filled * (high - 2) / kTall) * kTall;
           filled = Math.min(1, filled + shares[column * size + kind]);
-          const tall = Math.round(filled * (high - 2)) - from;
+          const tall = Math.round(filled * (high - 2) / kTall) * kTall - from;
           if (tall > 0) {
             pushRect(buckets[kind], left - shift + this.gutter + column * kColumn,
                 y + high - 2 - from - tall, kColumn, tall);
