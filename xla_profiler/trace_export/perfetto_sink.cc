@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/casts.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
@@ -26,6 +27,7 @@
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 
 namespace meridian {
@@ -125,32 +127,39 @@ class PerfettoSink : public TraceSink {
   }
 
   absl::Status BeginSlice(const TraceTrack& track, const TraceSlice& slice) override {
-    pp::TrackEvent& event = NewEvent(
+    event_.clear();
+    if (!slice.category.empty()) {
+      WriteVarintField(pp::TrackEvent::kCategoryIidsFieldNumber, InternCategory(slice.category),
+                       &event_output_);
+    }
+    if (!slice.long_name().empty()) {
+      AddArgName(interned_.arg_names.size() - 1, kLongNameArg);
+      AddArgValue(pp::DebugAnnotation::kStringValueIidFieldNumber, InternValue(slice.long_name()));
+      EndArg();
+    }
+    for (const XStatVisitor* stat : slice.args) AddArg(*stat);
+    EndEvent(
         track,
         slice.duration_ps == 0 ? pp::TrackEvent::TYPE_INSTANT : pp::TrackEvent::TYPE_SLICE_BEGIN,
-        slice.start_ps);
-    packet_.set_sequence_flags(pp::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
-    event.set_name_iid(Intern(slice.metadata - plane_->EventMetadata().data(), &interned_.names,
-                              slice.name(), kMaxNameCharacters,
-                              [&] { return packet_.mutable_interned_data()->add_event_names(); }));
-    if (!slice.category.empty()) event.add_category_iids(InternCategory(slice.category));
-    for (const TraceFlow& flow : slice.flows) event.add_flow_ids(flow.id);
-    if (!slice.long_name().empty()) {
-      pp::DebugAnnotation& arg = AddArg(interned_.arg_names.size() - 1, kLongNameArg, &event);
-      arg.set_string_value_iid(InternValue(slice.long_name()));
-    }
-    for (const XStatVisitor* stat : slice.args) AddArg(*stat, &event);
-    return WritePacket();
+        Intern(slice.metadata - plane_->EventMetadata().data(), &interned_.names, slice.name(),
+               kMaxNameCharacters, [&] { return texts_.add_event_names(); }),
+        slice.flows);
+    return AppendEvent(slice.start_ps, pp::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
   }
 
   absl::Status EndSlice(const TraceTrack& track, int64_t end_ps) override {
-    NewEvent(track, pp::TrackEvent::TYPE_SLICE_END, end_ps);
-    return WritePacket();
+    event_.clear();
+    EndEvent(track, pp::TrackEvent::TYPE_SLICE_END, /*name=*/0, {});
+    return AppendEvent(end_ps, pp::TracePacket::SEQ_UNSPECIFIED);
   }
 
   absl::Status AddCounterValue(const TraceTrack& track, int64_t time_ps,
                                const XStatVisitor& value) override {
-    pp::TrackEvent& event = NewEvent(track, pp::TrackEvent::TYPE_COUNTER, time_ps);
+    packet_.set_timestamp(static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps)));
+    packet_.set_trusted_packet_sequence_id(sequence_);
+    pp::TrackEvent& event = *packet_.mutable_track_event();
+    event.set_type(pp::TrackEvent::TYPE_COUNTER);
+    event.set_track_uuid(track.id);
     const uint64_t unsigned_value = value.UintValue();
     if (value.value_case() == XStatVisitor::ValueCase::kDouble) {
       event.set_double_counter_value(value.DoubleValue());
@@ -192,21 +201,48 @@ class PerfettoSink : public TraceSink {
     reading.set_timestamp(static_cast<uint64_t>(time_ns));
   }
 
-  pp::TrackEvent& NewEvent(const TraceTrack& track, pp::TrackEvent::Type type, int64_t time_ps) {
-    packet_.set_timestamp(static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps)));
-    packet_.set_trusted_packet_sequence_id(sequence_);
-    packet_.mutable_track_event()->set_type(type);
-    packet_.mutable_track_event()->set_track_uuid(track.id);
-    return *packet_.mutable_track_event();
+  // Slices are most of a trace. They are written field by field, in the order of the numbers, as
+  // protobuf would write them in four times the time.
+  //
+  // Writes what every event has behind its category and arguments; no name is 0.
+  void EndEvent(const TraceTrack& track, pp::TrackEvent::Type type, uint64_t name,
+                absl::Span<const TraceFlow> flows) {
+    WriteVarintField(pp::TrackEvent::kTypeFieldNumber, type, &event_output_);
+    if (name != 0) WriteVarintField(pp::TrackEvent::kNameIidFieldNumber, name, &event_output_);
+    WriteVarintField(pp::TrackEvent::kTrackUuidFieldNumber, static_cast<uint64_t>(track.id),
+                     &event_output_);
+    for (const TraceFlow& flow : flows) {
+      WriteFixed64Field(pp::TrackEvent::kFlowIdsFieldNumber, flow.id, &event_output_);
+    }
+  }
+
+  // Appends the packet of the event at hand, with the texts that it is the first to use.
+  absl::Status AppendEvent(int64_t time_ps, uint32_t flags) {
+    packet_bytes_.clear();
+    StringOutput output(&packet_bytes_);
+    WriteVarintField(pp::TracePacket::kTimestampFieldNumber,
+                     static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps)), &output);
+    WriteVarintField(pp::TracePacket::kTrustedPacketSequenceIdFieldNumber, sequence_, &output);
+    WriteBytesField(pp::TracePacket::kTrackEventFieldNumber, event_, &output);
+    if (has_texts_) {
+      WriteBytesField(pp::TracePacket::kInternedDataFieldNumber, texts_.SerializeAsString(),
+                      &output);
+      texts_.Clear();
+      has_texts_ = false;
+    }
+    if (flags != 0) WriteVarintField(pp::TracePacket::kSequenceFlagsFieldNumber, flags, &output);
+    StringOutput trace(&buffer_);
+    WriteBytesField(pp::Trace::kPacketFieldNumber, packet_bytes_, &trace);
+    return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
   }
 
   // Returns the id of the text at that position of a list, the position + 1. `add` adds an entry to
   // the packet's interned data: if the sequence does not have the text, it is put there.
   template <typename Add>
-  static uint64_t Intern(size_t position, std::vector<bool>* known, absl::string_view text,
-                         size_t max_characters, Add add) {
+  uint64_t Intern(size_t position, std::vector<bool>* known, absl::string_view text,
+                  size_t max_characters, Add add) {
     if (!(*known)[position]) {
-      (*known)[position] = true;
+      (*known)[position] = has_texts_ = true;
       pp::InternedName* name = add();
       name->set_iid(position + 1);
       name->set_name(FirstCharacters(text, max_characters));
@@ -218,7 +254,8 @@ class PerfettoSink : public TraceSink {
     const auto [it, is_new] =
         interned_.categories.try_emplace(category.data(), interned_.categories.size() + 1);
     if (is_new) {
-      pp::InternedName* name = packet_.mutable_interned_data()->add_event_categories();
+      has_texts_ = true;
+      pp::InternedName* name = texts_.add_event_categories();
       name->set_iid(it->second);
       name->set_name(FirstCharacters(category, kMaxNameCharacters));
     }
@@ -229,38 +266,52 @@ class PerfettoSink : public TraceSink {
     const auto [it, is_new] =
         interned_.values.try_emplace(value.data(), interned_.values.size() + 1);
     if (is_new) {
-      pp::InternedString* text =
-          packet_.mutable_interned_data()->add_debug_annotation_string_values();
+      has_texts_ = true;
+      pp::InternedString* text = texts_.add_debug_annotation_string_values();
       text->set_iid(it->second);
       text->set_str(FirstCharacters(value, kMaxValueCharacters));
     }
     return it->second;
   }
 
-  // Adds an argument without a value; its name is at that position.
-  pp::DebugAnnotation& AddArg(size_t position, absl::string_view name, pp::TrackEvent* event) {
-    pp::DebugAnnotation& arg = *event->add_debug_annotations();
-    arg.set_name_iid(Intern(position, &interned_.arg_names, name, kMaxValueCharacters, [&] {
-      return packet_.mutable_interned_data()->add_debug_annotation_names();
-    }));
-    return arg;
+  // Begins an argument; its name is at that position.
+  void AddArgName(size_t position, absl::string_view name) {
+    arg_.clear();
+    AddArgValue(pp::DebugAnnotation::kNameIidFieldNumber,
+                Intern(position, &interned_.arg_names, name, kMaxValueCharacters,
+                       [&] { return texts_.add_debug_annotation_names(); }));
+  }
+  void AddArgValue(uint32_t field, uint64_t value) {
+    StringOutput output(&arg_);
+    WriteVarintField(field, value, &output);
+  }
+  void EndArg() {
+    WriteBytesField(pp::TrackEvent::kDebugAnnotationsFieldNumber, arg_, &event_output_);
   }
 
-  void AddArg(const XStatVisitor& stat, pp::TrackEvent* event) {
-    pp::DebugAnnotation& arg = AddArg(
-        plane_->GetStatMetadata(stat.Id()) - plane_->StatMetadata().data(), stat.Name(), event);
+  void AddArg(const XStatVisitor& stat) {
+    using Arg = pp::DebugAnnotation;
+    AddArgName(plane_->GetStatMetadata(stat.Id()) - plane_->StatMetadata().data(), stat.Name());
+    StringOutput output(&arg_);
     switch (stat.value_case()) {
       case XStatVisitor::ValueCase::kInt64:
-        return arg.set_int_value(stat.IntValue());
+        AddArgValue(Arg::kIntValueFieldNumber, static_cast<uint64_t>(stat.IntValue()));
+        break;
       case XStatVisitor::ValueCase::kUint64:
-        return arg.set_uint_value(stat.UintValue());
+        AddArgValue(Arg::kUintValueFieldNumber, stat.UintValue());
+        break;
       case XStatVisitor::ValueCase::kDouble:
-        return arg.set_double_value(stat.DoubleValue());
+        WriteFixed64Field(Arg::kDoubleValueFieldNumber,
+                          absl::bit_cast<uint64_t>(stat.DoubleValue()), &output);
+        break;
       case XStatVisitor::ValueCase::kRef:
-        return arg.set_string_value_iid(InternValue(stat.StrOrRefValue()));
+        AddArgValue(Arg::kStringValueIidFieldNumber, InternValue(stat.StrOrRefValue()));
+        break;
       default:
-        arg.set_string_value(FirstCharacters(stat.StrOrRefValue(), kMaxValueCharacters));
+        WriteBytesField(Arg::kStringValueFieldNumber,
+                        FirstCharacters(stat.StrOrRefValue(), kMaxValueCharacters), &output);
     }
+    EndArg();
   }
 
   // Appends the packet, as a part of the Trace, and empties it.
@@ -284,6 +335,14 @@ class PerfettoSink : public TraceSink {
   pp::Trace trace_;
   pp::TracePacket& packet_;
   std::string buffer_;
+  // The slice under construction: an argument, its TrackEvent, the packet, and the texts that it is
+  // the first to use.
+  std::string arg_;
+  std::string event_;
+  StringOutput event_output_{&event_};
+  std::string packet_bytes_;
+  pp::InternedData texts_;
+  bool has_texts_ = false;
   uint32_t sequence_ = 0;
   const XPlaneVisitor* plane_ = nullptr;
   Interned interned_;

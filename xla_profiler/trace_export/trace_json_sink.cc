@@ -52,11 +52,11 @@ class TraceJsonSink : public TraceSink {
       args_.AddString(kLongNameArg, FirstCharacters(slice.long_name(), kMaxValueCharacters));
     }
     for (const XStatVisitor* stat : slice.args) AddArg(*stat);
-    const std::string name = FirstCharacters(slice.name(), kMaxNameCharacters);
+    std::string cut;
     TraceJsonFields fields;
     fields.pid = track.process_id;
     fields.tid = track.id;
-    fields.name = name;
+    fields.name = Cut(slice.name(), kMaxNameCharacters, &cut);
     fields.category = slice.category;
     fields.ts_ps = slice.start_ps;
     fields.args = args_.members().empty() ? nullptr : &args_;
@@ -99,8 +99,15 @@ class TraceJsonSink : public TraceSink {
   absl::Status Finish() override { return writer_.Finish(); }
 
  private:
+  // Returns the text, or its first characters, which `cut` then holds: most texts are not copied.
+  static absl::string_view Cut(absl::string_view text, size_t characters, std::string* cut) {
+    if (text.size() <= characters) return text;
+    return *cut = FirstCharacters(text, characters);
+  }
+
   void AddArg(const XStatVisitor& stat) {
-    const std::string key = FirstCharacters(stat.Name(), kMaxValueCharacters);
+    std::string cut_key, cut_value;
+    const absl::string_view key = Cut(stat.Name(), kMaxValueCharacters, &cut_key);
     switch (stat.value_case()) {
       case XStatVisitor::ValueCase::kInt64: {
         const int64_t value = stat.IntValue();
@@ -117,7 +124,7 @@ class TraceJsonSink : public TraceSink {
       case XStatVisitor::ValueCase::kDouble:
         return args_.AddDouble(key, stat.DoubleValue());
       default:
-        return args_.AddString(key, FirstCharacters(stat.StrOrRefValue(), kMaxValueCharacters));
+        return args_.AddString(key, Cut(stat.StrOrRefValue(), kMaxValueCharacters, &cut_value));
     }
   }
 

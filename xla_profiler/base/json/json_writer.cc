@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "xla_profiler/base/utf8.h"
 
@@ -34,6 +35,24 @@ void AppendEscaped(char c, std::string* out) {
   }
 }
 
+// Returns how many bytes at the front need neither escapes nor a look at their UTF-8, eight at a time.
+size_t PlainPrefix(absl::string_view text) {
+  constexpr uint64_t kOnes = 0x0101010101010101u;
+  constexpr uint64_t kHighs = 0x8080808080808080u;
+  size_t at = 0;
+  for (; at + sizeof(uint64_t) <= text.size(); at += sizeof(uint64_t)) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + at, sizeof(word));
+    // The high bit of a byte, if it is 0 or less than the number that is subtracted.
+    const uint64_t quote = word ^ kOnes * '"', backslash = word ^ kOnes * '\\';
+    const uint64_t special = word | (word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes);
+    if ((special & kHighs) != 0) break;
+  }
+  while (at < text.size() && static_cast<int8_t>(text[at]) >= 0x20 && !MustBeEscaped(text[at]))
+    ++at;
+  return at;
+}
+
 void AppendWellFormed(absl::string_view text, std::string* out) {
   size_t done = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -49,6 +68,9 @@ void AppendWellFormed(absl::string_view text, std::string* out) {
 
 void AppendJsonString(absl::string_view text, std::string* out) {
   out->push_back('"');
+  const size_t plain = PlainPrefix(text);
+  out->append(text.data(), plain);
+  text.remove_prefix(plain);
   while (!text.empty()) {
     const size_t valid = ValidUtf8Prefix(text);
     AppendWellFormed(text.substr(0, valid), out);

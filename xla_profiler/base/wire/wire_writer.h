@@ -66,6 +66,17 @@ void WriteVarintField(uint32_t number, uint64_t value, Output* output) {
   output->Varint(value);
 }
 
+template <typename Output>
+void WriteFixed64Field(uint32_t number, uint64_t value, Output* output) {
+  output->Varint(MakeTag(number, WireType::kFixed64));
+  char bytes[sizeof(value)];
+  for (char& byte : bytes) {
+    byte = static_cast<char>(value);
+    value >>= 8;
+  }
+  output->Raw(absl::string_view(bytes, sizeof(bytes)));
+}
+
 // Tag and length; the caller writes `size` bytes next.
 template <typename Output>
 void WriteBytesHeader(uint32_t number, uint64_t size, Output* output) {
