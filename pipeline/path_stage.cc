@@ -20,6 +20,7 @@
 #include "pipeline/operations.h"
 #include "report/quantities.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
@@ -91,10 +92,7 @@ class GraphDescription {
     const bool communication_only = HoldsCommunicationOnly();
     report_->mutable_evidence()->set_communication_only(communication_only);
     if (!communication_only) DescribeBreakdown();
-    if (options_.can_compare_ranks && !communication_only) {
-      DescribeBlame();
-      DescribeWhatIf();
-    }
+    if (options_.can_compare_ranks && !communication_only) DescribeCauses();
     DescribeOperations(graph_, source_, collectives_, path_, steps_, report_);
     // Nobody but the graph knows the steps of programs that mark none.
     if (source_.step_word != "step" && !steps_.steps.empty()) {
@@ -184,14 +182,35 @@ class GraphDescription {
     }
   }
 
+  // Who kept others waiting, and what would help. Most of the latter needs not know the former.
+  void DescribeCauses() {
+    Blame blame;
+    std::optional<WhatIfRun> run;
+    const auto find = [&](size_t part) {
+      if (part == 0) {
+        blame = FindBlame(graph_);
+      } else if (graph_.events.size() <= kMaxWhatIfEvents) {
+        run.emplace(graph_, path_, /*hta_compatible=*/false);
+        AskWhatWouldHelp(&*run);
+      }
+      return absl::OkStatus();
+    };
+    (void)ParallelFor(2, find);
+    DescribeBlame(blame);
+    if (run.has_value()) {
+      AskOfRanks(&*run);
+    } else {
+      report_->add_notes("the run has too many events to ask what would help; choose fewer steps");
+    }
+  }
+
   // One row for each step and rank: what most of the time was spent on says why. What was before its
   // profile has a row of its own.
-  void DescribeBlame() {
+  void DescribeBlame(const Blame& blame) {
     struct Cause {
       int64_t time_ps = 0;
       const BlameRow* largest = nullptr;
     };
-    const Blame blame = FindBlame(graph_);
     std::map<int64_t, int64_t> lengths_ps;
     for (const StepTime& step : steps_.steps) lengths_ps[step.step] = step.length_ps();
     std::map<std::tuple<std::optional<int64_t>, int64_t, bool>, std::map<BoundBy, Cause>> causes;
@@ -244,31 +263,30 @@ class GraphDescription {
   }
 
   // What the run would take if: its graph, run again.
-  void DescribeWhatIf() {
-    if (graph_.events.size() > kMaxWhatIfEvents) {
-      report_->add_notes("the run has too many events to ask what would help; choose fewer steps");
-      return;
-    }
-    WhatIfRun run(graph_, path_, /*hta_compatible=*/false);
+  void AskWhatWouldHelp(WhatIfRun* run) {
     Ask(WhatIfPart::HALF_THE_COMMUNICATION, std::nullopt, "communication takes half the time",
-        {ScaleEdit({{Field::kCategory, "communication"}}, kFactorOne / 2)}, &run);
+        {ScaleEdit({{Field::kCategory, "communication"}}, kFactorOne / 2)}, run);
     Ask(WhatIfPart::HALF_THE_COMPUTATION, std::nullopt, "computation takes half the time",
-        {ScaleEdit({{Field::kCategory, "compute"}}, kFactorOne / 2)}, &run);
+        {ScaleEdit({{Field::kCategory, "compute"}}, kFactorOne / 2)}, run);
     const WhatIfEdit no_calls = ScaleEdit({{Field::kCategory, "host"}}, 0);
     const WhatIfEdit no_gaps = ScaleEdit({{Field::kCategory, "host_gap"}}, 0);
     // Traces may have but one of them.
     for (const std::vector<WhatIfEdit>& edits :
          {std::vector{no_calls, no_gaps}, std::vector{no_gaps}, std::vector{no_calls}}) {
-      if (Ask(WhatIfPart::NO_HOST_TIME, std::nullopt, "hosts take no time", edits, &run)) break;
+      if (Ask(WhatIfPart::NO_HOST_TIME, std::nullopt, "hosts take no time", edits, run)) break;
     }
     Ask(WhatIfPart::NO_LAUNCH_DELAYS, std::nullopt, "kernels start as soon as they are launched",
-        {ScaleEdit({{Field::kCategory, "launch"}}, 0)}, &run);
+        {ScaleEdit({{Field::kCategory, "launch"}}, 0)}, run);
+  }
+
+  // The same of the rank that others waited for, and of slow links.
+  void AskOfRanks(WhatIfRun* run) {
     if (straggler_.has_value()) {
       WhatIfEdit level;
       level.kind = WhatIfEdit::Kind::kLevel;
       level.subject.conditions = {{Field::kRank, "", nullptr, *straggler_}};
       Ask(WhatIfPart::RANK_AS_FAST_AS_OTHERS, straggler_,
-          absl::StrCat("rank ", *straggler_, " is as fast as the others"), {level}, &run);
+          absl::StrCat("rank ", *straggler_, " is as fast as the others"), {level}, run);
     }
     for (const CombinedLink& slow : options_.slow_links) {
       Ask(WhatIfPart::LINK_AS_FAST_AS_OTHERS, slow.rank(),
@@ -276,7 +294,7 @@ class GraphDescription {
           {ScaleEdit(
               {{Field::kCategory, "communication"}, {Field::kWith, "", nullptr, slow.rank()}},
               std::llround(static_cast<double>(kFactorOne) / slow.times_slower()))},
-          &run);
+          run);
     }
   }
 

@@ -39,32 +39,36 @@ void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* o
   MERIDIAN_CHECK(!coded.HadError());
 }
 
-absl::Status EtWorkloadWriter::BeginTrace(int64_t rank,
-                                          const ChakraProtoMsg::GlobalMetadata& metadata) {
-  RETURN_IF_ERROR(FinishTrace());
-  ChakraWorkloadRank* described = report_.add_ranks();
-  described->set_rank(rank);
-  described->set_path(EtPath(prefix_, rank));
-  RETURN_IF_ERROR(CheckSize(metadata));
-  ASSIGN_OR_RETURN(trace_, AtomicFileWriter::CreateWithFolder(file_system_, described->path()));
-  buffer_.clear();
-  AppendEtRecord(metadata, &buffer_);
-  return trace_->Append(buffer_);
-}
-
-absl::Status EtWorkloadWriter::Add(const ChakraProtoMsg::Node& node) {
+absl::Status EtTrace::Add(const ChakraProtoMsg::Node& node) {
   RETURN_IF_ERROR(CheckSize(node));
-  ChakraWorkloadRank* described = report_.mutable_ranks(report_.ranks_size() - 1);
-  report_.set_nodes(report_.nodes() + 1);
-  described->set_nodes(described->nodes() + 1);
+  described_.set_nodes(described_.nodes() + 1);
   if (node.type() == ChakraProtoMsg::COMM_COLL_NODE ||
       node.type() == ChakraProtoMsg::COMM_SEND_NODE ||
       node.type() == ChakraProtoMsg::COMM_RECV_NODE) {
-    described->set_comm_nodes(described->comm_nodes() + 1);
+    described_.set_comm_nodes(described_.comm_nodes() + 1);
   }
   buffer_.clear();
   AppendEtRecord(node, &buffer_);
-  return trace_->Append(buffer_);
+  return file_->Append(buffer_);
+}
+
+absl::StatusOr<EtTrace> EtWorkloadWriter::Begin(
+    int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata) const {
+  EtTrace trace;
+  trace.described_.set_rank(rank);
+  trace.described_.set_path(EtPath(prefix_, rank));
+  RETURN_IF_ERROR(CheckSize(metadata));
+  ASSIGN_OR_RETURN(trace.file_,
+                   AtomicFileWriter::CreateWithFolder(file_system_, trace.described_.path()));
+  AppendEtRecord(metadata, &trace.buffer_);
+  RETURN_IF_ERROR(trace.file_->Append(trace.buffer_));
+  return trace;
+}
+
+absl::Status EtWorkloadWriter::Finish(EtTrace trace) {
+  report_.set_nodes(report_.nodes() + trace.described_.nodes());
+  *report_.add_ranks() = std::move(trace.described_);
+  return finished_.Add(std::move(trace.file_));
 }
 
 absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
@@ -86,7 +90,6 @@ absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
 }
 
 absl::StatusOr<ChakraWorkloadReport> EtWorkloadWriter::Commit(std::optional<int64_t> rank_count) {
-  RETURN_IF_ERROR(FinishTrace());
   const std::string groups_path = CommGroupsPath(prefix_);
   if (!groups_.empty()) {
     report_.set_comm_groups(groups_path);

@@ -7,8 +7,9 @@
 //
 //   EtWorkloadWriter writer(file_system, prefix);
 //   for (...) {
-//     RETURN_IF_ERROR(writer.BeginTrace(rank, metadata));
-//     RETURN_IF_ERROR(writer.Add(node));
+//     ASSIGN_OR_RETURN(EtTrace trace, writer.Begin(rank, metadata));
+//     RETURN_IF_ERROR(trace.Add(node));
+//     RETURN_IF_ERROR(writer.Finish(std::move(trace)));
 //   }
 //   ASSIGN_OR_RETURN(const ChakraWorkloadReport report, writer.Commit(rank_count));
 #ifndef CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
@@ -45,19 +46,33 @@ inline constexpr char kEtSchemaVersion[] = "1.0.0";
 // Appends the length and bytes of metadata or a node to *out: one record.
 void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* out);
 
+// The trace of one rank while it is being written.
+class EtTrace {
+ public:
+  // One of more than kMaxEtRecordBytes is InvalidArgument.
+  absl::Status Add(const ChakraProtoMsg::Node& node);
+
+ private:
+  friend class EtWorkloadWriter;
+
+  ChakraWorkloadRank described_;
+  std::unique_ptr<AtomicFileWriter> file_;
+  // The record being written; a member so that it is allocated once.
+  std::string buffer_;
+};
+
 // Until the workload is committed its files keep what they had; a writer that is not committed leaves
-// no trace. Not thread safe.
+// no trace. Not thread safe, but several traces may be written at once.
 class EtWorkloadWriter {
  public:
   EtWorkloadWriter(FileSystem& file_system, std::string prefix)
       : file_system_(file_system), prefix_(std::move(prefix)), finished_(file_system) {}
 
-  // Begins the trace of a rank, to which nodes are added until the next trace begins. The trace before
-  // is written to a file that has no name yet.
-  absl::Status BeginTrace(int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata);
+  // Begins the trace of a rank, in a file that has no name yet.
+  absl::StatusOr<EtTrace> Begin(int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata) const;
 
-  // Adds a node to the trace begun last. One of more than kMaxEtRecordBytes is InvalidArgument.
-  absl::Status Add(const ChakraProtoMsg::Node& node);
+  // Takes a trace to which nothing will be added any more.
+  absl::Status Finish(EtTrace trace);
 
   // A group of a name that is known already must have the same ranks.
   void AddGroups(CommGroups groups) { groups_.merge(groups); }
@@ -72,22 +87,14 @@ class EtWorkloadWriter {
   absl::StatusOr<ChakraWorkloadReport> Commit(std::optional<int64_t> rank_count);
 
  private:
-  // Finishes the trace that is being written, if there is one.
-  absl::Status FinishTrace() {
-    return trace_ == nullptr ? absl::OkStatus() : finished_.Add(std::move(trace_));
-  }
-
   // Returns the traces under the prefix that this workload leaves behind.
   absl::StatusOr<std::vector<std::string>> StaleTraces(std::optional<int64_t> rank_count) const;
 
   FileSystem& file_system_;
   const std::string prefix_;
   CommGroups groups_;
-  // Its ranks are the traces begun, the last of which is being written; the others are finished.
+  // Its ranks are the traces that are finished.
   ChakraWorkloadReport report_;
-  std::unique_ptr<AtomicFileWriter> trace_;
-  // The record being written; a member so that it is allocated once.
-  std::string buffer_;
   AtomicFileBatch finished_;
 };
 

@@ -37,8 +37,9 @@ absl::StatusOr<ChakraWorkloadReport> Commit(FileSystem& file_system, const std::
                                             std::optional<int64_t> rank_count) {
   EtWorkloadWriter writer(file_system, prefix);
   for (const int64_t rank : ranks) {
-    RETURN_IF_ERROR(writer.BeginTrace(rank, {}));
-    RETURN_IF_ERROR(writer.Add(CompNode(1, 1)));
+    ASSIGN_OR_RETURN(EtTrace trace, writer.Begin(rank, {}));
+    RETURN_IF_ERROR(trace.Add(CompNode(1, 1)));
+    RETURN_IF_ERROR(writer.Finish(std::move(trace)));
   }
   writer.AddGroups(groups);
   return writer.Commit(rank_count);
@@ -152,8 +153,9 @@ GlobalMetadata Metadata() {
 absl::Status WriteFile(FileSystem& file_system, const std::string& prefix,
                        const std::vector<Node>& nodes) {
   EtWorkloadWriter writer(file_system, prefix);
-  RETURN_IF_ERROR(writer.BeginTrace(0, Metadata()));
-  for (const Node& node : nodes) RETURN_IF_ERROR(writer.Add(node));
+  ASSIGN_OR_RETURN(EtTrace trace, writer.Begin(0, Metadata()));
+  for (const Node& node : nodes) RETURN_IF_ERROR(trace.Add(node));
+  RETURN_IF_ERROR(writer.Finish(std::move(trace)));
   return writer.Commit(std::nullopt).status();
 }
 
@@ -188,8 +190,9 @@ TEST(EtWorkloadWriterTest, WithoutCommitNothingIsLeft) {
   const TemporaryDirectory directory;
   {
     EtWorkloadWriter writer(FileSystem::Posix(), directory.PathOf("w"));
-    ASSERT_OK(writer.BeginTrace(0, Metadata()));
-    ASSERT_OK(writer.Add(CompNode(1, 1)));
+    ASSERT_OK_AND_ASSIGN(EtTrace trace, writer.Begin(0, Metadata()));
+    ASSERT_OK(trace.Add(CompNode(1, 1)));
+    ASSERT_OK(writer.Finish(std::move(trace)));
   }
   EXPECT_THAT(directory.List(), IsEmpty());
 }

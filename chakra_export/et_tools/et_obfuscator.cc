@@ -177,11 +177,12 @@ absl::StatusOr<ChakraWorkloadReport> ObfuscateEtFiles(FileSystem& file_system, c
   metadata.set_version(kEtSchemaVersion);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
-    RETURN_IF_ERROR(writer.BeginTrace(file.rank, metadata));
+    ASSIGN_OR_RETURN(EtTrace trace, writer.Begin(file.rank, metadata));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
-      return writer.Add(disguised);
+      return trace.Add(disguised);
     }));
+    RETURN_IF_ERROR(writer.Finish(std::move(trace)));
   }
   writer.AddGroups(obfuscator.Disguise(options.groups));
   return writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt);

@@ -1,5 +1,6 @@
 #include "chakra_export/graph/et_graph_writer.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
@@ -7,6 +8,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 
 namespace meridian {
 namespace {
@@ -111,16 +113,29 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
 
-  NodeEncoder encoder(graph);
-  Node message;
-  size_t next = 0;
-  for (const int64_t rank : graph.Ranks()) {
-    RETURN_IF_ERROR(writer->BeginTrace(rank, metadata));
-    for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
-      encoder.Encode(nodes[next], &message);
-      if (decorate != nullptr) decorate(nodes[next], &message);
+  const std::vector<int64_t> ranks = graph.Ranks();
+  std::vector<EtTrace> traces(ranks.size());
+  const auto write_rank = [&](size_t position) -> absl::Status {
+    ASSIGN_OR_RETURN(traces[position], writer->Begin(ranks[position], metadata));
+    NodeEncoder encoder(graph);
+    Node message;
+    for (auto node =
+             std::partition_point(nodes.begin(), nodes.end(),
+                                  [&](NodeIndex one) { return graph.rank(one) < ranks[position]; });
+         node != nodes.end() && graph.rank(*node) == ranks[position]; ++node) {
+      encoder.Encode(*node, &message);
+      if (decorate != nullptr) decorate(*node, &message);
       CompleteForSimulators(&message);
-      RETURN_IF_ERROR(writer->Add(message));
+      RETURN_IF_ERROR(traces[position].Add(message));
+    }
+    return absl::OkStatus();
+  };
+  // As many files are open as there are threads.
+  for (size_t first = 0; first < ranks.size(); first += kMostThreads) {
+    const size_t count = std::min(kMostThreads, ranks.size() - first);
+    RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return write_rank(first + i); }));
+    for (size_t i = first; i < first + count; ++i) {
+      RETURN_IF_ERROR(writer->Finish(std::move(traces[i])));
     }
   }
   writer->AddGroups(GroupsOf(graph));

@@ -21,7 +21,8 @@ class Node;
 
 namespace meridian {
 
-// Adds to a node what the graph does not hold, or changes what it says; may be null.
+// Adds to a node what the graph does not hold, or changes what it says; may be null. Called from
+// several threads, for nodes of different ranks.
 using EtNodeDecorator = std::function<void(NodeIndex node, ChakraProtoMsg::Node* message)>;
 
 // Writes the traces and the groups of the graph's ranks, which may be some of the workload's, nodes

@@ -32,7 +32,7 @@ RunNode Collective(int64_t rank, int64_t stream, int64_t start_ns, uint32_t inst
   RunNode node = Node(rank, stream, start_ns);
   node.name = "all-reduce";
   node.type = ChakraProtoMsg::COMM_COLL_NODE;
-  node.communication.emplace();
+  node.communication = std::make_shared<Communication>();
   node.instance = instance;
   node.instance_start_ns = instance_start_ns;
   return node;
@@ -41,7 +41,7 @@ RunNode Collective(int64_t rank, int64_t stream, int64_t start_ns, uint32_t inst
 RunNode Message(ChakraProtoMsg::NodeType type, int64_t rank, int64_t start_ns, uint32_t instance) {
   RunNode node = Node(rank, 0, start_ns);
   node.type = type;
-  node.communication.emplace();
+  node.communication = std::make_shared<Communication>();
   node.instance = instance;
   return node;
 }

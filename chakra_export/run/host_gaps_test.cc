@@ -61,7 +61,7 @@ TEST_F(HostGapsTest, WorkWithoutALaunchMayHaveWaitedForAnyWork) {
     graph_ = RunGraph();
     const NodeIndex a = Add(0, 7, 0, 10 * kUs);
     const NodeIndex reduce = Add(0, 8, 0, 20 * kUs);
-    graph_.nodes[reduce].communication.emplace();
+    graph_.nodes[reduce].communication = std::make_shared<Communication>();
     const NodeIndex b = Add(0, 7, 30 * kUs, 40 * kUs);
     graph_.nodes[b].is_launched = is_launched;
     graph_.edges = {{b, a, EdgeKind::kStream}};
@@ -120,7 +120,7 @@ TEST_F(HostGapsTest, RanksThatStartLaterBeginWithAGap) {
 TEST_F(HostGapsTest, NothingCommunicatesAtTimeZeroAndTwinsShareTheirGap) {
   const NodeIndex send = Add(0, 7, 0, 10 * kUs);
   graph_.nodes[send].type = ChakraProtoMsg::COMM_SEND_NODE;
-  graph_.nodes[send].communication.emplace();
+  graph_.nodes[send].communication = std::make_shared<Communication>();
   RunNode receive = graph_.nodes[send];
   receive.type = ChakraProtoMsg::COMM_RECV_NODE;
   graph_.nodes.push_back(receive);

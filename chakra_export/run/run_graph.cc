@@ -12,13 +12,14 @@ namespace meridian {
 void RunNode::SetCollective(int64_t comm_size, ChakraProtoMsg::CollectiveCommType kind,
                             GroupIndex group) {
   type = ChakraProtoMsg::COMM_COLL_NODE;
-  communication = Communication{comm_size, kind, group};
+  communication = std::make_shared<Communication>(Communication{comm_size, kind, group});
 }
 
 void RunNode::SetMessage(bool is_send, int64_t comm_size, int64_t source, int64_t target,
                          int32_t tag) {
   type = is_send ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE;
-  communication = Communication{comm_size, {}, 0, source, target, tag};
+  communication =
+      std::make_shared<Communication>(Communication{comm_size, {}, 0, source, target, tag});
 }
 
 ProcessGroupList::ProcessGroupList(int64_t rank_count) : groups_(1) {
@@ -80,8 +81,8 @@ ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeInde
     node.resource = builder.AddResource(from.resource);
     node.start_ns = from.start_ns;
     node.duration_ns = from.duration_ns;
-    node.communication = from.communication;
-    if (node.communication.has_value()) {
+    if (from.IsCommunication()) {
+      node.communication = *from.communication;
       node.communication->group = groups[node.communication->group];
     }
     places[index] = builder.AddNode(node);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -32,7 +33,6 @@ struct RunNode {
   static constexpr uint32_t kNoKernel = std::numeric_limits<uint32_t>::max();
 
   absl::string_view name;
-  ChakraProtoMsg::NodeType type = kComputationNode;
   Resource resource;
   // Unix time, as measured; kNoTimeNs when nothing was.
   int64_t start_ns = 0;
@@ -40,19 +40,12 @@ struct RunNode {
   // What it takes when it is run again: of communication the transfer without the waiting, where
   // the clocks tell.
   int64_t duration_ns = 0;
-  std::optional<Communication> communication;
-  // Collectives of one execution have one number on all ranks; a send and its receive, too.
-  uint32_t instance = kNoInstance;
+  // Null for a node that does not communicate, as most do not: a run has millions of them.
+  std::shared_ptr<const Communication> communication;
   // When the last member of the instance had started.
   int64_t instance_start_ns = 0;
   // What a COMP node is when it is no kernel; empty for kernels.
   absl::string_view op_kind;
-  // Number of the device work that it stands for, or of the first piece of that; the nodes that one
-  // kernel ran as, a send and its receive, have one number and stand together. kNoKernel for the
-  // host's nodes and those that were made up.
-  uint32_t kernel = kNoKernel;
-  // Whether the host's call that launched it is known.
-  bool is_launched = false;
   // The step in which the host ran or launched it; absent when there is none.
   std::optional<int64_t> step;
 
@@ -64,7 +57,17 @@ struct RunNode {
   int64_t operations = 0;
   int64_t bytes = 0;
 
-  bool IsCommunication() const { return communication.has_value(); }
+  ChakraProtoMsg::NodeType type = kComputationNode;
+  // Collectives of one execution have one number on all ranks; a send and its receive, too.
+  uint32_t instance = kNoInstance;
+  // Number of the device work that it stands for, or of the first piece of that; the nodes that one
+  // kernel ran as, a send and its receive, have one number and stand together. kNoKernel for the
+  // host's nodes and those that were made up.
+  uint32_t kernel = kNoKernel;
+  // Whether the host's call that launched it is known.
+  bool is_launched = false;
+
+  bool IsCommunication() const { return communication != nullptr; }
   bool IsDeviceWork() const { return kernel != kNoKernel; }
   bool IsOnHost() const { return resource.kind == ResourceKind::kHostThread; }
   void SetCollective(int64_t comm_size, ChakraProtoMsg::CollectiveCommType kind, GroupIndex group);

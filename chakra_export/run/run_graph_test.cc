@@ -53,10 +53,7 @@ TEST_F(RunGraphTest, TheOrderGivesTheIds) {
   const NodeIndex b = Add(1, 7);
   const NodeIndex c = Add(0, 8);
   RunNode& reduce = graph_.nodes[c];
-  reduce.type = ChakraProtoMsg::COMM_COLL_NODE;
-  reduce.communication.emplace();
-  reduce.communication->bytes = 64;
-  reduce.communication->group = 1;
+  reduce.SetCollective(64, ChakraProtoMsg::ALL_REDUCE, 1);
   graph_.edges = {{a, c, EdgeKind::kData}};
   const ExecutionGraph graph = ToExecutionGraph(graph_, {c, b, a});
   ASSERT_EQ(graph.node_count(), 3u);

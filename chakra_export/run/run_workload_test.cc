@@ -94,7 +94,7 @@ TEST(RunWorkloadTest, MoreGroupsThanAstraSimTellsApartAreRefused) {
 
 TEST(RunWorkloadTest, RanksThatCommunicateDifferentlyAreRefused) {
   RunGraph run = TwoRanks();
-  run.nodes[5].communication->bytes = 128;
+  run.nodes[5].SetCollective(128, run.nodes[5].communication->type, 0);
   EXPECT_THAT(MakeRunWorkload(EtFlavor::kSimulation, /*has_times=*/true, &run),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("alike")));
 }

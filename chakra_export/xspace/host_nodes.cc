@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -13,42 +14,60 @@ namespace {
 
 // A call and what it launched.
 struct Launch {
-  absl::string_view name;
-  int64_t thread = 0;
+  const HostCall* call = nullptr;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  absl::Span<const NodeIndex> work;
+};
+
+struct Launches {
+  // In the order of their starts.
+  std::vector<Launch> calls;
+  // What they launched, call by call.
   std::vector<NodeIndex> work;
 };
 
-// Returns the calls of one rank in the order of their starts.
-std::vector<Launch> FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> nodes,
-                                 const RunGraph& graph) {
+// Returns the calls of one rank.
+Launches FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> nodes,
+                      const RunGraph& graph) {
   const RunClock clock(profile.base_ns);
-  std::map<uint64_t, Launch> launches;
+  Launches launches;
   for (const NodeIndex node : nodes) {
-    const RunNode& work = graph.nodes[node];
-    if (work.work == nullptr || !work.work->correlation.has_value()) continue;
-    const auto call = profile.calls.find(*work.work->correlation);
-    if (call == profile.calls.end()) continue;
-    Launch& launch = launches[call->first];
-    launch.name = call->second.name;
-    launch.thread = call->second.thread;
-    launch.start_ns = clock.ToUnixNs(call->second.start_ps);
-    launch.end_ns = clock.ToUnixNs(call->second.end_ps);
-    // On clocks that disagree work may seem to start before its launch.
-    if (work.start_ns >= launch.start_ns) launch.work.push_back(node);
+    const DeviceWork* work = graph.nodes[node].work;
+    if (work != nullptr && work->correlation.has_value()) launches.work.push_back(node);
   }
-  std::vector<Launch> sorted;
-  for (auto& [correlation, launch] : launches) {
-    if (launch.work.empty()) continue;
-    for (const NodeIndex node : launch.work) {
-      launch.end_ns = std::min(launch.end_ns, graph.nodes[node].start_ns);
+  const auto correlation_of = [&](NodeIndex node) { return *graph.nodes[node].work->correlation; };
+  absl::c_stable_sort(launches.work, [&](NodeIndex a, NodeIndex b) {
+    return correlation_of(a) < correlation_of(b);
+  });
+  // Both are in the order of their correlation ids.
+  auto call = profile.calls.begin();
+  size_t kept = 0;
+  for (size_t i = 0; i < launches.work.size();) {
+    const uint64_t correlation = correlation_of(launches.work[i]);
+    while (call != profile.calls.end() && call->first < correlation) ++call;
+    Launch launch;
+    const bool is_known = call != profile.calls.end() && call->first == correlation;
+    if (is_known) {
+      launch.call = &call->second;
+      launch.start_ns = clock.ToUnixNs(call->second.start_ps);
+      launch.end_ns = clock.ToUnixNs(call->second.end_ps);
     }
-    sorted.push_back(std::move(launch));
+    const size_t first = kept;
+    for (; i < launches.work.size() && correlation_of(launches.work[i]) == correlation; ++i) {
+      const NodeIndex node = launches.work[i];
+      // On clocks that disagree work may seem to start before its launch.
+      if (!is_known || graph.nodes[node].start_ns < launch.start_ns) continue;
+      launch.end_ns = std::min(launch.end_ns, graph.nodes[node].start_ns);
+      launches.work[kept++] = node;
+    }
+    if (kept == first) continue;
+    launch.work = absl::MakeConstSpan(launches.work).subspan(first, kept - first);
+    launches.calls.push_back(launch);
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Launch& a, const Launch& b) { return a.start_ns < b.start_ns; });
-  return sorted;
+  absl::c_stable_sort(launches.calls,
+                      [](const Launch& a, const Launch& b) { return a.start_ns < b.start_ns; });
+  return launches;
 }
 
 void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeIndex> nodes,
@@ -57,9 +76,10 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
   std::map<int64_t, NodeIndex> threads;
   // The last to end of all work launched so far.
   NodeIndex last_work = kNoNodeIndex;
-  for (const Launch& launch : FindLaunches(profile, nodes, *graph)) {
-    const Resource thread{rank, ResourceKind::kHostThread, launch.thread};
-    const auto previous = threads.find(launch.thread);
+  const Launches launches = FindLaunches(profile, nodes, *graph);
+  for (const Launch& launch : launches.calls) {
+    const Resource thread{rank, ResourceKind::kHostThread, launch.call->thread};
+    const auto previous = threads.find(thread.number);
     NodeIndex before = previous == threads.end() ? kNoNodeIndex : previous->second;
     if (before != kNoNodeIndex) {
       const int64_t call_end_ns = graph->nodes[before].end_ns;
@@ -74,7 +94,7 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
         before = gap;
       }
     }
-    const NodeIndex call = AddTimedNode(launch.name, thread, launch.start_ns,
+    const NodeIndex call = AddTimedNode(launch.call->name, thread, launch.start_ns,
                                         std::max(launch.start_ns, launch.end_ns), graph);
     if (before != kNoNodeIndex) graph->edges.push_back({call, before, EdgeKind::kProgram});
     // A host's call is in the step of what it launched, and the gap before it, too.
@@ -82,7 +102,7 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
     if (before != kNoNodeIndex && graph->nodes[before].op_kind == kHostGapOpKind) {
       graph->nodes[before].step = graph->nodes[call].step;
     }
-    threads[launch.thread] = call;
+    threads[thread.number] = call;
     for (const NodeIndex node : launch.work) {
       graph->edges.push_back({node, call, EdgeKind::kLaunch});
       if (last_work == kNoNodeIndex || graph->nodes[node].end_ns > graph->nodes[last_work].end_ns) {
@@ -99,8 +119,9 @@ void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, RunGra
   for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
     nodes[static_cast<size_t>(graph->nodes[node].resource.rank)].push_back(node);
   }
-  // At most a call and a gap for each.
-  graph->nodes.reserve(3 * graph->nodes.size());
+  // At most a call and a gap for each, and later a gap on its device: what is not used takes no
+  // memory, and growing would take twice as much.
+  graph->nodes.reserve(4 * graph->nodes.size());
   for (size_t rank = 0; rank < profile_of_rank.size(); ++rank) {
     if (profile_of_rank[rank] == nullptr) continue;
     AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);

@@ -29,7 +29,7 @@ class WorkMergeTest : public ::testing::Test {
   void AddCommunication(int64_t stream, int64_t start_ns, int64_t end_ns) {
     Add("all-reduce", stream, start_ns, end_ns);
     graph_.nodes.back().type = ChakraProtoMsg::COMM_COLL_NODE;
-    graph_.nodes.back().communication.emplace();
+    graph_.nodes.back().communication = std::make_shared<Communication>();
   }
 
   std::deque<DeviceWork> work_;

@@ -482,14 +482,15 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
     NodeIndex old = job.FirstNode(old_rank);
     ASSIGN_OR_RETURN(EtReader reader,
                      EtReader::Open(file_system, job.paths()[static_cast<size_t>(old_rank)]));
-    RETURN_IF_ERROR(writer.BeginTrace(rank, reader.metadata()));
+    ASSIGN_OR_RETURN(EtTrace trace, writer.Begin(rank, reader.metadata()));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       Node changed = node;
       RETURN_IF_ERROR(scaler.Change(rank, old++, &changed));
       report.set_nodes(report.nodes() + 1);
       CompleteForSimulators(&changed);
-      return writer.Add(changed);
+      return trace.Add(changed);
     }));
+    RETURN_IF_ERROR(writer.Finish(std::move(trace)));
   }
   RETURN_IF_ERROR(scaler.CheckMessages());
   report.set_groups(static_cast<int64_t>(scaler.groups().size()));
