@@ -67,7 +67,10 @@ class XSpaceJobLoader {
     AddHostNodes(work_.profile_of_rank, &graph);
     std::vector<NodeIndex> order(graph.nodes.size());
     std::iota(order.begin(), order.end(), 0);
+    // Large, and of no use once they are in the graph.
+    for (const auto& profile : run_.profiles) profile->calls.clear();
     execution_.graph = ToExecutionGraph(graph, order);
+    graph.edges = std::vector<DependencyEdge>();
     return absl::OkStatus();
   }
 
