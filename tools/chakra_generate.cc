@@ -64,6 +64,14 @@ Flag<int64_t> FLAGS_microbatches(
     "microbatches", 4,
     "Transformer: into how many parts a data parallel copy cuts its share of the batch.");
 Flag<std::string> FLAGS_schedule("schedule", "1f1b", "Transformer: 1f1b or gpipe.");
+Flag<int64_t> FLAGS_chunks(
+    "chunks", 1,
+    "Transformer: chunks of layers that each stage holds (interleaved 1f1b); "
+    "shorter ramps, more messages.");
+Flag<bool> FLAGS_sequence_parallel(
+    "sequence_parallel", false,
+    "Transformer: between attention and MLP the tensor parallel ranks share the tokens (Megatron's "
+    "sequence parallelism): reduce-scatter and all-gather in place of all-reduce.");
 Flag<int64_t> FLAGS_dtype_bytes(
     "dtype_bytes", 2, "Transformer: bytes of an element of activations, parameters and gradients.");
 Flag<bool> FLAGS_zero("zero", false,
@@ -86,11 +94,25 @@ constexpr absl::string_view kTransformer = "transformer";
 
 AnyFlag* const kMicroFlags[] = {&FLAGS_ranks, &FLAGS_group_size, &FLAGS_bytes, &FLAGS_repeats,
                                 &FLAGS_compute_us};
-AnyFlag* const kTransformerFlags[] = {
-    &FLAGS_tp,          &FLAGS_dp,    &FLAGS_pp,      &FLAGS_layers,       &FLAGS_hidden,
-    &FLAGS_sequence,    &FLAGS_vocab, &FLAGS_batch,   &FLAGS_microbatches, &FLAGS_schedule,
-    &FLAGS_dtype_bytes, &FLAGS_zero,  &FLAGS_sharded, &FLAGS_experts,      &FLAGS_experts_per_token,
-    &FLAGS_phase,       &FLAGS_cp};
+AnyFlag* const kTransformerFlags[] = {&FLAGS_tp,
+                                      &FLAGS_dp,
+                                      &FLAGS_pp,
+                                      &FLAGS_layers,
+                                      &FLAGS_hidden,
+                                      &FLAGS_sequence,
+                                      &FLAGS_vocab,
+                                      &FLAGS_batch,
+                                      &FLAGS_microbatches,
+                                      &FLAGS_schedule,
+                                      &FLAGS_dtype_bytes,
+                                      &FLAGS_zero,
+                                      &FLAGS_sharded,
+                                      &FLAGS_experts,
+                                      &FLAGS_experts_per_token,
+                                      &FLAGS_phase,
+                                      &FLAGS_cp,
+                                      &FLAGS_chunks,
+                                      &FLAGS_sequence_parallel};
 
 std::vector<AnyFlag*> AllFlags() {
   std::vector<AnyFlag*> flags = {&FLAGS_pattern, &FLAGS_output, &FLAGS_tflops};
@@ -126,6 +148,8 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
                    NamedValue<PipelineSchedule>(FLAGS_schedule,
                                                 {{"1f1b", PipelineSchedule::kOneForwardOneBackward},
                                                  {"gpipe", PipelineSchedule::kGpipe}}));
+  options.chunks = FLAGS_chunks.value();
+  options.sequence_parallel = FLAGS_sequence_parallel.value();
   options.element_bytes = FLAGS_dtype_bytes.value();
   options.tflops = FLAGS_tflops.value();
   options.zero = FLAGS_zero.value();

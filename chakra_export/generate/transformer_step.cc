@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -21,6 +22,35 @@ constexpr int64_t kMaxLayers = 1 << 16;
 constexpr int64_t kMaxMicrobatches = 1 << 20;
 constexpr int64_t kMaxSize = 1 << 24;
 constexpr int64_t kMaxElementBytes = 8;
+
+absl::Status CheckChunks(const TransformerOptions& options) {
+  RETURN_IF_ERROR(CheckRange("--chunks", options.chunks, 1, kMaxLayers));
+  if (options.chunks == 1) return absl::OkStatus();
+  if (options.pipeline_parallel == 1 || options.schedule == PipelineSchedule::kGpipe) {
+    return InvalidArgument(
+        "--chunks interleaves stages of 1f1b; give --pp, and no other --schedule");
+  }
+  RETURN_IF_ERROR(CheckDivides("--microbatches", options.microbatches,
+                               absl::StrCat("--pp=", options.pipeline_parallel),
+                               options.pipeline_parallel));
+  return CheckDivides(
+      "--layers", options.layers,
+      absl::StrCat("--pp=", options.pipeline_parallel, " times --chunks=", options.chunks),
+      options.pipeline_parallel * options.chunks);
+}
+
+absl::Status CheckSequenceParallel(const TransformerOptions& options) {
+  if (!options.sequence_parallel) return absl::OkStatus();
+  if (options.tensor_parallel == 1 || options.phase == TransformerPhase::kDecode) {
+    return InvalidArgument(
+        "--sequence_parallel divides the tokens of a sequence between tensor parallel ranks; give "
+        "--tp, and no --phase=decode");
+  }
+  return CheckDivides(
+      "--sequence", options.sequence,
+      absl::StrCat("--cp=", options.context_parallel, " times --tp=", options.tensor_parallel),
+      options.context_parallel * options.tensor_parallel);
+}
 
 absl::Status CheckOptions(const TransformerOptions& options) {
   RETURN_IF_ERROR(CheckRange("--tp", options.tensor_parallel, 1, kMaxGeneratedRanks));
@@ -61,6 +91,8 @@ absl::Status CheckOptions(const TransformerOptions& options) {
   RETURN_IF_ERROR(CheckDivides("--layers", options.layers,
                                absl::StrCat("--pp=", options.pipeline_parallel),
                                options.pipeline_parallel));
+  RETURN_IF_ERROR(CheckChunks(options));
+  RETURN_IF_ERROR(CheckSequenceParallel(options));
   const std::string tensor_parallel = absl::StrCat("--tp=", options.tensor_parallel);
   RETURN_IF_ERROR(
       CheckDivides("--hidden", options.hidden, tensor_parallel, options.tensor_parallel));
@@ -103,13 +135,21 @@ struct TransformerStep : public GeneratedWorkload {
 
   int64_t stages() const { return options.pipeline_parallel; }
   int64_t layers_per_stage() const { return options.layers / stages(); }
-  bool HasEmbedding(int64_t stage) const { return stage == 0 && options.vocabulary > 0; }
-  bool HasHead(int64_t stage) const { return stage + 1 == stages() && options.vocabulary > 0; }
+  int64_t layers_per_chunk() const { return layers_per_stage() / options.chunks; }
+  // Chunks in the order in which a microbatch passes through them: the first of all stages, ...
+  int64_t all_chunks() const { return stages() * options.chunks; }
+  bool HasEmbedding(int64_t place) const { return place == 0 && options.vocabulary > 0; }
+  bool HasHead(int64_t place) const { return place + 1 == all_chunks() && options.vocabulary > 0; }
   bool is_tensor_parallel() const { return options.tensor_parallel > 1; }
   // Of the model, with which gradients are summed.
   int64_t copies() const { return options.data_parallel * options.context_parallel; }
   bool is_data_parallel() const { return copies() > 1; }
   bool is_context_parallel() const { return options.context_parallel > 1; }
+  bool is_sequence_parallel() const { return options.sequence_parallel; }
+  // How many ranks share the activations between layers.
+  int64_t activation_ranks() const {
+    return options.sequence_parallel ? options.tensor_parallel : 1;
+  }
   bool is_training() const { return options.phase == TransformerPhase::kTraining; }
   bool is_sharded() const { return options.sharded && is_data_parallel(); }
   // Experts of all copies are reached by messages.
@@ -123,10 +163,12 @@ struct TransformerStep : public GeneratedWorkload {
 
   // Of each rank, microbatch and layer there are attention and MLP, forward and backward, each with a
   // sum; the parameters gathered twice and gradients scattered; keys and values gathered twice and
-  // scattered; and tokens sent to experts and back, twice. Embedding, head and messages are no more
-  // than two layers, the optimizer and its sums no more than a microbatch.
+  // scattered; and tokens sent to experts and back, twice; eight more when tokens are gathered and
+  // scattered. Embedding, head and the messages of a chunk are no more than two layers, the optimizer
+  // and its sums no more than a microbatch.
   absl::int128 MostNodes() const {
-    return absl::int128(rank_count()) * (options.microbatches + 1) * (layers_per_stage() + 2) * 18;
+    return absl::int128(rank_count()) * (options.microbatches + 1) *
+           (layers_per_stage() + 2 * options.chunks) * (is_sequence_parallel() ? 26 : 18);
   }
 
   TransformerOptions options;
@@ -139,7 +181,8 @@ struct TransformerStep : public GeneratedWorkload {
 absl::Status PriceStep(TransformerStep* step) {
   ASSIGN_OR_RETURN(step->cost, CostOfTransformer(step->options));
   for (int64_t stage = 0; stage < step->stages(); ++stage) {
-    const int64_t parts_with_vocabulary = step->HasEmbedding(stage) + step->HasHead(stage);
+    const int64_t last_place = stage + step->all_chunks() - step->stages();
+    const int64_t parts_with_vocabulary = step->HasEmbedding(stage) + step->HasHead(last_place);
     absl::int128 parameters =
         absl::int128(step->layers_per_stage()) * step->cost.layer_parameters +
         absl::int128(parts_with_vocabulary) * step->cost.vocabulary_parameters;
@@ -172,6 +215,11 @@ absl::Status CheckStep(const TransformerStep& step) {
       "process groups", kMaxGroupNumber,
       "a larger --tp makes fewer tensor parallel groups, a larger --dp fewer data parallel ones"));
   RETURN_IF_ERROR(CheckStageComputation(step));
+  if (step.is_sequence_parallel()) {
+    RETURN_IF_ERROR(CheckAllGatherBytes(
+        step.cost.activation_bytes / step.activation_ranks(),
+        "leave out --sequence_parallel, or make --sequence or --hidden larger"));
+  }
   if (step.is_context_parallel()) {
     RETURN_IF_ERROR(CheckAllGatherBytes(step.cost.context_bytes,
                                         "leave out --cp, or make --sequence or --hidden larger"));
@@ -203,10 +251,12 @@ class StageWriter {
 
   void Write() {
     const std::vector<PipelinePass> passes =
-        PassesOfStage(step_.options.schedule, stage_, step_.stages(), step_.options.microbatches);
+        PassesOfStage(step_.options.schedule, stage_, step_.stages(), step_.options.microbatches,
+                      step_.options.chunks);
     forward_values_.assign(step_.options.microbatches, kNoNodeIndex);
     for (const PipelinePass& pass : passes) {
-      gradients_are_complete_ = pass == passes.back();
+      gradients_are_complete_ = pass.completes_gradients;
+      place_ = stage_ + pass.chunk * step_.stages();
       if (pass.is_forward) {
         Forward(pass.microbatch);
       } else if (step_.is_training()) {
@@ -233,48 +283,58 @@ class StageWriter {
     return absl::MakeConstSpan(&value, value == kNoNodeIndex ? 0 : 1);
   }
 
-  bool IsFirstStage() const { return stage_ == 0; }
-  bool IsLastStage() const { return stage_ + 1 == step_.stages(); }
-  int64_t first_layer() const { return stage_ * step_.layers_per_stage(); }
+  bool IsFirst() const { return place_ == 0; }
+  bool IsLast() const { return place_ + 1 == step_.all_chunks(); }
+  int64_t first_layer() const { return place_ * step_.layers_per_chunk(); }
+  // Messages of a direction have the microbatch and the chunk that receives them.
+  int64_t TagOf(bool is_gradient, int64_t receiver, int64_t microbatch) const {
+    const int64_t chunk = receiver / step_.stages();
+    return (is_gradient * step_.options.chunks + chunk) * step_.options.microbatches + microbatch;
+  }
 
   void Forward(int64_t microbatch) {
     NodeIndex value = kNoNodeIndex;
-    if (!IsFirstStage()) {
-      value = Receive("receive.activations", stage_ - 1, microbatch, &last_activation_);
+    if (!IsFirst()) {
+      value = Receive("receive.activations", place_ - 1, TagOf(false, place_, microbatch),
+                      &last_activation_);
     }
-    if (step_.HasEmbedding(stage_)) {
+    if (step_.HasEmbedding(place_)) {
       GatherParameters("embedding", step_.cost.vocabulary_parameters);
       value = Compute("embedding.forward", step_.cost.embedding, value);
       value = SumActivations("embedding.forward", value);
     }
-    for (int64_t i = 0; i < step_.layers_per_stage(); ++i) {
+    for (int64_t i = 0; i < step_.layers_per_chunk(); ++i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
       GatherParameters(layer, step_.cost.layer_parameters);
       value = GatherContext(absl::StrCat(layer, ".attention.forward"), value);
       value = ComputeAndSum(absl::StrCat(layer, ".attention.forward"), step_.cost.attention, value);
       value = ComputeMlp(absl::StrCat(layer, ".mlp.forward"), step_.cost.mlp, value);
     }
-    if (step_.HasHead(stage_)) {
+    if (step_.HasHead(place_)) {
       GatherParameters("head", step_.cost.vocabulary_parameters);
+      value = GatherTokens("head.forward", value);
       value = Compute("head.forward", step_.cost.head, value);
       value = SumOverTensorGroup(step_.is_training() ? "loss" : "next-token", step_.cost.loss_bytes,
                                  value);
     }
-    if (!IsLastStage()) Send("send.activations", stage_ + 1, microbatch, value);
+    if (!IsLast()) {
+      Send("send.activations", place_ + 1, TagOf(false, place_ + 1, microbatch), value);
+    }
     forward_values_[microbatch] = value;
   }
 
   void Backward(int64_t microbatch) {
-    const int64_t tag = step_.options.microbatches + microbatch;
-    NodeIndex value = IsLastStage()
-                          ? forward_values_[microbatch]
-                          : Receive("receive.gradients", stage_ + 1, tag, &last_gradient_);
-    if (step_.HasHead(stage_)) {
+    NodeIndex value = IsLast() ? forward_values_[microbatch]
+                               : Receive("receive.gradients", place_ + 1,
+                                         TagOf(true, place_, microbatch), &last_gradient_);
+    if (step_.HasHead(place_)) {
       GatherParameters("head", step_.cost.vocabulary_parameters);
-      value = ComputeAndSum("head.backward", BackwardCost(step_.cost.head), value);
+      value = GatherTokens("head.backward.inputs", value);
+      value = Compute("head.backward", BackwardCost(step_.cost.head), value);
+      value = SumActivations("head.backward", value);
       AddGradients("head", step_.cost.vocabulary_parameters);
     }
-    for (int64_t i = step_.layers_per_stage() - 1; i >= 0; --i) {
+    for (int64_t i = step_.layers_per_chunk() - 1; i >= 0; --i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
       GatherParameters(layer, step_.cost.layer_parameters);
       value = ComputeMlp(absl::StrCat(layer, ".mlp.backward"), BackwardCost(step_.cost.mlp), value);
@@ -284,12 +344,13 @@ class StageWriter {
       value = ScatterContext(absl::StrCat(layer, ".attention.backward"), value);
       AddGradients(layer, step_.cost.layer_parameters);
     }
-    if (step_.HasEmbedding(stage_)) {
+    if (step_.HasEmbedding(place_)) {
       GatherParameters("embedding", step_.cost.vocabulary_parameters);
+      value = GatherTokens("embedding.backward", value);
       value = Compute("embedding.backward", BackwardCost(step_.cost.embedding), value);
       AddGradients("embedding", step_.cost.vocabulary_parameters);
     }
-    if (!IsFirstStage()) Send("send.gradients", stage_ - 1, tag, value);
+    if (!IsFirst()) Send("send.gradients", place_ - 1, TagOf(true, place_ - 1, microbatch), value);
   }
 
   NodeIndex Compute(absl::string_view name, const WorkCost& cost, NodeIndex value) {
@@ -337,22 +398,40 @@ class StageWriter {
   NodeIndex ComputeMlp(absl::string_view name, const WorkCost& cost, NodeIndex value) {
     if (!step_.has_remote_experts()) return ComputeAndSum(name, cost, value);
     const auto exchange = [&](absl::string_view what) {
-      return program_.Collective(absl::StrCat(name, what, ".all-to-all"),
-                                 ChakraProtoMsg::ALL_TO_ALL, step_.cost.expert_bytes, data_group_,
-                                 AsSources(value));
+      return program_.Collective(
+          absl::StrCat(name, what, ".all-to-all"), ChakraProtoMsg::ALL_TO_ALL,
+          step_.cost.expert_bytes / step_.activation_ranks(), data_group_, AsSources(value));
     };
     value = exchange(".dispatch");
     value = ComputeAndSum(name, cost, value);
     return exchange(".combine");
   }
 
-  // Each rank of a tensor group computes a part of a sum.
+  // Each rank of a tensor group computes a part of a sum. A backward pass needs all tokens of the
+  // gradients, and of the inputs, of which each rank has kept its own.
   NodeIndex ComputeAndSum(absl::string_view name, const WorkCost& cost, NodeIndex value) {
+    value = GatherTokens(name, value);
+    if (absl::EndsWith(name, "backward")) {
+      value = GatherTokens(absl::StrCat(name, ".inputs"), value);
+    }
     return SumActivations(name, Compute(name, cost, value));
   }
 
+  // All tokens, of which each rank of the tensor group has some; where it has all, nothing is done.
+  NodeIndex GatherTokens(absl::string_view name, NodeIndex value) {
+    if (!step_.is_sequence_parallel()) return value;
+    return program_.Collective(absl::StrCat(name, ".all-gather"), ChakraProtoMsg::ALL_GATHER,
+                               step_.cost.activation_bytes / step_.activation_ranks(),
+                               tensor_group_, AsSources(value));
+  }
+
   NodeIndex SumActivations(absl::string_view name, NodeIndex value) {
-    return SumOverTensorGroup(name, step_.cost.activation_bytes, value);
+    if (!step_.is_sequence_parallel()) {
+      return SumOverTensorGroup(name, step_.cost.activation_bytes, value);
+    }
+    return program_.Collective(absl::StrCat(name, ".reduce-scatter"),
+                               ChakraProtoMsg::REDUCE_SCATTER, step_.cost.activation_bytes,
+                               tensor_group_, AsSources(value));
   }
 
   NodeIndex SumOverTensorGroup(absl::string_view name, int64_t bytes, NodeIndex value) {
@@ -361,18 +440,18 @@ class StageWriter {
                                tensor_group_, AsSources(value));
   }
 
-  PeerMessage MessageWith(int64_t stage, int64_t tag) const {
-    return {step_.layout.InStage(rank_, stage), step_.cost.activation_bytes,
-            static_cast<int32_t>(tag)};
+  PeerMessage MessageWith(int64_t place, int64_t tag) const {
+    return {step_.layout.InStage(rank_, place % step_.stages()),
+            step_.cost.activation_bytes / step_.activation_ranks(), static_cast<int32_t>(tag)};
   }
 
-  void Send(absl::string_view name, int64_t to_stage, int64_t tag, NodeIndex value) {
-    program_.Send(name, MessageWith(to_stage, tag), AsSources(value));
+  void Send(absl::string_view name, int64_t to, int64_t tag, NodeIndex value) {
+    program_.Send(name, MessageWith(to, tag), AsSources(value));
   }
 
-  // *last is the receive before this one from the same stage.
-  NodeIndex Receive(absl::string_view name, int64_t from_stage, int64_t tag, NodeIndex* last) {
-    *last = program_.Receive(name, MessageWith(from_stage, tag), AsSources(*last));
+  // *last is the receive before this one of the same direction.
+  NodeIndex Receive(absl::string_view name, int64_t from, int64_t tag, NodeIndex* last) {
+    *last = program_.Receive(name, MessageWith(from, tag), AsSources(*last));
     return *last;
   }
 
@@ -386,7 +465,7 @@ class StageWriter {
     if (!gradients_are_complete_) return;
     parts_.push_back({std::move(name), parameters, last_compute_});
     // Other stages must not wait for this one's sums.
-    if (IsFirstStage()) SumGradients();
+    if (IsFirst()) SumGradients();
   }
 
   // Sums the gradients of the parts that were added since the last time.
@@ -424,6 +503,8 @@ class StageWriter {
   const TransformerStep& step_;
   const int64_t rank_;
   const int64_t stage_;
+  // Of the chunk at hand among all_chunks().
+  int64_t place_ = 0;
   RankProgram& program_;
   // Set for the kinds of parallelism that there are.
   GroupIndex tensor_group_ = 0;
@@ -439,7 +520,7 @@ class StageWriter {
   NodeIndex last_gradient_ = kNoNodeIndex;
   // What the forward pass of each microbatch ended with.
   std::vector<NodeIndex> forward_values_;
-  // True in the last pass.
+  // Whether the pass at hand is the last of its chunk.
   bool gradients_are_complete_ = false;
   std::vector<Part> parts_;
   size_t summed_parts_ = 0;
@@ -453,20 +534,30 @@ void TransformerStep::AddRank(int64_t rank, RankProgram* program) const {
 }  // namespace
 
 std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage, int64_t stages,
-                                        int64_t microbatches) {
+                                        int64_t microbatches, int64_t chunks) {
   std::vector<PipelinePass> passes;
-  passes.reserve(2 * microbatches);
+  passes.reserve(2 * microbatches * chunks);
   if (schedule == PipelineSchedule::kGpipe) {
     for (int64_t i = 0; i < microbatches; ++i) passes.push_back({true, i});
-    for (int64_t i = microbatches - 1; i >= 0; --i) passes.push_back({false, i});
+    for (int64_t i = microbatches - 1; i >= 0; --i) passes.push_back({false, i, 0, i == 0});
     return passes;
   }
+  // Chunks take turns, for as many microbatches as there are stages; all of one are in order.
+  const auto pass_of = [&](bool is_forward, int64_t i) -> PipelinePass {
+    if (chunks == 1) return {is_forward, i, 0, !is_forward && i + 1 == microbatches};
+    const int64_t turn = i / stages;
+    const int64_t microbatch = turn / chunks * stages + i % stages;
+    const int64_t chunk = is_forward ? turn % chunks : chunks - 1 - turn % chunks;
+    return {is_forward, microbatch, chunk, !is_forward && microbatch + 1 == microbatches};
+  };
   // How far ahead of its first backward pass the stage is when the last stage begins.
-  const int64_t ahead = std::min(microbatches, stages - 1 - stage);
-  for (int64_t i = 0; i < ahead; ++i) passes.push_back({true, i});
-  for (int64_t i = 0; i < microbatches; ++i) {
-    if (ahead + i < microbatches) passes.push_back({true, ahead + i});
-    passes.push_back({false, i});
+  const int64_t count = microbatches * chunks;
+  const int64_t ahead = std::min(
+      count, chunks == 1 ? stages - 1 - stage : 2 * (stages - 1 - stage) + (chunks - 1) * stages);
+  for (int64_t i = 0; i < ahead; ++i) passes.push_back(pass_of(true, i));
+  for (int64_t i = 0; i < count; ++i) {
+    if (ahead + i < count) passes.push_back(pass_of(true, ahead + i));
+    passes.push_back(pass_of(false, i));
   }
   return passes;
 }

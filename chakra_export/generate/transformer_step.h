@@ -43,19 +43,29 @@ namespace meridian {
 //                    stage 2         F0 B0 F1 B1 F2 B2 F3 B3       those of at most 3 microbatches
 //
 // Either takes (microbatches + stages - 1) times a forward and a backward pass of one stage.
+//
+// Interleaved 1F1B: a stage holds several chunks of layers that lie apart, so that a microbatch
+// passes through all stages once for each chunk (chunk.microbatch). Two stages of two chunks, four
+// microbatches:
+//
+//                    stage 0   F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 ...
+//                    stage 1   F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 ...
+//
+// The ramps at both ends are shorter by the number of chunks; messages are as many times more.
 enum class PipelineSchedule : uint8_t { kGpipe, kOneForwardOneBackward };
 
 struct PipelinePass {
   bool is_forward = true;
   int64_t microbatch = 0;
-
-  friend bool operator==(const PipelinePass& a, const PipelinePass& b) {
-    return a.is_forward == b.is_forward && a.microbatch == b.microbatch;
-  }
+  // Which of the stage's chunks of layers, from 0.
+  int64_t chunk = 0;
+  // Whether no later backward pass of the stage is of the same chunk.
+  bool completes_gradients = false;
 };
 
+// More than one chunk is of 1F1B alone; then microbatches must divide by stages.
 std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage, int64_t stages,
-                                        int64_t microbatches);
+                                        int64_t microbatches, int64_t chunks = 1);
 
 // What a step is. For inference, passes are forward alone: of all tokens of the sequences, or of one
 // new token of each, whose attention reads what was kept of the others.
@@ -81,6 +91,11 @@ struct TransformerOptions {
   int64_t microbatches = 4;
 
   PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
+  // Chunks of layers that a stage holds (interleaved stages).
+  int64_t chunks = 1;
+  // Between attention and MLP the tensor parallel ranks have a part of the tokens each (Megatron's
+  // sequence parallelism): sums are scattered, and gathered where all tokens are needed.
+  bool sequence_parallel = false;
   // Bytes of one number of the activations, parameters and gradients.
   int64_t element_bytes = 2;
   // What a rank really reaches, in 10^12 operations per second; gives computations their durations.

@@ -39,6 +39,12 @@ ExecutionGraph GraphOf(const TransformerOptions& options) {
   return *std::move(graph);
 }
 
+void ExpectRefused(const TransformerOptions& options, const std::string& message) {
+  const absl::Status status = MakeTransformerStep(options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
 // Nodes of a rank by kind, bytes and group or peer.
 using Traffic = std::map<std::tuple<std::string, int64_t, std::string>, int>;
 
@@ -101,6 +107,75 @@ TEST(TransformerStepTest, CommunicatesAsMegatronDoes) {
                                    Pair(std::make_tuple("ALL_REDUCE", 8192, "8"), 1),
                                    Pair(std::make_tuple("SEND", 2048, "3"), 3),
                                    Pair(std::make_tuple("RECV", 2048, "3"), 3)));
+}
+
+// A rank of two has half of the 2048 bytes. Of each layer and microbatch attention and MLP gather
+// tokens before, and of the inputs again in the backward pass, and scatter sums behind, forward and
+// backward: 2 * 3 * 6 and 2 * 3 * 4. The embedding scatters its sum and gathers its gradient; the
+// head gathers twice and scatters its gradient.
+TEST(TransformerStepTest, SequenceParallelRanksShareTheTokens) {
+  TransformerOptions options = TinyTransformer();
+  options.sequence_parallel = true;
+  const ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(TrafficOf(graph, 0),
+              UnorderedElementsAre(Pair(std::make_tuple("ALL_GATHER", 1024, "1"), 36 + 3),
+                                   Pair(std::make_tuple("REDUCE_SCATTER", 2048, "1"), 24 + 3),
+                                   Pair(std::make_tuple("ALL_REDUCE", 49152, "5"), 2),
+                                   Pair(std::make_tuple("ALL_REDUCE", 8192, "5"), 1),
+                                   Pair(std::make_tuple("SEND", 1024, "4"), 3),
+                                   Pair(std::make_tuple("RECV", 1024, "4"), 3)));
+  const Traffic last = TrafficOf(graph, 7);
+  EXPECT_EQ(last.at(std::make_tuple("ALL_GATHER", 1024, "4")), 36 + 2 * 3);
+  EXPECT_EQ(last.at(std::make_tuple("REDUCE_SCATTER", 2048, "4")), 24 + 3);
+  EXPECT_EQ(last.at(std::make_tuple("ALL_REDUCE", 192, "4")), 3);
+  EXPECT_GT(ReplayNs(graph), 0);
+
+  options.tensor_parallel = 1;
+  ExpectRefused(options, "--sequence_parallel divides the tokens");
+  options.tensor_parallel = 2;
+  options.sequence = 15;
+  ExpectRefused(options, "--sequence=15 does not divide");
+}
+
+int64_t ComputedNs(const ExecutionGraph& graph, int64_t rank) {
+  int64_t sum_ns = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const bool counts = graph.rank(node) == rank && graph.communication(node) == nullptr &&
+                        graph.name(node) != "optimizer";
+    if (counts) sum_ns += graph.duration_ns(node);
+  }
+  return sum_ns;
+}
+
+// With four microbatches on two stages the ramps are one pass of a stage out of five, with two chunks
+// half of one. Each chunk but the last sends activations, each but the first gradients.
+TEST(TransformerStepTest, InterleavedStagesHaveShorterRamps) {
+  TransformerOptions options = TinyTransformer();
+  options.tensor_parallel = options.data_parallel = 1;
+  options.vocabulary = 0;
+  options.batch = options.microbatches = 4;
+  const ExecutionGraph plain = GraphOf(options);
+  options.chunks = 2;
+  const ExecutionGraph interleaved = GraphOf(options);
+  EXPECT_EQ(ComputedNs(plain, 0), ComputedNs(interleaved, 0));
+  const double pass_ns = static_cast<double>(ComputedNs(plain, 0)) / 4;
+  EXPECT_NEAR(static_cast<double>(ReplayNs(plain) - ReplayNs(interleaved)), pass_ns / 2,
+              pass_ns / 100);
+  const Traffic first = TrafficOf(interleaved, 0);
+  const auto bytes = std::get<1>(first.begin()->first);
+  EXPECT_THAT(first, UnorderedElementsAre(Pair(std::make_tuple("SEND", bytes, "1"), 8 + 4),
+                                          Pair(std::make_tuple("RECV", bytes, "1"), 4 + 8)));
+  EXPECT_EQ(interleaved.name(FindNode(interleaved, 1, "layer1.mlp.forward")), "layer1.mlp.forward");
+  EXPECT_EQ(interleaved.name(FindNode(interleaved, 0, "layer2.mlp.forward")), "layer2.mlp.forward");
+
+  options.microbatches = 1;
+  ExpectRefused(options, "--microbatches=1 does not divide by --pp=2");
+  options.microbatches = 4;
+  options.chunks = 4;
+  ExpectRefused(options, "does not divide by --pp=2 times --chunks=4");
+  options.chunks = 2;
+  options.schedule = PipelineSchedule::kGpipe;
+  ExpectRefused(options, "--chunks interleaves stages of 1f1b");
 }
 
 // Halves of 24576 and 4096 parameters.
@@ -375,12 +450,6 @@ TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
   }
 }
 
-void ExpectRefused(const TransformerOptions& options, const std::string& message) {
-  const absl::Status status = MakeTransformerStep(options).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
-}
-
 TEST(TransformerStepTest, RefusesSizesThatAreOutOfRange) {
   const auto with = [](int64_t TransformerOptions::*member, int64_t value) {
     TransformerOptions options = TinyTransformer();
@@ -485,6 +554,20 @@ TEST(PipelineScheduleTest, OneForwardOneBackwardAlternatesOnceTheLastStageHasWor
   EXPECT_EQ(Text(PassesOfStage(kOneForwardOneBackward, 0, 3, 4)), "F0 F1 F2 B0 F3 B1 B2 B3");
   EXPECT_EQ(Text(PassesOfStage(kOneForwardOneBackward, 1, 3, 4)), "F0 F1 B0 F2 B1 F3 B2 B3");
   EXPECT_EQ(Text(PassesOfStage(kOneForwardOneBackward, 2, 3, 4)), "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(PipelineScheduleTest, ChunksTakeTurns) {
+  const auto text = [](int64_t stage) {
+    return absl::StrJoin(PassesOfStage(kOneForwardOneBackward, stage, 2, 4, 2), " ",
+                         [](std::string* out, const PipelinePass& pass) {
+                           absl::StrAppend(out, pass.is_forward ? "F" : "B", pass.chunk, ".",
+                                           pass.microbatch, pass.completes_gradients ? "!" : "");
+                         });
+  };
+  EXPECT_EQ(text(0),
+            "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 B1.3! B0.2 B0.3!");
+  EXPECT_EQ(text(1),
+            "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 F1.3 B1.3! B0.2 B0.3!");
 }
 
 TEST(PipelineScheduleTest, OneStageHasNoPipeline) {
