@@ -198,6 +198,38 @@ TEST_F(AstraSimulateTest, AsksTheUsersAstraSim) {
   EXPECT_THAT(work.List(), IsEmpty());
 }
 
+// Files of another network are handed on as they are, to the program alone: what they say is not read.
+TEST_F(AstraSimulateTest, HandsFilesOnToAnotherNetwork) {
+  const std::string config = directory_.Write("config.txt", "TOPOLOGY_FILE ../ring.txt\n");
+  const std::string logical = directory_.Write("logical.json", R"({"logical-dims": ["4"]})");
+  const auto simulate = [&](std::vector<std::string> more) {
+    const std::vector<std::string> flags = {"--engine=sidecar", "--backend=ns3",
+                                            "--network=" + config, "--logical_topology=" + logical};
+    more.insert(more.begin(), flags.begin(), flags.end());
+    return Simulate(more);
+  };
+  UseScript(directory_, absl::StrCat("save ", directory_.PathOf("arguments"), "\n",
+                                     FinishScript({11, 12, 13, 14})));
+  const CommandResult result = simulate({"--json", "--astra_binary=" + ScriptedProgram()});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(
+      result.standard_output,
+      AllOf(HasSubstr("\"congestion\": \"ns3\""), HasSubstr("\"makespan_ns\": 14,"),
+            HasSubstr("nothing here can check them"), HasSubstr("\"astra_version\": \"binary ")));
+  EXPECT_THAT(directory_.Read("arguments"),
+              AllOf(HasSubstr("--network-configuration=" + config + "\n"),
+                    HasSubstr("--workload-configuration=" + directory_.PathOf("w") + "\n"),
+                    HasSubstr("--system-configuration=" + system_ + "\n"),
+                    HasSubstr("--logical-topology-configuration=" + logical + "\n"),
+                    Not(HasSubstr("logging-folder"))));
+  EXPECT_EQ(ScriptRuns(directory_), 1);
+  // Nothing guesses which program that is.
+  ExpectRefused(simulate({}), 2, HasSubstr("--backend=ns3 needs --astra_binary"));
+  ExpectRefused(simulate({"--engine=embedded"}), 2, HasSubstr("--backend is of --engine=sidecar"));
+  ExpectRefused(simulate({"--astra_binary=" + ScriptedProgram(), "--trace_json=t.json"}), 2,
+                HasSubstr("--trace_json"));
+}
+
 TEST_F(AstraSimulateTest, AnySignalEndsAstraSimAndLeavesNothing) {
   for (const int signal : kEndingSignals) {
     const TemporaryDirectory work, scripts;

@@ -2,11 +2,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/corrections/corrected_workload.h"
@@ -23,6 +25,7 @@
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
 #include "tools/command.h"
 #include "tools/commands.h"
 #include "xla_profiler/base/errors.h"
@@ -49,6 +52,14 @@ Flag<std::string> FLAGS_comm_groups("comm_groups", "",
                                     "JSON file with the ranks of process groups, {\"1\": [0, 1], "
                                     "...}. Default: PREFIX.comm_groups.json, if there is one.");
 Flag<std::string> FLAGS_engine("engine", "embedded", "embedded, or sidecar (the user's AstraSim).");
+Flag<std::string> FLAGS_backend(
+    "backend", "analytical",
+    "With --engine=sidecar: the network that the AstraSim program was built with; of another than "
+    "analytical (ns3, ...), --network is that network's own file, and all files are handed on as "
+    "they are.");
+Flag<std::string> FLAGS_logical_topology(
+    "logical_topology", "",
+    "With another --backend: AstraSim's logical topology, {\"logical-dims\": [\"8\"]}.");
 Flag<std::string> FLAGS_astra_binary(
     "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
 Flag<double> FLAGS_astra_timeout_s(
@@ -160,8 +171,7 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options) {
   return InvalidArgument("--", flag, ": AstraSim has no such thing; use --engine=embedded");
 }
 
-absl::StatusOr<Outcome> SimulateWithSidecar(const Fabric& fabric, const Workload& workload,
-                                            const SimulationOptions& options) {
+absl::StatusOr<AstraSimulatorOptions> SidecarOptions(Congestion congestion) {
   const double timeout_s = FLAGS_astra_timeout_s.value();
   if (!(timeout_s > 0)) {
     return InvalidArgument("--astra_timeout_s=", timeout_s, " is no time above 0");
@@ -169,9 +179,15 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Fabric& fabric, const Workload
   AstraSimulatorOptions simulator;
   ASSIGN_OR_RETURN(simulator.binary,
                    FindAstraBinary(FileSystem::Posix(), UserPath(FLAGS_astra_binary),
-                                   EnvironmentVariable("PATH"), options.congestion));
+                                   EnvironmentVariable("PATH"), congestion));
   simulator.work_folder = UserInputOptions().temporary_directory;
   simulator.timeout = absl::Seconds(timeout_s);
+  return simulator;
+}
+
+absl::StatusOr<Outcome> SimulateWithSidecar(const Fabric& fabric, const Workload& workload,
+                                            const SimulationOptions& options) {
+  ASSIGN_OR_RETURN(AstraSimulatorOptions simulator, SidecarOptions(options.congestion));
   Outcome outcome;
   ASSIGN_OR_RETURN(outcome.astra_version,
                    ProbeAstraBinary(FileSystem::Posix(), simulator, options.congestion));
@@ -205,12 +221,57 @@ SimulationReport MakeReport(const NamedNetwork& named, const Outcome& outcome) {
   return report;
 }
 
+// Another network than the engine has: the program's own answer to the user's own files.
+absl::StatusOr<int> SimulateOnBackend(const std::string& prefix, const SimulationOptions& options) {
+  RETURN_IF_ERROR(RefuseWithSidecar(options));
+  for (const Flag<std::string>* flag : {&FLAGS_astra_binary, &FLAGS_network, &FLAGS_system}) {
+    if (flag->value().empty()) {
+      return InvalidArgument("--backend=", FLAGS_backend.value(), " needs --", flag->name());
+    }
+  }
+  if (!FLAGS_trace_json.value().empty()) {
+    return InvalidArgument("--trace_json: with another --backend the traces are not read");
+  }
+  ASSIGN_OR_RETURN(AstraSimulatorOptions simulator, SidecarOptions(options.congestion));
+  simulator.node_times = options.node_times;
+  const auto absolute = [](const std::string& path) {
+    return path.empty() ? path : std::filesystem::absolute(path).string();
+  };
+  ASSIGN_OR_RETURN(const std::vector<EtFile> traces, ListEtFiles(FileSystem::Posix(), prefix));
+  if (traces.empty())
+    return absl::NotFoundError(absl::StrCat(prefix, ": there is no ", EtPath(prefix, 0)));
+  const AstraBackendFiles files{
+      absolute(prefix), absolute(UserPath(FLAGS_system)), absolute(UserPath(FLAGS_network)),
+      absolute(UserPath(FLAGS_logical_topology)), absolute(FindGroups(prefix))};
+  for (const std::string& path : {files.system, files.network, files.logical_topology}) {
+    if (!path.empty()) RETURN_IF_ERROR(FileSystem::Posix().Kind(path).status());
+  }
+  NamedNetwork named;
+  Outcome outcome;
+  ASSIGN_OR_RETURN(outcome.astra_version, HashOfAstraBinary(FileSystem::Posix(), simulator.binary));
+  ASSIGN_OR_RETURN(outcome.result, RunAstraBackend(FileSystem::Posix(), files,
+                                                   static_cast<int64_t>(traces.size()), simulator));
+  outcome.notes.push_back(absl::StrCat("the times are those of this AstraSim with its ",
+                                       FLAGS_backend.value(),
+                                       " network; nothing here can check them"));
+  SimulationReport report = MakeReport(named, outcome);
+  report.set_congestion(FLAGS_backend.value());
+  return PrintReport(report, FormatSimulationReport);
+}
+
 absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(const bool is_embedded,
                    NamedValue<bool>(FLAGS_engine, {{"embedded", true}, {"sidecar", false}}));
   ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
   ASSIGN_OR_RETURN(const std::string prefix,
                    RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
+  if (FLAGS_backend.value() != "analytical") {
+    if (is_embedded) return InvalidArgument("--backend is of --engine=sidecar");
+    return SimulateOnBackend(prefix, options);
+  }
+  if (!FLAGS_logical_topology.value().empty()) {
+    return InvalidArgument("--logical_topology is of another --backend");
+  }
   if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options));
   // Before the traces, which may take minutes.
   ASSIGN_OR_RETURN(const CalibrationFiles files,
@@ -253,8 +314,9 @@ Command AstraSimulateCommand() {
            "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
            "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
           {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,
-           &FLAGS_engine, &FLAGS_astra_binary, &FLAGS_astra_timeout_s, &FLAGS_congestion,
-           &FLAGS_comm_streams, &FLAGS_corrections, &FLAGS_node_times, &FLAGS_trace_json},
+           &FLAGS_engine, &FLAGS_backend, &FLAGS_logical_topology, &FLAGS_astra_binary,
+           &FLAGS_astra_timeout_s, &FLAGS_congestion, &FLAGS_comm_streams, &FLAGS_corrections,
+           &FLAGS_node_times, &FLAGS_trace_json},
           SimulateWorkload};
 }
 

@@ -91,10 +91,14 @@ absl::StatusOr<std::string> FindAstraBinary(FileSystem& file_system, const std::
       absl::StrCat("there is no AstraSim (", NamesFor(congestion)[0], ") in PATH; ", kRemedy));
 }
 
+absl::StatusOr<std::string> HashOfAstraBinary(FileSystem& file_system, const std::string& binary) {
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, binary));
+  return absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
+}
+
 absl::StatusOr<std::string> ProbeAstraBinary(FileSystem& file_system,
                                              const AstraSimulatorOptions& options,
                                              Congestion wanted) {
-  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, options.binary));
   const absl::StatusOr<SimulationResult> answer =
       SimulateWithAstraSim(file_system, ProbeWorkload(), ProbeNetwork(), SystemConfig(), options);
   if (!answer.ok()) {
@@ -109,7 +113,7 @@ absl::StatusOr<std::string> ProbeAstraBinary(FileSystem& file_system,
   }
   const bool is_aware = finish_ns == kAwareFinishNs;
   if (is_aware == (wanted == Congestion::kAware)) {
-    return absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
+    return HashOfAstraBinary(file_system, options.binary);
   }
   return InvalidArgument(
       options.binary, " is the congestion-", is_aware ? "aware" : "unaware",

@@ -21,7 +21,10 @@ namespace meridian {
 absl::StatusOr<std::string> FindAstraBinary(FileSystem& file_system, const std::string& given,
                                             absl::string_view search_path, Congestion congestion);
 
-// Runs the program of the options once on a tiny case. Returns "binary " and a hash of the program.
+// Returns "binary " and a hash of the program.
+absl::StatusOr<std::string> HashOfAstraBinary(FileSystem& file_system, const std::string& binary);
+
+// Runs the program of the options once on a tiny case. Returns HashOfAstraBinary.
 // InvalidArgument when it is AstraSim with the other kind of congestion; Unavailable when it fails, or
 // answers what no AstraSim would.
 absl::StatusOr<std::string> ProbeAstraBinary(FileSystem& file_system,

@@ -26,8 +26,6 @@ using ChakraProtoMsg::Node;
 // Beyond these AstraSim's stream ids of different groups collide.
 constexpr int32_t kMaxGroupId = 499;
 
-constexpr char kNoRemoteMemory[] = "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n";
-
 std::string ExactNumber(double number) { return absl::StrFormat("%.17g", number); }
 
 // Returns the GiB/s that the conversion to bytes per nanosecond turns into just this number.
@@ -129,14 +127,14 @@ std::string RankEt(const RankWorkload& workload, int32_t rank, size_t dimensions
 }
 
 // For files that nobody needs after a crash.
+}  // namespace
+
 absl::Status WriteScratchFile(FileSystem& file_system, const std::string& path,
                               absl::string_view contents) {
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system.CreateFile(path));
   RETURN_IF_ERROR(file->Append(contents));
   return file->Close();
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network) {
   for (const NetworkDimension& dimension : network.dimensions) {

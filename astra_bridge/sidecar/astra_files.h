@@ -25,12 +25,19 @@ inline constexpr absl::string_view kGroupsFile = "groups.json";
 inline constexpr absl::string_view kMemoryFile = "memory.json";
 inline constexpr absl::string_view kLogFolder = "log";
 
+// What kMemoryFile says: there is no remote memory.
+inline constexpr absl::string_view kNoRemoteMemory = "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n";
+
 // Writes all files into an empty folder, and makes the log folder. Every rank has a node, since
 // AstraSim wants one; the algorithms are the system's. Unimplemented for what AstraSim cannot express:
 // meshes and more than 499 groups. With node_times every node's times will be in the log.
 absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
                              const Workload& workload, const NetworkConfig& network,
                              const SystemConfig& system, bool node_times);
+
+// Writes a file that nobody needs after the run.
+absl::Status WriteScratchFile(FileSystem& file_system, const std::string& path,
+                              absl::string_view contents);
 
 // Returns the network as YAML that gives AstraSim exactly these bandwidths.
 absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network);

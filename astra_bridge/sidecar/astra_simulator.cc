@@ -27,41 +27,83 @@ constexpr int kMaxRotatedLogs = 10;
 constexpr char kOutputFile[] = "output.txt";
 constexpr char kErrorFile[] = "errors.txt";
 
-ChildProcessOptions CommandFor(const Workload& workload, const std::string& folder,
-                               const AstraSimulatorOptions& options) {
-  ChildProcessOptions child;
-  child.command = {options.binary,
-                   absl::StrCat("--workload-configuration=", kWorkloadPrefix),
-                   absl::StrCat("--system-configuration=", kSystemFile),
-                   absl::StrCat("--network-configuration=", kNetworkFile),
-                   absl::StrCat("--remote-memory-configuration=", kMemoryFile),
-                   absl::StrCat("--logging-folder=", kLogFolder)};
-  if (!workload.groups.empty()) {
-    child.command.push_back(absl::StrCat("--comm-group-configuration=", kGroupsFile));
-  }
-  child.working_directory = folder;
-  child.output_file = kOutputFile;
-  child.error_file = kErrorFile;
-  child.timeout = options.timeout;
-  return child;
+// The files of a run; those that the program does not know may be empty.
+std::vector<std::string> ArgumentsOf(const AstraBackendFiles& files, absl::string_view memory,
+                                     absl::string_view log_folder) {
+  std::vector<std::string> arguments = {absl::StrCat("--workload-configuration=", files.prefix),
+                                        absl::StrCat("--system-configuration=", files.system),
+                                        absl::StrCat("--network-configuration=", files.network),
+                                        absl::StrCat("--remote-memory-configuration=", memory)};
+  const auto add = [&](absl::string_view name, absl::string_view value) {
+    if (!value.empty()) arguments.push_back(absl::StrCat("--", name, "=", value));
+  };
+  add("logging-folder", log_folder);
+  add("logical-topology-configuration", files.logical_topology);
+  add("comm-group-configuration", files.groups);
+  return arguments;
 }
 
+// Returns how large a file is; 0 when there is none.
+size_t SizeOf(FileSystem& file_system, const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<MappedRegion>> file = file_system.Map(path);
+  return file.ok() ? (*file)->bytes().size() : 0;
+}
+
+std::string LogBase(const std::string& folder) {
+  return absl::StrCat(folder, "/", kLogFolder, "/log");
+}
+
+// The log of the run begins behind so many bytes of log.log.
 absl::StatusOr<std::vector<NodeTime>> ReadNodeTimes(FileSystem& file_system,
-                                                    const std::string& folder, int64_t ranks) {
+                                                    const std::string& folder, size_t begins_at,
+                                                    int64_t ranks) {
   std::vector<InputFile> files;
-  const std::string base = absl::StrCat(folder, "/", kLogFolder, "/log");
+  const std::string base = LogBase(folder);
   for (int part = kMaxRotatedLogs; part >= 0; --part) {
     const std::string path = absl::StrCat(base, part == 0 ? "" : absl::StrCat(".", part), ".log");
-    if (absl::IsNotFound(file_system.Kind(path).status())) continue;
+    const bool is_older = begins_at > 0 && part > 0;
+    if (is_older || absl::IsNotFound(file_system.Kind(path).status())) continue;
     ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path));
     files.push_back(std::move(file));
   }
   std::vector<absl::string_view> parts;
   for (const InputFile& file : files) parts.push_back(file.bytes());
+  if (begins_at > 0 && (parts.empty() || parts[0].size() < begins_at)) {
+    return absl::DataLossError(
+        absl::StrCat(base, ".log was cut while AstraSim ran; remove it first"));
+  }
+  if (begins_at > 0) parts[0].remove_prefix(begins_at);
   absl::StatusOr<std::vector<NodeTime>> nodes = ParseAstraNodeTimes(parts, ranks);
   if (nodes.ok()) return nodes;
   return absl::DataLossError(absl::StrCat("AstraSim's log does not tell the times of all nodes: ",
                                           nodes.status().message()));
+}
+
+// Runs the program in one folder, where `log` is; what it says goes into another.
+absl::StatusOr<SimulationResult> Run(FileSystem& file_system, const std::string& folder,
+                                     const std::string& working_directory,
+                                     const std::vector<std::string>& arguments, int64_t ranks,
+                                     const AstraSimulatorOptions& options) {
+  ChildProcessOptions child;
+  child.command = {options.binary};
+  child.command.insert(child.command.end(), arguments.begin(), arguments.end());
+  child.working_directory = working_directory;
+  child.output_file = absl::StrCat(folder, "/", kOutputFile);
+  child.error_file = absl::StrCat(folder, "/", kErrorFile);
+  child.timeout = options.timeout;
+  const size_t log_bytes = SizeOf(file_system, absl::StrCat(LogBase(working_directory), ".log"));
+  AstraRun run;
+  ASSIGN_OR_RETURN(run.end, RunChildProcess(child));
+  ASSIGN_OR_RETURN(const InputFile output, InputFile::Open(file_system, child.output_file));
+  ASSIGN_OR_RETURN(const InputFile errors, InputFile::Open(file_system, child.error_file));
+  run.output = output.bytes();
+  run.errors = errors.bytes();
+  SimulationResult result;
+  ASSIGN_OR_RETURN(result.finish_ns, AstraFinishTimes(run, ranks, options.timeout));
+  if (options.node_times) {
+    ASSIGN_OR_RETURN(result.nodes, ReadNodeTimes(file_system, working_directory, log_bytes, ranks));
+  }
+  return result;
 }
 
 constexpr size_t kMaxComplaints = 2;
@@ -123,21 +165,22 @@ absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
   RETURN_IF_ERROR(
       WriteAstraFiles(file_system, folder.path(), workload, network, system, options.node_times));
-  AstraRun run;
-  ASSIGN_OR_RETURN(run.end, RunChildProcess(CommandFor(workload, folder.path(), options)));
-  const auto open = [&](absl::string_view name) {
-    return InputFile::Open(file_system, absl::StrCat(folder.path(), "/", name));
-  };
-  ASSIGN_OR_RETURN(const InputFile output, open(kOutputFile));
-  ASSIGN_OR_RETURN(const InputFile errors, open(kErrorFile));
-  run.output = output.bytes();
-  run.errors = errors.bytes();
-  SimulationResult result;
-  ASSIGN_OR_RETURN(result.finish_ns, AstraFinishTimes(run, ranks, options.timeout));
-  if (options.node_times) {
-    ASSIGN_OR_RETURN(result.nodes, ReadNodeTimes(file_system, folder.path(), ranks));
-  }
-  return result;
+  AstraBackendFiles files{std::string(kWorkloadPrefix), std::string(kSystemFile),
+                          std::string(kNetworkFile), "",
+                          std::string(workload.groups.empty() ? "" : kGroupsFile)};
+  return Run(file_system, folder.path(), folder.path(), ArgumentsOf(files, kMemoryFile, kLogFolder),
+             ranks, options);
+}
+
+absl::StatusOr<SimulationResult> RunAstraBackend(FileSystem& file_system,
+                                                 const AstraBackendFiles& files, int64_t ranks,
+                                                 const AstraSimulatorOptions& options) {
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
+  const std::string memory = absl::StrCat(folder.path(), "/", kMemoryFile);
+  RETURN_IF_ERROR(WriteScratchFile(file_system, memory, kNoRemoteMemory));
+  const std::string program_folder = options.binary.substr(0, options.binary.rfind('/') + 1);
+  return Run(file_system, folder.path(), program_folder,
+             ArgumentsOf(files, memory, /*log_folder=*/""), ranks, options);
 }
 
 absl::StatusOr<std::vector<int64_t>> AstraFinishTimes(const AstraRun& run, int64_t ranks,

@@ -54,6 +54,27 @@ absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
                                                       const SystemConfig& system,
                                                       const AstraSimulatorOptions& options);
 
+// The user's own files for an AstraSim with a network that the engine does not have (ns3, ...). They
+// are handed on as they are. Paths are absolute.
+struct AstraBackendFiles {
+  // Of the traces.
+  std::string prefix;
+  std::string system;
+  std::string network;
+  // May be empty, as analytical networks have none.
+  std::string logical_topology;
+  // Empty when there are no groups but that of all ranks.
+  std::string groups;
+};
+
+// Runs it in the folder of the program, from which such networks name their own files, and where they
+// leave what they write. Nothing of the times can be checked. Errors are those of
+// SimulateWithAstraSim. Node times are there when the system has "trace-enabled" and the log, which
+// goes on in log/log.log, was not cut.
+absl::StatusOr<SimulationResult> RunAstraBackend(FileSystem& file_system,
+                                                 const AstraBackendFiles& files, int64_t ranks,
+                                                 const AstraSimulatorOptions& options);
+
 // What a run left: how the process ended, and what it wrote to its two streams.
 struct AstraRun {
   ChildProcessResult end;
