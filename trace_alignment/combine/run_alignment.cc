@@ -256,6 +256,7 @@ class RunAligner {
                                                     kMaxRunTimePs / kPsPerNs);
       options.spans.push_back({starts_ps_[n], starts_ps_[n] + length_ns * kPsPerNs});
       options.prior_ps.push_back(n == reference_ ? 0 : PriorPs(n));
+      options.node_ids.push_back(node.node_id);
     }
     return options;
   }
@@ -269,7 +270,6 @@ class RunAligner {
     return (*own_ns + *reference_ns) * kPsPerNs;
   }
 
-  // Notes clocks that are farther off than their hosts say.
   // Returns the same of the clocks that stamped the collectives: hosts know nothing of tracers that
   // no snapshot pairs tie to them.
   int64_t PriorPs(size_t n) const {
@@ -281,6 +281,7 @@ class RunAligner {
     return has_own_clock(n) || has_own_clock(reference_) ? host_ps + kTracersApartPs : host_ps;
   }
 
+  // Notes clocks that are farther off than their hosts say.
   void NotePriors() {
     for (size_t n = 0; n < result_.nodes.size(); ++n) {
       const CombinedNode& node = result_.nodes[n].stated;
@@ -319,11 +320,25 @@ class RunAligner {
                               absl::UTCTimeZone());
     };
     for (const ClockJump& jump : jumps) {
-      Note(absl::StrFormat(
-          "node %d: its clock was changed by %+.3f ms between %s and %s UTC by itself; the times "
-          "before and after are mapped apart, those between on a straight line",
-          inputs_.nodes[jump.node].node_id, static_cast<double>(jump.by_ps()) * kMsPerPs,
-          time_text(jump.knots.front().shown_ps), time_text(jump.knots.back().shown_ps)));
+      const auto host = host_of_.find(jump.node);
+      const bool is_device =
+          host != host_of_.end() && absl::c_none_of(jumps, [&](const ClockJump& other) {
+            return other.node == host->second;
+          });
+      std::string note = absl::StrFormat(
+          "node %d: %s was changed by %+.3f ms between %s and %s UTC of its own",
+          inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
+          static_cast<double>(jump.by_ps()) * kMsPerPs, time_text(jump.knots.front().shown_ps),
+          time_text(jump.knots.back().shown_ps));
+      if (jump.or_node.has_value()) {
+        absl::StrAppend(&note, ", or that of node ", inputs_.nodes[*jump.or_node].node_id,
+                        " by the opposite: their collectives do not tell which");
+      }
+      Note(absl::StrCat(note,
+                        jump.node == reference_
+                            ? "; all times are on the clock that it had before"
+                            : "; the times before and after are mapped apart, those between on a "
+                              "straight line"));
     }
   }
 
@@ -346,7 +361,10 @@ class RunAligner {
       AlignedNode& node = result_.nodes[n];
       const NodeOffset& offset = aligned.nodes[n];
       node.stated.set_method(n == reference_ || offset.reachable ? "collectives" : kUnreachable);
-      if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
+      const bool is_kept = n == reference_ && absl::c_none_of(aligned.jumps, [&](const auto& jump) {
+                             return jump.node == reference_;
+                           });
+      if (is_kept || !offset.reachable || offset.knots.empty()) continue;
       ASSIGN_OR_RETURN(
           node.clock.host_to_reference,
           MapThrough(offset.knots, TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
@@ -403,6 +421,7 @@ class RunAligner {
     ASSIGN_OR_RETURN(clock.tracer_to_host,
                      ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair));
     clock.host_to_reference = of_host;
+    host_of_[n] = first;
     Note(
         absl::StrFormat("node %d is on the host of node %d: what their collectives are apart, up "
                         "to %.3f ms, is its "
@@ -660,6 +679,8 @@ class RunAligner {
   const RunClock run_clock_;
   // Position of the reference among the nodes.
   uint32_t reference_ = 0;
+  // The node whose host's clock a node has, where what is left is its devices'.
+  std::map<uint32_t, uint32_t> host_of_;
   // When each node's session began, in ps from the run base.
   std::vector<int64_t> starts_ps_;
   // The collectives, each on its own node's host clock.
