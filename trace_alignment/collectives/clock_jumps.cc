@@ -149,10 +149,11 @@ std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t nod
     }
   }
   if (largest_ps == 0) return std::nullopt;
-  // The levels are known before the change itself is passed.
+  // The levels are known before the change itself is passed, and for a while after.
   const auto is_before = [&](size_t i) {
     return std::abs(ends[i].lag_ps - before.lag_ps) <= std::abs(ends[i].lag_ps - after.lag_ps);
   };
+  while (length == 0 && first > 0 && !is_before(first)) --first;
   while (length == 0 && first + 2 < ends.size() && is_before(first + 1)) ++first;
   // Once it is known where the change is, more executions tell how much it is.
   const size_t begin = first + 1 - std::min(first + 1, kMostCompared);
@@ -164,6 +165,18 @@ std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t nod
       {{all[first].end_ps, all[first].end_ps},
        {all[first + 1].end_ps, all[first + 1].end_ps - (after.lag_ps - before.lag_ps)}},
       std::nullopt};
+}
+
+// Returns by how much at most a clock was set forward that passed over those times.
+int64_t MostForwardPs(int64_t gap_ps) { return gap_ps - gap_ps / (kSteepest / 2) - 1; }
+
+// Makes the change of a clock that was set forward no more than the time that it passed over, where
+// it is nearly that: how much it is rests on how ends scatter.
+void FitInGap(ClockJump* jump) {
+  const int64_t gap_ps = jump->knots.back().shown_ps - jump->knots.front().shown_ps;
+  const int64_t by_ps = std::min(jump->by_ps(), MostForwardPs(gap_ps));
+  if (by_ps < jump->by_ps() - jump->by_ps() / 8) return;
+  jump->knots.back().undone_ps = jump->knots.back().shown_ps - by_ps;
 }
 
 // A clock that was set forward skipped times: nothing of its node happened in these. Looks for the
@@ -182,8 +195,7 @@ void Narrow(const CollectiveTable& table, ClockJump* jump) {
     if (times_ps[i] - times_ps[i - 1] > times_ps[widest] - times_ps[widest - 1]) widest = i;
   }
   const int64_t before_ps = times_ps[widest - 1], after_ps = times_ps[widest];
-  const int64_t gap_ps = after_ps - before_ps;
-  const int64_t by_ps = std::min(jump->by_ps(), gap_ps - gap_ps / (kSteepest / 2) - 1);
+  const int64_t by_ps = std::min(jump->by_ps(), MostForwardPs(after_ps - before_ps));
   if (by_ps < jump->by_ps() - jump->by_ps() / 8) return;
   jump->knots = {{before_ps, before_ps}, {after_ps, after_ps - by_ps}};
 }
@@ -216,6 +228,7 @@ Candidates FindCandidates(const CollectiveTable& table) {
       std::optional<ClockJump> jump = LargestJump(std::move(ends[n]), nodes[n]);
       if (!jump.has_value()) continue;
       if (nodes.size() == 2) jump->or_node = nodes[1 - n];
+      if (jump->by_ps() > 0) FitInGap(&*jump);
       found.jumps.push_back(*std::move(jump));
     }
   }

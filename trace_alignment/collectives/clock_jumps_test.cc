@@ -183,6 +183,28 @@ TEST(ClockJumpsTest, OnePairDoesNotTellWhoseClockItIs) {
   }
 }
 
+// Collectives of 90 us every 100 us; from the 40th on a node ends 300 us after the others, but for
+// the first time, and its clock is 7 ms ahead. Between two ends it cannot have gained more than they
+// are apart.
+TEST(ClockJumpsTest, AChangeIsNoMoreThanTheTimeThatWasSkipped) {
+  RunBuilder run(4);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2, 3}});
+  constexpr int64_t kUs = 1'000'000;
+  for (int64_t i = 0; i < 80; ++i) {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const int64_t start_ps = i < 40 ? i * 100 * kUs : (4000 + (i - 40) * 500) * kUs;
+      const int64_t late_ps = rank == 2 && i > 40 ? 300 * kUs : 0;
+      const int64_t ahead_ps = rank == 2 && i >= 40 ? 7 * kJumpMs : 0;
+      run.Add({op, i, rank, start_ps + ahead_ps, start_ps + ahead_ps + 90 * kUs + late_ps});
+    }
+  }
+  const std::optional<ClockJump> jump = FindClockJump(run.Build(), /*reference_node=*/0);
+  ASSERT_TRUE(jump.has_value());
+  EXPECT_EQ(jump->node, 2);
+  EXPECT_TRUE(jump->GoesUp());
+  EXPECT_NEAR(static_cast<double>(jump->by_ps()), 7.0 * kJumpMs, 0.1 * kJumpMs);
+}
+
 TEST(ClockJumpsTest, AClockThatIsSetBackIsNamed) {
   ProbeFreeOptions options;
   options.node_ids = {10, 20, 30, 40};

@@ -446,7 +446,10 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFree
   while (jumps.size() < kMostJumps) {
     std::optional<ClockJump> jump = FindClockJump(table, options.reference_node);
     if (!jump.has_value()) break;
-    if (!jump->GoesUp()) return jumps.empty() ? RefuseSetBack(options, *jump) : contradiction;
+    if (!jump->GoesUp()) {
+      const bool is_set_back = jumps.empty() && jump->by_ps() < 0;
+      return is_set_back ? RefuseSetBack(options, *jump) : contradiction;
+    }
     const int64_t undone_ps = jump->knots.back().undone_ps;
     int64_t excess_ps = 0;
     for (const int64_t rest : kRests) {
