@@ -307,9 +307,10 @@ class RunAligner {
           absl::StrCat(given, " is not used: ", AlignmentMethodName(result_.method), " are given"));
     } else if (!options_.end_agreement) {
       Note(absl::StrCat(given, " is not used: --end_agreement=false takes what is certain alone"));
-    } else if (has_logs && !has_log(inputs_.nodes[reference_])) {
-      Note(absl::StrCat("--clock_logs is not used: it has no log of the reference, node ",
-                        inputs_.reference_node));
+    } else if (has_logs && (!has_log(inputs_.nodes[reference_]) ||
+                            absl::c_count_if(inputs_.nodes, has_log) < 2)) {
+      Note(absl::StrCat("--clock_logs is not used: it takes a log of the reference, node ",
+                        inputs_.reference_node, ", and one of another node"));
     }
   }
 
@@ -326,7 +327,7 @@ class RunAligner {
             return other.node == host->second;
           });
       std::string note = absl::StrFormat(
-          "node %d: %s was changed by %+.3f ms between %s and %s UTC of its own",
+          "node %d: %s was changed by %+.3f ms between %s and %s UTC by that clock",
           inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
           static_cast<double>(jump.by_ps()) * kMsPerPs, time_text(jump.knots.front().shown_ps),
           time_text(jump.knots.back().shown_ps));
