@@ -129,15 +129,19 @@ absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& option
       FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)");
 }
 
-absl::Status RefuseSetBack(const ProbeFreeOptions& options, const ClockJump& jump) {
-  const ClockJump::Knot& first = jump.knots.front();
+// Adds the largest change of a clock that was found, if it can be why the collectives contradict each
+// other by that much.
+absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<ClockJump>& jumps,
+                         const absl::Status& contradiction, int64_t excess_ps) {
+  if (jumps.empty() || std::abs(jumps[0].by_ps()) < excess_ps / 2) return contradiction;
+  const ClockJump& jump = jumps[0];
   return FailedPrecondition(
-      "collectives contradict each other: the clock of node ", NodeId(options, jump.node),
+      contradiction.message(), ". The clock of node ", NodeId(options, jump.node),
       jump.or_node.has_value() ? absl::StrCat(" or ", NodeId(options, *jump.or_node)) : "",
       " seems to be changed by ", FormatMicros(jump.by_ps()), " us at ",
-      FormatMicros(first.shown_ps),
-      " us. Times that a clock shows twice cannot be told apart: leave its profile out, or profile "
-      "again");
+      FormatMicros(jump.knots.front().shown_ps),
+      jump.GoesUp() ? " us, but the rest contradicts itself, too"
+                    : " us, so that times are shown twice and cannot be told apart");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
@@ -436,9 +440,10 @@ void DoubtWhoseJumps(const ProbeFreeOptions& options, ClockAlignment* alignment)
 }
 
 // For collectives that contradict each other: undoes changes of clocks, the largest first, until
-// they no longer do. Returns the contradiction when they still do then.
+// they no longer do. Returns the contradiction, which is of that much, when they still do then.
 absl::StatusOr<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFreeOptions options,
-                                                const absl::Status& contradiction) {
+                                                const absl::Status& contradiction,
+                                                int64_t contradiction_ps) {
   // How much a clock has changed is known by how ends scatter; what contradicts it then is tried as
   // the rest of it.
   constexpr int64_t kRests[] = {0, 1, -1, 2, -2};
@@ -447,8 +452,8 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFree
     std::optional<ClockJump> jump = FindClockJump(table, options.reference_node);
     if (!jump.has_value()) break;
     if (!jump->GoesUp()) {
-      const bool is_set_back = jumps.empty() && jump->by_ps() < 0;
-      return is_set_back ? RefuseSetBack(options, *jump) : contradiction;
+      jumps.push_back(*std::move(jump));
+      break;
     }
     const int64_t undone_ps = jump->knots.back().undone_ps;
     int64_t excess_ps = 0;
@@ -471,17 +476,18 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFree
     UndoJump(*jump, &table, &options);
     jumps.push_back(*std::move(jump));
   }
-  return contradiction;
+  return NameSuspect(options, jumps, contradiction, contradiction_ps);
 }
 
 }  // namespace
 
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {
-  const absl::StatusOr<Solved> solved = Solve(table, options);
+  int64_t excess_ps = 0;
+  const absl::StatusOr<Solved> solved = Solve(table, options, &excess_ps);
   if (solved.ok()) return TakeLikely(table, options, *solved);
   if (absl::IsFailedPrecondition(solved.status()) && options.clocks_may_jump) {
-    return AlignAcrossJumps(table, options, solved.status());
+    return AlignAcrossJumps(table, options, solved.status(), excess_ps);
   }
   return solved.status();
 }
