@@ -135,13 +135,16 @@ absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<Cloc
                          const absl::Status& contradiction, int64_t excess_ps) {
   if (jumps.empty() || std::abs(jumps[0].by_ps()) < excess_ps / 2) return contradiction;
   const ClockJump& jump = jumps[0];
+  absl::string_view why_not = "the rest contradicts itself, too";
+  if (!jump.GoesUp()) {
+    why_not = jump.by_ps() < 0 ? "then it shows times twice, which cannot be told apart"
+                               : "there are collectives in the time that it skipped then";
+  }
   return FailedPrecondition(
       contradiction.message(), ". The clock of node ", NodeId(options, jump.node),
       jump.or_node.has_value() ? absl::StrCat(" or ", NodeId(options, *jump.or_node)) : "",
       " seems to be changed by ", FormatMicros(jump.by_ps()), " us at ",
-      FormatMicros(jump.knots.front().shown_ps),
-      jump.GoesUp() ? " us, but the rest contradicts itself, too"
-                    : " us, so that times are shown twice and cannot be told apart");
+      FormatMicros(jump.knots.front().shown_ps), " us, but ", why_not);
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
