@@ -149,11 +149,10 @@ std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t nod
     }
   }
   if (largest_ps == 0) return std::nullopt;
-  // The levels are known before the change itself is passed, and for a while after.
+  // The levels are known before the change itself is passed.
   const auto is_before = [&](size_t i) {
     return std::abs(ends[i].lag_ps - before.lag_ps) <= std::abs(ends[i].lag_ps - after.lag_ps);
   };
-  while (length == 0 && first > 0 && !is_before(first)) --first;
   while (length == 0 && first + 2 < ends.size() && is_before(first + 1)) ++first;
   // Once it is known where the change is, more executions tell how much it is.
   const size_t begin = first + 1 - std::min(first + 1, kMostCompared);
