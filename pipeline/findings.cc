@@ -86,8 +86,9 @@ Finding RunFinding(const RunReport& report) {
   std::string headline = RunText(report);
   std::vector<std::string> details;
   if (run.has_step_ms()) {
-    absl::StrAppend(&headline, ": ", run.steps(), " ", StepWord(run), run.steps() == 1 ? "" : "s",
-                    " of ", TimeText(run.step_ms()), run.steps() > 1 ? " in the median" : "");
+    absl::StrAppend(&headline, ": ", WithThousands(run.steps()), " ", StepWord(run),
+                    run.steps() == 1 ? "" : "s", " of ", TimeText(run.step_ms()),
+                    run.steps() > 1 ? " in the median" : "");
     details = StepDetails(run);
   } else if (run.wall_ms() > 0) {
     absl::StrAppend(&headline, ": ", TimeText(run.wall_ms()));
@@ -150,7 +151,9 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
   const std::string rests_on =
       order.checked() == 0
           ? ""
-          : absl::StrCat("Rests on ", checked, " collectives of which two ranks or more are there",
+          : absl::StrCat("Rests on ", checked,
+                         order.checked() == 1 ? " collective" : " collectives",
+                         " of which two ranks or more are there",
                          evidence.matched_by_order() ? ", matched by their order alone." : ".");
   const auto distance_ms = [](const CombinedNode& node) {
     return std::abs(static_cast<double>(node.offset_ns())) * kMsPerNs;

@@ -404,6 +404,14 @@ TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
   EXPECT_EQ(VerdictOf(report, "clocks"), "info");
 }
 
+TEST(FindingsTest, CountsReadAsTheyAreSaid) {
+  RunReport report = TwoHosts();
+  report.mutable_run()->set_steps(1500);
+  EXPECT_THAT(TextOf(report), HasSubstr(": 1,500 steps of "));
+  report.mutable_combine()->mutable_happens_before()->set_checked(1);
+  EXPECT_THAT(TextOf(report), HasSubstr("Rests on 1 collective of which"));
+}
+
 TEST(FindingsTest, NetworkOrComputation) {
   RunReport report = TwoHosts();
   EXPECT_THAT(TextOf(report), HasSubstr("40 % of the critical path is exposed communication."));
@@ -412,6 +420,11 @@ TEST(FindingsTest, NetworkOrComputation) {
               HasSubstr("If it took half the time, a step would take 16.0 ms in place of 20.0 ms"));
   // Said once.
   EXPECT_EQ(VerdictOf(report, "what_if"), "none");
+  report.mutable_what_if(0)->set_step_ms(19.999);
+  report.mutable_what_if(0)->set_saved_ms(0.001);
+  EXPECT_THAT(TextOf(report), HasSubstr("a step would take 20.0 ms as it does now"));
+  report.mutable_what_if(0)->set_step_ms(16);
+  report.mutable_what_if(0)->set_saved_ms(4);
   // What is beside it takes as long.
   report.mutable_what_if(0)->set_step_ms(19.9);
   report.mutable_what_if(0)->set_saved_ms(0.1);

@@ -149,9 +149,11 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
     const double now_ms = half->step_ms() + half->saved_ms();
     bound = 2 * half->saved_ms() / now_ms;
     at_stake_ms = half->saved_ms();
-    detail = absl::StrCat("If it took half the time, ", UnitText(report), " would take ",
-                          TimeText(half->step_ms()), " in place of ", TimeText(now_ms),
-                          InTheMean(report), " (the measured schedule, run again).");
+    const std::string half_text = TimeText(half->step_ms()), now_text = TimeText(now_ms);
+    detail = absl::StrCat(
+        "If it took half the time, ", UnitText(report), " would take ", half_text,
+        half_text == now_text ? " as it does now" : absl::StrCat(" in place of ", now_text),
+        InTheMean(report), " (the measured schedule, run again).");
   }
   // What the waits of the trace do not show, the schedule, run again, does.
   const double least_share = bound - 2 * kTolerableDifference;

@@ -37,6 +37,7 @@
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -85,8 +86,8 @@ Flag<std::string> FLAGS_clock_prior(
     "Within how much of each other the hosts keep their clocks (NTP, PTP), e.g. 1ms.");
 Flag<std::string> FLAGS_clock_logs(
     "clock_logs", "",
-    "Logs of what keeps the hosts' clocks, one per trace: chrony's tracking.log, or what ptp4l and "
-    "phc2sys print. They go before --clock_prior.");
+    "Logs of what keeps the hosts' clocks, one per trace, empty for those without: chrony's "
+    "tracking.log, or what ptp4l and phc2sys print. They go before --clock_prior.");
 Flag<std::string> FLAGS_offset_slope(
     "offset_slope", "interpolate",
     "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
@@ -145,6 +146,21 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   return options;
 }
 
+// Returns the logs of clocks, item by item: processes of one host share one, others have none.
+absl::StatusOr<std::vector<std::string>> ClockLogs() {
+  std::vector<std::string> logs;
+  for (const absl::string_view item : absl::StrSplit(FLAGS_clock_logs.value(), ',')) {
+    if (item.empty()) {
+      logs.emplace_back();
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                     ExpandPaths(FileSystem::Posix(), std::string(item), {UserDirectory(), {}}));
+    logs.insert(logs.end(), paths.begin(), paths.end());
+  }
+  return logs;
+}
+
 // Finds what the flags name.
 absl::StatusOr<RunFiles> FindCombineFiles() {
   const std::string run_dir = FLAGS_run_dir.value();
@@ -166,7 +182,7 @@ absl::StatusOr<RunFiles> FindCombineFiles() {
     ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
   }
   if (!FLAGS_clock_logs.value().empty()) {
-    ASSIGN_OR_RETURN(files.clock_logs, UserFiles(FLAGS_clock_logs, {}, "run/"));
+    ASSIGN_OR_RETURN(files.clock_logs, ClockLogs());
   }
   if (!FLAGS_offsets.value().empty()) files.offsets = UserPath(FLAGS_offsets);
   if (!FLAGS_probes.value().empty()) {

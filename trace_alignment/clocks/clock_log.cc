@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,8 @@ std::optional<double> Number(absl::string_view text) {
 
 struct TrackingRow {
   int64_t time_ns = 0;
-  double within_ns = 0;
+  // Nothing while the clock follows no source: then the other columns say nothing of it.
+  std::optional<double> within_ns;
 };
 
 // Returns nullopt for banners and rows of another form. Columns: date, time, source, stratum,
@@ -49,13 +51,18 @@ std::optional<TrackingRow> ReadTrackingRow(const Fields& fields) {
   const std::optional<double> offset = Number(fields[6]), correction = Number(fields[10]),
                               delay = Number(fields[11]), dispersion = Number(fields[12]);
   if (!offset || !correction || !delay || !dispersion) return std::nullopt;
+  if (fields[7] == "?") return TrackingRow{absl::ToUnixNanos(time), std::nullopt};
   return TrackingRow{absl::ToUnixNanos(time), 1e9 * (std::abs(*offset) + std::abs(*correction) +
                                                      std::abs(*delay) / 2 + std::abs(*dispersion))};
 }
 
+std::string UtcText(int64_t time_ns) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixNanos(time_ns), absl::UTCTimeZone());
+}
+
 // Returns the largest of the rows of the time, with the one before and the one after.
-std::optional<double> LargestWithinNs(const std::vector<TrackingRow>& rows, int64_t begin_ns,
-                                      int64_t end_ns) {
+absl::StatusOr<double> LargestWithinNs(const std::vector<TrackingRow>& rows, absl::string_view name,
+                                       int64_t begin_ns, int64_t end_ns) {
   std::optional<double> largest_ns;
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool is_before = i + 1 < rows.size() && rows[i + 1].time_ns <= begin_ns;
@@ -63,9 +70,25 @@ std::optional<double> LargestWithinNs(const std::vector<TrackingRow>& rows, int6
     const bool is_far =
         rows[i].time_ns < begin_ns - kLongestPollNs || rows[i].time_ns > end_ns + kLongestPollNs;
     if (is_before || is_after || is_far) continue;
-    largest_ns = std::max(largest_ns.value_or(0), rows[i].within_ns);
+    if (!rows[i].within_ns.has_value()) {
+      return InvalidArgument(name, ": at ", UtcText(rows[i].time_ns),
+                             " UTC the clock was not synchronised (leap status ?); leave its place "
+                             "in --clock_logs empty");
+    }
+    largest_ns = std::max(largest_ns.value_or(0), *rows[i].within_ns);
   }
-  return largest_ns;
+  if (largest_ns.has_value()) return *largest_ns;
+  return InvalidArgument(name, ": no row is of the time of the profile, ", UtcText(begin_ns),
+                         " UTC; the rows are from ", UtcText(rows.front().time_ns), " to ",
+                         UtcText(rows.back().time_ns));
+}
+
+// Whether a row of ptp4l or phc2sys says how far the clock is off while it is not locked.
+bool IsUnlockedPtp(const Fields& fields) {
+  for (size_t i = 0; i + 2 < fields.size(); ++i) {
+    if (fields[i] == "offset" && (fields[i + 2] == "s0" || fields[i + 2] == "s1")) return true;
+  }
+  return false;
 }
 
 // Returns how far the clock is off by a row of ptp4l or phc2sys; nullopt for others, and while it is
@@ -87,24 +110,25 @@ absl::StatusOr<int64_t> ClockWithinNs(absl::string_view log, absl::string_view n
                                       int64_t begin_ns, int64_t end_ns) {
   std::vector<TrackingRow> tracking;
   std::vector<double> ptp4l_ns, phc2sys_ns;
+  bool is_unlocked = false;
   for (const absl::string_view line : absl::StrSplit(log, '\n')) {
     const Fields fields = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (const std::optional<TrackingRow> row = ReadTrackingRow(fields); row.has_value()) {
       tracking.push_back(*row);
     } else if (const std::optional<double> offset_ns = ReadPtpOffsetNs(fields)) {
       (absl::StrContains(line, "phc2sys") ? phc2sys_ns : ptp4l_ns).push_back(*offset_ns);
+    } else {
+      is_unlocked |= IsUnlockedPtp(fields);
     }
   }
   if (tracking.empty() && ptp4l_ns.empty() && phc2sys_ns.empty()) {
-    return InvalidArgument(name, ": no row of chrony's tracking.log, ptp4l or phc2sys");
+    return InvalidArgument(name, is_unlocked
+                                     ? ": the clock is never locked (s2)"
+                                     : ": no row of chrony's tracking.log, ptp4l or phc2sys");
   }
   double within_ns = 0;
   if (!tracking.empty()) {
-    const std::optional<double> largest_ns = LargestWithinNs(tracking, begin_ns, end_ns);
-    if (!largest_ns.has_value()) {
-      return InvalidArgument(name, ": no row is of the time of the profile");
-    }
-    within_ns = *largest_ns;
+    ASSIGN_OR_RETURN(within_ns, LargestWithinNs(tracking, name, begin_ns, end_ns));
   }
   for (std::vector<double>* offsets_ns : {&ptp4l_ns, &phc2sys_ns}) {
     if (!offsets_ns->empty()) within_ns += Quantile(std::move(*offsets_ns), 0.9);

@@ -22,7 +22,7 @@ namespace meridian {
 // begin_ns to end_ns (Unix time). Of chrony: the largest offset and correction, with half the root
 // delay and the root dispersion. Of ptp4l and phc2sys, which do not say when: what 90 % of the
 // offsets of a clock that is locked stay within, the two added up. InvalidArgument for another file,
-// and when no row is of the time.
+// when no row is of the time, and when the clock followed nothing then.
 absl::StatusOr<int64_t> ClockWithinNs(absl::string_view log, absl::string_view name,
                                       int64_t begin_ns, int64_t end_ns);
 

@@ -41,7 +41,28 @@ TEST(ClockLogTest, ChronysRowsOfAnotherTimeAreRefused) {
   const std::string log = absl::StrCat(kTrackingBanner, ChronyRow("02:00:00", "9.000e-06"));
   EXPECT_THAT(ClockWithinNs(log, "tracking.log", kLogTimeNs, kLogTimeNs + kMinuteNs),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("tracking.log: no row is of the time")));
+                       HasSubstr("tracking.log: no row is of the time of the profile, 2026-11-18 "
+                                 "05:17:46 UTC; the rows are from 2026-11-18 02:00:00 to")));
+}
+
+// Without a source chrony logs an offset and errors of 0.
+TEST(ClockLogTest, ChronyWithoutASourceIsRefused) {
+  const char kUnsynchronised[] =
+      "2026-11-18 05:18:00 0.0.0.0  0  -3.541  0.075  0.000e+00 ?  0  0.000e+00  0.000e+00  "
+      "0.000e+00  0.000e+00  0.000e+00\n";
+  for (const std::string& before : {std::string(), ChronyRow("05:16:00", "-1.000e-05")}) {
+    EXPECT_THAT(
+        ClockWithinNs(before + kUnsynchronised, "tracking.log", kLogTimeNs, kLogTimeNs + kMinuteNs),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("tracking.log: at 2026-11-18 05:18:00 UTC the clock was not "
+                           "synchronised")));
+  }
+}
+
+TEST(ClockLogTest, PtpThatIsNeverLockedIsRefused) {
+  EXPECT_THAT(ClockWithinNs("ptp4l[1.0]: master offset -23947 s0 freq +0 path delay 11350\n",
+                            "ptp4l.log", kLogTimeNs, kLogTimeNs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("never locked")));
 }
 
 TEST(ClockLogTest, PtpCountsWhileItIsLocked) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/numeric/int128.h"
@@ -22,9 +23,10 @@ constexpr int64_t kStandsOut = 6;
 // How much slower than its clock a node's time may run in a change (clock_map.h).
 constexpr int64_t kSteepest = 900;
 
-// An end of a node's clock, and how much later it is than those of the others.
+// An end of a node's clock, when the others end, and how much later it is than they are.
 struct ComparedEnd {
   int64_t end_ps = 0;
+  int64_t others_ps = 0;
   int64_t lag_ps = 0;
 };
 
@@ -71,11 +73,13 @@ std::vector<std::vector<ComparedEnd>> CompareEnds(
     std::vector<int64_t> sorted_ps;
     for (size_t n = 0; n < nodes; ++n) sorted_ps.push_back(ends_ps[n] - offsets_ps[n]);
     std::sort(sorted_ps.begin(), sorted_ps.end());
-    const size_t middle = (nodes - 1) / 2;
     for (size_t n = 0; n < nodes; ++n) {
       const int64_t own_ps = ends_ps[n] - offsets_ps[n];
-      const int64_t others_ps = sorted_ps[middle + (own_ps <= sorted_ps[middle] ? 1 : 0)];
-      compared[n].push_back({ends_ps[n], own_ps - others_ps});
+      const auto other_ps = [&](size_t k) { return sorted_ps[sorted_ps[k] < own_ps ? k : k + 1]; };
+      // Of two others both are the median, and what is between them: it is the other that differs.
+      const int64_t others_ps =
+          std::clamp(own_ps, other_ps((nodes - 2) / 2), other_ps((nodes - 1) / 2));
+      compared[n].push_back({ends_ps[n], others_ps, own_ps - others_ps});
     }
   }
   return compared;
@@ -115,13 +119,16 @@ ClockJump SlewOf(absl::Span<const ComparedEnd> ends, size_t length, const Level&
   const int64_t quarter_ps = CrossingPs(ends, around, before, after, 0.25);
   const int64_t half_ps = CrossingPs(ends, around, before, after, 0.75) - quarter_ps;
   const int64_t begin_ps = quarter_ps - half_ps / 2, end_ps = quarter_ps + half_ps + half_ps / 2;
-  return {node, {{begin_ps, begin_ps}, {end_ps, end_ps - (after.lag_ps - before.lag_ps)}}};
+  return {node,
+          {{begin_ps, begin_ps}, {end_ps, end_ps - (after.lag_ps - before.lag_ps)}},
+          std::nullopt};
 }
 
 // Returns the largest change of a node's clock, in the shortest time that it can have taken.
 std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t node) {
+  // The others' clocks are in order, whatever happened to this one.
   std::sort(ends.begin(), ends.end(),
-            [](const ComparedEnd& a, const ComparedEnd& b) { return a.end_ps < b.end_ps; });
+            [](const ComparedEnd& a, const ComparedEnd& b) { return a.others_ps < b.others_ps; });
   const absl::Span<const ComparedEnd> all = ends;
   size_t first = 0, length = 0;
   Level before, after;
@@ -151,13 +158,24 @@ std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t nod
   const size_t begin = first + 1 - std::min(first + 1, kMostCompared);
   before = LevelOf(all.subspan(begin, first + 1 - begin));
   after = LevelOf(all.subspan(first + 1 + length, kMostCompared));
-  ClockJump jump = {
+  if (length > 0) return SlewOf(all.subspan(begin), length, before, after, node);
+  return ClockJump{
       node,
       {{all[first].end_ps, all[first].end_ps},
-       {all[first + 1].end_ps, all[first + 1].end_ps - (after.lag_ps - before.lag_ps)}}};
-  if (length > 0) jump = SlewOf(all.subspan(begin), length, before, after, node);
-  if (!jump.GoesUp()) return std::nullopt;
-  return jump;
+       {all[first + 1].end_ps, all[first + 1].end_ps - (after.lag_ps - before.lag_ps)}},
+      std::nullopt};
+}
+
+// Returns by how much at most a clock was set forward that passed over those times.
+int64_t MostForwardPs(int64_t gap_ps) { return gap_ps - gap_ps / (kSteepest / 2) - 1; }
+
+// Makes the change of a clock that was set forward no more than the time that it passed over, where
+// it is nearly that: how much it is rests on how ends scatter.
+void FitInGap(ClockJump* jump) {
+  const int64_t gap_ps = jump->knots.back().shown_ps - jump->knots.front().shown_ps;
+  const int64_t by_ps = std::min(jump->by_ps(), MostForwardPs(gap_ps));
+  if (by_ps < jump->by_ps() - jump->by_ps() / 8) return;
+  jump->knots.back().undone_ps = jump->knots.back().shown_ps - by_ps;
 }
 
 // A clock that was set forward skipped times: nothing of its node happened in these. Looks for the
@@ -176,10 +194,54 @@ void Narrow(const CollectiveTable& table, ClockJump* jump) {
     if (times_ps[i] - times_ps[i - 1] > times_ps[widest] - times_ps[widest - 1]) widest = i;
   }
   const int64_t before_ps = times_ps[widest - 1], after_ps = times_ps[widest];
-  const int64_t gap_ps = after_ps - before_ps;
-  const int64_t by_ps = std::min(jump->by_ps(), gap_ps - gap_ps / (kSteepest / 2) - 1);
+  const int64_t by_ps = std::min(jump->by_ps(), MostForwardPs(after_ps - before_ps));
   if (by_ps < jump->by_ps() - jump->by_ps() / 8) return;
   jump->knots = {{before_ps, before_ps}, {after_ps, after_ps - by_ps}};
+}
+
+// The changes that the largest groups show of which some shows one.
+struct Candidates {
+  size_t group_size = 0;
+  std::vector<ClockJump> jumps;
+  // By node: of how many of these groups it is.
+  std::map<uint32_t, int64_t> groups;
+};
+
+Candidates FindCandidates(const CollectiveTable& table) {
+  const EndsByGroup groups = GroupEnds(table);
+  std::vector<const EndsByGroup::value_type*> largest_first;
+  for (const EndsByGroup::value_type& group : groups) largest_first.push_back(&group);
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [](const auto* a, const auto* b) { return a->first.size() > b->first.size(); });
+  Candidates found;
+  for (const auto* group : largest_first) {
+    const std::vector<uint32_t>& nodes = group->first;
+    if (nodes.size() < found.group_size) {
+      if (!found.jumps.empty()) break;
+      found.groups.clear();
+    }
+    found.group_size = nodes.size();
+    std::vector<std::vector<ComparedEnd>> ends = CompareEnds(group->second);
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      ++found.groups[nodes[n]];
+      std::optional<ClockJump> jump = LargestJump(std::move(ends[n]), nodes[n]);
+      if (!jump.has_value()) continue;
+      if (nodes.size() == 2) jump->or_node = nodes[1 - n];
+      if (jump->by_ps() > 0) FitInGap(&*jump);
+      found.jumps.push_back(*std::move(jump));
+    }
+  }
+  return found;
+}
+
+// Drops those that are less than half of the largest: what they are is seen once that is undone.
+void KeepLarge(std::vector<ClockJump>* jumps) {
+  int64_t largest_ps = 0;
+  for (const ClockJump& jump : *jumps) largest_ps = std::max(largest_ps, std::abs(jump.by_ps()));
+  jumps->erase(std::remove_if(
+                   jumps->begin(), jumps->end(),
+                   [&](const ClockJump& jump) { return std::abs(jump.by_ps()) < largest_ps / 2; }),
+               jumps->end());
 }
 
 // Returns where `from` leads on the line from one knot to the next.
@@ -218,25 +280,25 @@ int64_t ClockJump::Redo(int64_t undone_ps) const {
 }
 
 std::optional<ClockJump> FindClockJump(const CollectiveTable& table, uint32_t reference_node) {
-  std::optional<ClockJump> largest;
-  size_t group_size = 0;
-  for (const auto& [nodes, executions] : GroupEnds(table)) {
-    if (nodes.size() < group_size) continue;
-    const std::vector<std::vector<ComparedEnd>> ends = CompareEnds(executions);
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      if (nodes[n] == reference_node) continue;
-      std::optional<ClockJump> jump = LargestJump(ends[n], nodes[n]);
-      if (!jump.has_value()) continue;
-      if (nodes.size() == group_size && std::abs(jump->by_ps()) <= std::abs(largest->by_ps())) {
-        continue;
-      }
-      group_size = nodes.size();
-      largest = std::move(jump);
-    }
+  Candidates candidates = FindCandidates(table);
+  KeepLarge(&candidates.jumps);
+  // By node: in how many of its groups it shows one, less those in which it does not.
+  std::map<uint32_t, int64_t> shown;
+  for (const auto& [node, groups] : candidates.groups) shown[node] = -groups;
+  for (const ClockJump& jump : candidates.jumps) shown[jump.node] += 2;
+  const auto rank_of = [&](const ClockJump& jump) {
+    return std::make_tuple(shown[jump.node], jump.GoesUp(), jump.node != reference_node,
+                           std::abs(jump.by_ps()));
+  };
+  std::optional<ClockJump> best;
+  for (const ClockJump& jump : candidates.jumps) {
+    if (!best.has_value() || rank_of(jump) > rank_of(*best)) best = jump;
   }
+  if (!best.has_value()) return std::nullopt;
+  if (best->or_node.has_value() && shown[*best->or_node] < shown[best->node]) best->or_node.reset();
   // A slew has no gap.
-  if (largest.has_value() && largest->by_ps() > 0) Narrow(table, &*largest);
-  return largest;
+  if (best->by_ps() > 0 && best->GoesUp()) Narrow(table, &*best);
+  return best;
 }
 
 }  // namespace meridian

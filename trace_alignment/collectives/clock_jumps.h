@@ -25,14 +25,18 @@ struct ClockJump {
   };
 
   uint32_t node = 0;
-  // At least two, increasing in both; from the last end of a collective before the change to the
-  // first one after it. The first has equal times.
+  // At least two; from the last end of a collective before the change to the first one after it. The
+  // first has equal times.
   std::vector<Knot> knots;
+  // The node whose clock may as well have been changed, by the opposite: where the two only have
+  // collectives of pairs, nothing tells which.
+  std::optional<uint32_t> or_node;
 
   // Returns by how much the clock is ahead since then.
   int64_t by_ps() const { return knots.back().shown_ps - knots.back().undone_ps; }
 
-  // Whether the times of the knots increase, on both clocks.
+  // Whether the times of the knots increase, on both clocks. A clock that was set back shows times
+  // again that it had shown, which cannot be undone.
   bool GoesUp() const;
 
   // Returns what the clock would show without the change, and the inverse.
@@ -42,8 +46,8 @@ struct ClockJump {
 
 // Returns the largest change of a clock that stands out of how ends scatter, by the ends of
 // synchronising collectives, those of the largest groups first, since these tell whose clock it is;
-// nullopt when there is none. The reference's clock is always right. Changes after which a clock
-// shows times again that it had shown cannot be undone and are none.
+// nullopt when there is none. Of the two nodes of a pair it is the one that shows it in more of its
+// groups, else not the reference. It may not go up.
 std::optional<ClockJump> FindClockJump(const CollectiveTable& table, uint32_t reference_node);
 
 }  // namespace meridian

@@ -1,9 +1,12 @@
 #include "trace_alignment/collectives/clock_jumps.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
@@ -16,6 +19,9 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -97,6 +103,133 @@ TEST(ClockJumpsTest, AClockThatIsSlewedIsMappedApart) {
   ExpectFound(table, *aligned, 1, TrueClock(), at_ps, 5 * kJumpMs);
 }
 
+// A run of four nodes and collectives of all: whose clock it is can be told, the reference's too.
+TEST(ClockJumpsTest, TheReferenceMayBeSetForward) {
+  std::vector<TrueClock> clocks;
+  CollectiveTable table = FourNodes(400, &clocks);
+  const int64_t at_ps = MiddleOfNode(table, 0);
+  table.MapTimes([&](uint32_t node, int64_t time_ps) {
+    return node == 0 && time_ps > at_ps ? time_ps + 20 * kJumpMs : time_ps;
+  });
+  const absl::StatusOr<ClockAlignment> aligned = AlignByCollectives(table, {});
+  ASSERT_TRUE(aligned.ok()) << aligned.status();
+  EXPECT_THAT(aligned->jumps, SizeIs(1));
+  ExpectFound(table, *aligned, 0, TrueClock(), at_ps, 20 * kJumpMs);
+  // The others are on its clock as it was before.
+  const OffsetKnot& last = aligned->nodes[1].knots.back();
+  EXPECT_NEAR(static_cast<double>(last.offset_ps),
+              static_cast<double>(clocks[1].OffsetPs(last.time_ps)), 0.2 * kJumpMs);
+}
+
+// All-reduces of 400 us, every millisecond, within groups of nodes, after one of 10 ms of all. The
+// clock of one node is set forward by 7 ms in the middle.
+CollectiveTable GroupsWithJump(int64_t nodes, const std::vector<std::vector<int64_t>>& groups,
+                               uint32_t jumping, int64_t by_ms = 7) {
+  RunBuilder run(nodes);
+  std::vector<uint32_t> ops;
+  for (const std::vector<int64_t>& group : groups) {
+    ops.push_back(run.AddOp(CollectiveKind::kAllReduce, {group}));
+  }
+  std::vector<int64_t> all(static_cast<size_t>(nodes));
+  std::iota(all.begin(), all.end(), 0);
+  const uint32_t first = run.AddOp(CollectiveKind::kAllReduce, {all});
+  for (const int64_t rank : all) run.Add({first, 0, rank, 0, 10 * kJumpMs});
+  for (int64_t i = 0; i < 100; ++i) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (const int64_t rank : groups[g]) {
+        const int64_t start_ps = (20 + 2 * i + static_cast<int64_t>(g) % 2) * kJumpMs;
+        run.Add({ops[g], i, rank, start_ps,
+                 start_ps + kJumpMs / 5 * 2 + (i * 7 + rank * 5) % 9 * 1'000'000});
+      }
+    }
+  }
+  CollectiveTable table = run.Build();
+  table.MapTimes([&](uint32_t node, int64_t time_ps) {
+    return node == jumping && time_ps > 119 * kJumpMs + kJumpMs / 2 ? time_ps + by_ms * kJumpMs
+                                                                    : time_ps;
+  });
+  return table;
+}
+
+TEST(ClockJumpsTest, WithThreeNodesItIsTheOneThatDiffersFromBoth) {
+  for (uint32_t node = 0; node < 3; ++node) {
+    const std::optional<ClockJump> jump =
+        FindClockJump(GroupsWithJump(3, {{0, 1, 2}}, node), /*reference_node=*/0);
+    ASSERT_TRUE(jump.has_value()) << node;
+    EXPECT_EQ(jump->node, node);
+    EXPECT_FALSE(jump->or_node.has_value());
+  }
+}
+
+TEST(ClockJumpsTest, SeveralPairsTellWhoseClockItIs) {
+  for (uint32_t node = 0; node < 4; ++node) {
+    const std::optional<ClockJump> jump = FindClockJump(
+        GroupsWithJump(4, {{0, 1}, {0, 2}, {2, 3}, {1, 3}}, node), /*reference_node=*/0);
+    ASSERT_TRUE(jump.has_value()) << node;
+    EXPECT_EQ(jump->node, node);
+    EXPECT_FALSE(jump->or_node.has_value());
+  }
+}
+
+// Nodes 2 and 3 are tied to the others by one long collective only.
+TEST(ClockJumpsTest, OnePairDoesNotTellWhoseClockItIs) {
+  for (uint32_t node = 2; node < 4; ++node) {
+    ASSERT_OK_AND_ASSIGN(const ClockAlignment found,
+                         AlignByCollectives(GroupsWithJump(4, {{0, 1}, {2, 3}}, node), {}));
+    ASSERT_THAT(found.jumps, SizeIs(1));
+    ASSERT_TRUE(found.jumps[0].or_node.has_value());
+    EXPECT_EQ(found.jumps[0].node + *found.jumps[0].or_node, 5);
+    EXPECT_LT(found.nodes[1].uncertainty_ps, kJumpMs);
+    EXPECT_GE(found.nodes[2].uncertainty_ps, 7 * kJumpMs);
+    EXPECT_GE(found.nodes[3].uncertainty_ps, 7 * kJumpMs);
+  }
+}
+
+// Collectives of 90 us every 100 us; from the 40th on a node ends 300 us after the others, but for
+// the first time, and its clock is 7 ms ahead. Between two ends it cannot have gained more than they
+// are apart.
+TEST(ClockJumpsTest, AChangeIsNoMoreThanTheTimeThatWasSkipped) {
+  RunBuilder run(4);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2, 3}});
+  constexpr int64_t kUs = 1'000'000;
+  for (int64_t i = 0; i < 80; ++i) {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const int64_t start_ps = i < 40 ? i * 100 * kUs : (4000 + (i - 40) * 500) * kUs;
+      const int64_t late_ps = rank == 2 && i > 40 ? 300 * kUs : 0;
+      const int64_t ahead_ps = rank == 2 && i >= 40 ? 7 * kJumpMs : 0;
+      run.Add({op, i, rank, start_ps + ahead_ps, start_ps + ahead_ps + 90 * kUs + late_ps});
+    }
+  }
+  const std::optional<ClockJump> jump = FindClockJump(run.Build(), /*reference_node=*/0);
+  ASSERT_TRUE(jump.has_value());
+  EXPECT_EQ(jump->node, 2);
+  EXPECT_TRUE(jump->GoesUp());
+  EXPECT_NEAR(static_cast<double>(jump->by_ps()), 7.0 * kJumpMs, 0.1 * kJumpMs);
+}
+
+TEST(ClockJumpsTest, AClockThatIsSetBackIsNamed) {
+  ProbeFreeOptions options;
+  options.node_ids = {10, 20, 30, 40};
+  EXPECT_THAT(AlignByCollectives(GroupsWithJump(4, {{0, 1, 2, 3}}, 2, -7), options),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("The clock of node 30 seems to be changed by -7"),
+                             HasSubstr("it shows times twice"))));
+  EXPECT_THAT(AlignByCollectives(GroupsWithJump(4, {{0, 1}, {2, 3}}, 2, -20), options),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AnyOf(HasSubstr("The clock of node 30 or 40 seems to be changed by -20"),
+                             HasSubstr("The clock of node 40 or 30 seems to be changed by 20"),
+                             HasSubstr("The clock of node 40 or 30 seems to be changed by 19"),
+                             HasSubstr("The clock of node 30 or 40 seems to be changed by -19"))));
+}
+
+TEST(ClockJumpsTest, ContradictionsNameNodesByTheirIds) {
+  ProbeFreeOptions options;
+  options.node_ids = {10, 20, 30};
+  options.clocks_may_jump = false;
+  EXPECT_THAT(AlignByCollectives(GroupsWithJump(3, {{0, 1, 2}}, 2), options),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(",30: ")));
+}
+
 TEST(ClockJumpsTest, ClocksThatDoNotJumpHaveNone) {
   std::vector<TrueClock> clocks;
   ASSERT_OK_AND_ASSIGN(const ClockAlignment found, AlignByCollectives(FourNodes(100, &clocks), {}));
@@ -104,7 +237,7 @@ TEST(ClockJumpsTest, ClocksThatDoNotJumpHaveNone) {
 }
 
 TEST(ClockJumpsTest, WhatIsUndoneCanBeRedone) {
-  const ClockJump jump = {1, {{1000, 1000}, {3000, 1500}, {5000, 2000}}};
+  const ClockJump jump = {1, {{1000, 1000}, {3000, 1500}, {5000, 2000}}, std::nullopt};
   EXPECT_EQ(jump.by_ps(), 3000);
   EXPECT_EQ(jump.Undo(1000), 1000);
   EXPECT_EQ(jump.Undo(3000), 1500);

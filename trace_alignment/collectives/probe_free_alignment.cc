@@ -102,17 +102,21 @@ Solved MakeConstraints(const CollectiveTable& table, const ProbeFreeOptions& opt
   return {std::move(constraints), std::move(instance_of_hub), {}};
 }
 
+int64_t NodeId(const ProbeFreeOptions& options, uint32_t node) {
+  return options.node_ids.empty() ? node : options.node_ids[node];
+}
+
 absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& options,
                     const Solved& built, const Contradiction& contradiction) {
   constexpr size_t kInstancesToName = 8;
-  std::set<uint32_t> nodes;
+  std::set<int64_t> nodes;
   std::vector<std::string> instances;
   for (const Contradiction::Step& step : contradiction.steps) {
-    nodes.insert(step.clock);
+    nodes.insert(NodeId(options, step.clock));
     if (instances.size() == kInstancesToName) continue;
-    instances.push_back(
-        absl::StrCat(DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]),
-                     " (ends at ", FormatMicros(step.effect_ps), " us on node ", step.clock, ")"));
+    instances.push_back(absl::StrCat(
+        DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]), " (ends at ",
+        FormatMicros(step.effect_ps), " us on node ", NodeId(options, step.clock), ")"));
   }
   return FailedPrecondition(
       "collectives contradict each other by ", FormatMicros(contradiction.excess_ps), " us on node",
@@ -123,6 +127,24 @@ absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& option
       "more than ",
       options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
       FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)");
+}
+
+// Adds the largest change of a clock that was found, if it can be why the collectives contradict each
+// other by that much.
+absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<ClockJump>& jumps,
+                         const absl::Status& contradiction, int64_t excess_ps) {
+  if (jumps.empty() || std::abs(jumps[0].by_ps()) < excess_ps / 2) return contradiction;
+  const ClockJump& jump = jumps[0];
+  absl::string_view why_not = "the rest contradicts itself, too";
+  if (!jump.GoesUp()) {
+    why_not = jump.by_ps() < 0 ? "then it shows times twice, which cannot be told apart"
+                               : "there are collectives in the time that it skipped then";
+  }
+  return FailedPrecondition(
+      contradiction.message(), ". The clock of node ", NodeId(options, jump.node),
+      jump.or_node.has_value() ? absl::StrCat(" or ", NodeId(options, *jump.or_node)) : "",
+      " seems to be changed by ", FormatMicros(jump.by_ps()), " us at ",
+      FormatMicros(jump.knots.front().shown_ps), " us, but ", why_not);
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
@@ -403,16 +425,39 @@ void UndoJump(const ClockJump& jump, CollectiveTable* table, ProbeFreeOptions* o
   span = {jump.Undo(span.begin_ps), jump.Undo(span.end_ps)};
 }
 
+// Where either of two clocks may have been changed, the clocks may be off by as much, but for the two
+// to each other.
+void DoubtWhoseJumps(const ProbeFreeOptions& options, ClockAlignment* alignment) {
+  for (const ClockJump& jump : alignment->jumps) {
+    if (!jump.or_node.has_value()) continue;
+    for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
+      NodeOffset& node = alignment->nodes[n];
+      const bool is_tied = n == jump.node && *jump.or_node == options.reference_node;
+      if (n == options.reference_node || is_tied || !node.reachable) continue;
+      const int64_t more_ps =
+          std::min(std::abs(jump.by_ps()), node.certified_uncertainty_ps - node.uncertainty_ps);
+      node.uncertainty_ps += more_ps;
+      node.uncertainty_max_ps += more_ps;
+    }
+  }
+}
+
 // For collectives that contradict each other: undoes changes of clocks, the largest first, until
-// they no longer do. Returns nullopt when they still do then.
-std::optional<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFreeOptions options) {
+// they no longer do. Returns the contradiction, which is of that much, when they still do then.
+absl::StatusOr<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFreeOptions options,
+                                                const absl::Status& contradiction,
+                                                int64_t contradiction_ps) {
   // How much a clock has changed is known by how ends scatter; what contradicts it then is tried as
   // the rest of it.
   constexpr int64_t kRests[] = {0, 1, -1, 2, -2};
   std::vector<ClockJump> jumps;
   while (jumps.size() < kMostJumps) {
     std::optional<ClockJump> jump = FindClockJump(table, options.reference_node);
-    if (!jump.has_value()) return std::nullopt;
+    if (!jump.has_value()) break;
+    if (!jump->GoesUp()) {
+      jumps.push_back(*std::move(jump));
+      break;
+    }
     const int64_t undone_ps = jump->knots.back().undone_ps;
     int64_t excess_ps = 0;
     for (const int64_t rest : kRests) {
@@ -427,24 +472,25 @@ std::optional<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFreeO
       jumps.push_back(*std::move(jump));
       ClockAlignment alignment = TakeLikely(mended, mended_options, *solved);
       RedoJumps(std::move(jumps), &alignment);
+      DoubtWhoseJumps(options, &alignment);
       return alignment;
     }
     jump->knots.back().undone_ps = undone_ps;
     UndoJump(*jump, &table, &options);
     jumps.push_back(*std::move(jump));
   }
-  return std::nullopt;
+  return NameSuspect(options, jumps, contradiction, contradiction_ps);
 }
 
 }  // namespace
 
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {
-  const absl::StatusOr<Solved> solved = Solve(table, options);
+  int64_t excess_ps = 0;
+  const absl::StatusOr<Solved> solved = Solve(table, options, &excess_ps);
   if (solved.ok()) return TakeLikely(table, options, *solved);
   if (absl::IsFailedPrecondition(solved.status()) && options.clocks_may_jump) {
-    std::optional<ClockAlignment> across = AlignAcrossJumps(table, options);
-    if (across.has_value()) return *std::move(across);
+    return AlignAcrossJumps(table, options, solved.status(), excess_ps);
   }
   return solved.status();
 }

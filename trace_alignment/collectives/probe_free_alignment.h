@@ -49,6 +49,8 @@ struct ProbeFreeOptions {
   // The profile's span of each node, over which its largest uncertainty is stated. Empty: over the
   // matched collectives of the node.
   std::vector<ProfileSpan> spans;
+  // What nodes are called in messages. Empty: their positions.
+  std::vector<int64_t> node_ids;
 };
 
 struct OffsetKnot {
@@ -85,7 +87,8 @@ struct ClockAlignment {
   std::vector<NodeOffset> nodes;
   // Whether some range is narrower than the certified interval.
   bool is_estimated = false;
-  // Changes of clocks without which the collectives contradict each other; the knots have them.
+  // Changes of clocks without which the collectives contradict each other; the knots have them. The
+  // reference may have some: then all is on its clock as it would be without them.
   std::vector<ClockJump> jumps;
 };
 

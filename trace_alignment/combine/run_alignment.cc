@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,8 @@ namespace {
 // In the order of AlignmentMethod.
 constexpr absl::string_view kMethodNames[] = {"auto", "offsets", "probes", "collectives", "none"};
 constexpr char kUnreachable[] = "unreachable";
+// How far apart the tracers' own mappings to one host's clock were seen to leave two GPUs.
+constexpr int64_t kTracersApartPs = 120 * kPsPerUs;
 
 // GPU kernels are stamped by the tracer, the thunks of XLA:CPU by the host.
 ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
@@ -33,6 +36,14 @@ ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
     if (absl::StartsWith(device.name, kGpuPlanePrefix)) return ClockDomain::kTracer;
   }
   return ClockDomain::kHost;
+}
+
+// Whether a GPU's tracer stamped the collectives. Kineto traces have them on the host's clock as the
+// tracer's library maps it.
+bool AreOfGpu(const ProfileCollectives& profile) {
+  return absl::c_any_of(profile.devices, [](const LocalDevice& device) {
+    return absl::StartsWith(device.name, kGpuPlanePrefix) || absl::StartsWith(device.name, "GPU");
+  });
 }
 
 // Returns a polyline of offsets as a map from the node's host clock to the reference. Beyond the
@@ -210,6 +221,7 @@ class RunAligner {
                         " have no snapshot pairs: their tracers' clocks are taken for the hosts'"));
     }
     if (result_.method == AlignmentMethod::kOffsets) NoteOffsets(*inputs_.offsets);
+    NoteUnusedPriors();
   }
 
   void NoteOffsets(const OffsetSamples& offsets) {
@@ -244,17 +256,29 @@ class RunAligner {
                                                     kMaxRunTimePs / kPsPerNs);
       options.spans.push_back({starts_ps_[n], starts_ps_[n] + length_ns * kPsPerNs});
       options.prior_ps.push_back(n == reference_ ? 0 : PriorPs(n));
+      options.node_ids.push_back(node.node_id);
     }
     return options;
   }
 
-  // Returns within how much of the reference the node's clock is by what their hosts know; 0 when
-  // they know nothing.
-  int64_t PriorPs(size_t n) const {
+  // Returns within how much of the reference's the clock of the node's host is by what the hosts
+  // know; 0 when they know nothing.
+  int64_t HostPriorPs(size_t n) const {
     const std::optional<int64_t> own_ns = inputs_.nodes[n].clock_within_ns;
     const std::optional<int64_t> reference_ns = inputs_.nodes[reference_].clock_within_ns;
     if (!own_ns.has_value() || !reference_ns.has_value()) return options_.clock_prior_ps;
     return (*own_ns + *reference_ns) * kPsPerNs;
+  }
+
+  // Returns the same of the clocks that stamped the collectives: hosts know nothing of tracers that
+  // no snapshot pairs tie to them.
+  int64_t PriorPs(size_t n) const {
+    const int64_t host_ps = HostPriorPs(n);
+    if (host_ps == 0) return 0;
+    const auto has_own_clock = [this](size_t node) {
+      return !inputs_.nodes[node].snapshots.has_value() && AreOfGpu(run_.profiles[node]);
+    };
+    return has_own_clock(n) || has_own_clock(reference_) ? host_ps + kTracersApartPs : host_ps;
   }
 
   // Notes clocks that are farther off than their hosts say.
@@ -265,10 +289,28 @@ class RunAligner {
       if (n == reference_ || prior_ns == 0 || !node.has_offset_ns()) continue;
       if (std::abs(node.offset_ns()) <= prior_ns + node.uncertainty_ns()) continue;
       Note(absl::StrFormat(
-          "node %d: its clock is %.3f ms off, though its host should keep it within %.3f ms; only "
-          "the collectives are believed",
+          "node %d: its clock is %.3f ms off, though its host should keep it within %s; only the "
+          "collectives are believed",
           inputs_.nodes[n].node_id, static_cast<double>(node.offset_ns()) * kMsPerNs,
-          static_cast<double>(prior_ns) * kMsPerNs));
+          absl::FormatDuration(absl::Nanoseconds(HostPriorPs(n) / kPsPerNs))));
+    }
+  }
+
+  // Notes what hosts know where it changes nothing.
+  void NoteUnusedPriors() {
+    const auto has_log = [](const UnalignedNode& node) { return node.clock_within_ns.has_value(); };
+    const bool has_logs = absl::c_any_of(inputs_.nodes, has_log);
+    if (!has_logs && options_.clock_prior_ps == 0) return;
+    const absl::string_view given = options_.clock_prior_ps > 0 ? "--clock_prior" : "--clock_logs";
+    if (result_.method == AlignmentMethod::kOffsets || result_.method == AlignmentMethod::kProbes) {
+      Note(
+          absl::StrCat(given, " is not used: ", AlignmentMethodName(result_.method), " are given"));
+    } else if (!options_.end_agreement) {
+      Note(absl::StrCat(given, " is not used: --end_agreement=false takes what is certain alone"));
+    } else if (has_logs && (!has_log(inputs_.nodes[reference_]) ||
+                            absl::c_count_if(inputs_.nodes, has_log) < 2)) {
+      Note(absl::StrCat("--clock_logs is not used: it takes a log of the reference, node ",
+                        inputs_.reference_node, ", and one of another node"));
     }
   }
 
@@ -279,11 +321,25 @@ class RunAligner {
                               absl::UTCTimeZone());
     };
     for (const ClockJump& jump : jumps) {
-      Note(absl::StrFormat(
-          "node %d: its clock was changed by %+.3f ms between %s and %s UTC by itself; the times "
-          "before and after are mapped apart, those between on a straight line",
-          inputs_.nodes[jump.node].node_id, static_cast<double>(jump.by_ps()) * kMsPerPs,
-          time_text(jump.knots.front().shown_ps), time_text(jump.knots.back().shown_ps)));
+      const auto host = host_of_.find(jump.node);
+      const bool is_device =
+          host != host_of_.end() && absl::c_none_of(jumps, [&](const ClockJump& other) {
+            return other.node == host->second;
+          });
+      std::string note = absl::StrFormat(
+          "node %d: %s was changed by %+.3f ms between %s and %s UTC by that clock",
+          inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
+          static_cast<double>(jump.by_ps()) * kMsPerPs, time_text(jump.knots.front().shown_ps),
+          time_text(jump.knots.back().shown_ps));
+      if (jump.or_node.has_value()) {
+        absl::StrAppend(&note, ", or that of node ", inputs_.nodes[*jump.or_node].node_id,
+                        " by the opposite: their collectives do not tell which");
+      }
+      Note(absl::StrCat(note,
+                        jump.node == reference_
+                            ? "; all times are on the clock that it had before"
+                            : "; the times before and after are mapped apart, those between on a "
+                              "straight line"));
     }
   }
 
@@ -306,7 +362,10 @@ class RunAligner {
       AlignedNode& node = result_.nodes[n];
       const NodeOffset& offset = aligned.nodes[n];
       node.stated.set_method(n == reference_ || offset.reachable ? "collectives" : kUnreachable);
-      if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
+      const bool is_kept = n == reference_ && absl::c_none_of(aligned.jumps, [&](const auto& jump) {
+                             return jump.node == reference_;
+                           });
+      if (is_kept || !offset.reachable || offset.knots.empty()) continue;
       ASSIGN_OR_RETURN(
           node.clock.host_to_reference,
           MapThrough(offset.knots, TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
@@ -363,6 +422,7 @@ class RunAligner {
     ASSIGN_OR_RETURN(clock.tracer_to_host,
                      ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair));
     clock.host_to_reference = of_host;
+    host_of_[n] = first;
     Note(
         absl::StrFormat("node %d is on the host of node %d: what their collectives are apart, up "
                         "to %.3f ms, is its "
@@ -620,6 +680,8 @@ class RunAligner {
   const RunClock run_clock_;
   // Position of the reference among the nodes.
   uint32_t reference_ = 0;
+  // The node whose host's clock a node has, where what is left is its devices'.
+  std::map<uint32_t, uint32_t> host_of_;
   // When each node's session began, in ps from the run base.
   std::vector<int64_t> starts_ps_;
   // The collectives, each on its own node's host clock.

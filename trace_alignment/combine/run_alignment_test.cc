@@ -17,6 +17,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -45,10 +46,32 @@ TEST(RunAlignmentTest, SessionsFarApartNameTheProfile) {
 
 constexpr int64_t kRunUs = 1'000'000;
 
-// Two GPU nodes with an all-reduce every millisecond, which takes `transfer_us`. The second node's
-// clock is ahead, by more from the 50th on.
+RunAlignment AlignNodes(RunBuilder builder, const std::vector<std::string>& hosts,
+                        const AlignmentOptions& options, const char* device) {
+  for (ProfileCollectives& profile : builder.profiles()) profile.devices[0].name = device;
+  ResolvedRun resolved = builder.Resolve();
+  CollectiveRun run;
+  run.table = *BuildCollectiveTable(resolved.profiles, resolved.ranks, resolved.runs);
+  run.profiles = std::move(resolved.profiles);
+  run.ranks = std::move(resolved.ranks);
+  run.runs = std::move(resolved.runs);
+  AlignmentInputs inputs;
+  for (size_t node = 0; node < hosts.size(); ++node) {
+    absl::StatusOr<SessionClock> clock = SessionClock::Create("", SessionInfo(), 0);
+    EXPECT_OK(clock);
+    inputs.nodes.push_back({static_cast<int64_t>(node), *clock, std::nullopt, std::nullopt,
+                            std::nullopt, hosts[node]});
+  }
+  absl::StatusOr<RunAlignment> aligned = AlignRun(inputs, run, options);
+  EXPECT_OK(aligned);
+  return *std::move(aligned);
+}
+
+// Two nodes with an all-reduce every millisecond, which takes `transfer_us`. The second node's clock
+// is ahead, by more from the 50th on.
 RunAlignment AlignTwoNodes(int64_t transfer_us, int64_t ahead_us, int64_t more_us,
-                           const std::vector<std::string>& hosts, const AlignmentOptions& options) {
+                           const std::vector<std::string>& hosts, const AlignmentOptions& options,
+                           const char* device = "/device:GPU:0") {
   RunBuilder builder(2);
   const uint32_t op = builder.AddOp(CollectiveKind::kAllReduce, {{0, 1}}, 1024);
   for (int64_t i = 0; i < 100; ++i) {
@@ -57,23 +80,7 @@ RunAlignment AlignTwoNodes(int64_t transfer_us, int64_t ahead_us, int64_t more_u
     builder.Add({op, i, 0, start_ps, end_ps});
     builder.Add({op, i, 1, start_ps + shift_ps, end_ps + i % 3 * kRunUs + shift_ps});
   }
-  for (ProfileCollectives& profile : builder.profiles()) profile.devices[0].name = "/device:GPU:0";
-  ResolvedRun resolved = builder.Resolve();
-  CollectiveRun run;
-  run.table = *BuildCollectiveTable(resolved.profiles, resolved.ranks, resolved.runs);
-  run.profiles = std::move(resolved.profiles);
-  run.ranks = std::move(resolved.ranks);
-  run.runs = std::move(resolved.runs);
-  AlignmentInputs inputs;
-  for (int64_t node = 0; node < 2; ++node) {
-    absl::StatusOr<SessionClock> clock = SessionClock::Create("", SessionInfo(), 0);
-    EXPECT_OK(clock);
-    inputs.nodes.push_back(
-        {node, *clock, std::nullopt, std::nullopt, std::nullopt, hosts[static_cast<size_t>(node)]});
-  }
-  absl::StatusOr<RunAlignment> aligned = AlignRun(inputs, run, options);
-  EXPECT_OK(aligned);
-  return *std::move(aligned);
+  return AlignNodes(std::move(builder), hosts, options, device);
 }
 
 TEST(RunAlignmentTest, ProcessesOfOneHostHaveOneClock) {
@@ -96,19 +103,40 @@ TEST(RunAlignmentTest, ProcessesOfOneHostHaveOneClock) {
 
 TEST(RunAlignmentTest, WhatHostsKnowNarrowsTheRange) {
   AlignmentOptions options;
-  const std::vector<std::string> hosts = {"a", "b"};
-  const RunAlignment alone = AlignTwoNodes(900, 0, 0, hosts, options);
+  const auto align = [&](int64_t ahead_us) {
+    return AlignTwoNodes(900, ahead_us, 0, {"a", "b"}, options, "/host:CPU");
+  };
+  const RunAlignment alone = align(0);
   options.clock_prior_ps = 50 * kRunUs;
-  const RunAlignment known = AlignTwoNodes(900, 0, 0, hosts, options);
+  const RunAlignment known = align(0);
   EXPECT_GT(alone.nodes[1].stated.uncertainty_ns(), 100'000);
   EXPECT_LT(known.nodes[1].stated.uncertainty_ns(), 60'000);
   EXPECT_EQ(known.nodes[1].stated.certified_uncertainty_ns(),
             alone.nodes[1].stated.certified_uncertainty_ns());
   EXPECT_THAT(known.notes, Not(Contains(HasSubstr("should keep it within"))));
   // What the collectives contradict is not believed.
-  const RunAlignment wrong = AlignTwoNodes(900, 30'000, 0, hosts, options);
+  const RunAlignment wrong = align(30'000);
   EXPECT_NEAR(static_cast<double>(wrong.nodes[1].stated.offset_ns()), 30e6, 0.5e6);
-  EXPECT_THAT(wrong.notes, Contains(HasSubstr("should keep it within 0.050 ms")));
+  EXPECT_THAT(wrong.notes, Contains(HasSubstr("should keep it within 50us")));
+}
+
+// Hosts keep their own clocks; what stamps kernels was seen 120 us apart on a single one.
+TEST(RunAlignmentTest, WhatHostsKnowIsNotOfTheirTracers) {
+  AlignmentOptions options;
+  options.clock_prior_ps = kRunUs;
+  for (const char* device : {"/device:GPU:0", "GPU 0"}) {
+    const RunAlignment known = AlignTwoNodes(900, 0, 0, {"a", "b"}, options, device);
+    EXPECT_GT(known.nodes[1].stated.uncertainty_ns(), 90'000) << device;
+    EXPECT_LT(known.nodes[1].stated.uncertainty_ns(), 130'000) << device;
+  }
+}
+
+TEST(RunAlignmentTest, WhatHostsKnowIsNotDroppedSilently) {
+  AlignmentOptions options;
+  options.clock_prior_ps = kRunUs;
+  options.end_agreement = false;
+  EXPECT_THAT(AlignTwoNodes(900, 0, 0, {"a", "b"}, options).notes,
+              Contains(StartsWith("--clock_prior is not used: --end_agreement=false")));
 }
 
 TEST(RunAlignmentTest, AJumpIsNamed) {
@@ -116,6 +144,34 @@ TEST(RunAlignmentTest, AJumpIsNamed) {
   EXPECT_THAT(jumped.after.violations, IsEmpty());
   EXPECT_THAT(jumped.notes, Contains(StartsWith("node 1: its clock was changed by +7.00")));
   EXPECT_THAT(jumped.notes, Contains(HasSubstr(" between 00:00:00.049")));
+  // Two nodes do not tell which of them it was.
+  EXPECT_THAT(jumped.notes, Contains(HasSubstr("or that of node 0 by the opposite")));
+  // A single process of a host: not the host's.
+  EXPECT_THAT(AlignTwoNodes(50, 0, 500, {"a", "a"}, {}).notes,
+              Contains(StartsWith("node 1: its devices' clock was changed by +0.50")));
+}
+
+// From the 50th collective on the reference is 7 ms ahead of what it was. All are put on its clock as
+// it was before.
+TEST(RunAlignmentTest, AJumpOfTheReferenceIsTakenOutOfIt) {
+  RunBuilder builder(3);
+  const uint32_t op = builder.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}}, 1024);
+  for (int64_t i = 0; i < 100; ++i) {
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      const int64_t start_ps = (i * 1000 + (rank == 0 && i >= 50 ? 7000 : 0)) * kRunUs;
+      builder.Add({op, i, rank, start_ps, start_ps + (50 + (i + rank) % 3) * kRunUs});
+    }
+  }
+  const RunAlignment jumped = AlignNodes(std::move(builder), {"a", "b", "c"}, {}, "/device:GPU:0");
+  EXPECT_THAT(jumped.after.violations, IsEmpty());
+  EXPECT_THAT(jumped.notes, Contains(AllOf(StartsWith("node 0: its clock was changed by +"),
+                                           HasSubstr("on the clock that it had before"))));
+  ASSERT_TRUE(jumped.nodes[0].clock.host_to_reference.has_value());
+  for (const int64_t after_us : {60'000, 90'000}) {
+    EXPECT_NEAR(static_cast<double>(
+                    jumped.nodes[0].clock.host_to_reference->Forward((after_us + 7000) * kRunUs)),
+                static_cast<double>(after_us * kRunUs), 100.0 * kRunUs);
+  }
 }
 
 }  // namespace

@@ -225,8 +225,8 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
     if (runs.empty()) return std::vector<std::string>{run_dir};
     return InvalidArgument(
         "--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ", runs.size(),
-        " run(s); give --traces='", run_dir,
-        "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir="));
+        " run(s); name the files of one with --traces, or give one of --run_dir=",
+        absl::StrJoin(runs, ", --run_dir="));
   }
   if (runs.empty()) {
     ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));

@@ -135,7 +135,9 @@ TEST_F(RunFilesTest, DumpsBesideProfilesAreNamedAndElseCount) {
 TEST_F(RunFilesTest, ProfilesBesideARunAreAmbiguous) {
   Add("run/stray.xplane.pb");
   Add("run/plugins/profile/first/a.xplane.pb");
-  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("profile/first")));
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("name the files of one with --traces, or give one of "
+                                         "--run_dir=")));
 }
 
 // Without it the run would be one of fewer ranks.

@@ -90,7 +90,7 @@ constexpr struct {
   absl::string_view noun, remedy;
 } kOthers[] = {
     {"", ""},
-    {"several ranks' Kineto traces in one", ""},
+    {"what combine made of several ranks' Kineto traces", "; give the originals"},
     {"Chrome trace JSON that PyTorch's profiler did not write",
      "; or write its events as a table of rank, kind, start_ns and end_ns"},
     {"a Chakra execution trace", ""},
@@ -144,6 +144,8 @@ std::vector<std::string> ProfileSuffixes() {
   std::vector<std::string> suffixes;
   for (const TraceSource* source : TraceSources()) {
     for (const absl::string_view suffix : source->suffixes()) {
+      // Several kinds of traces are .json.
+      if (std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end()) continue;
       suffixes.push_back(std::string(suffix));
       suffixes.push_back(absl::StrCat(suffix, ".gz"));
     }

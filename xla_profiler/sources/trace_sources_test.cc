@@ -1,5 +1,9 @@
 #include "xla_profiler/sources/trace_sources.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -17,6 +21,11 @@ using ::testing::HasSubstr;
 
 absl::string_view NounOf(absl::string_view beginning) {
   return DetectFile(FileHead(std::string(beginning))).noun();
+}
+
+TEST(TraceSourcesTest, NoSuffixComesTwice) {
+  const std::vector<std::string> suffixes = ProfileSuffixes();
+  EXPECT_EQ(std::set<std::string>(suffixes.begin(), suffixes.end()).size(), suffixes.size());
 }
 
 TEST(TraceSourcesTest, ContentTells) {
@@ -58,7 +67,7 @@ TEST(TraceSourcesTest, ContentTells) {
   EXPECT_EQ(NounOf("\x80\x04\x95"), kDump);
   EXPECT_EQ(NounOf(R"({"entries":[{"a":1}]})"), kOtherJson);
   EXPECT_EQ(NounOf(R"({"schemaVersion": 1, "combinedRanks": 4, "traceEvents": [)"),
-            "several ranks' Kineto traces in one");
+            "what combine made of several ranks' Kineto traces");
   EXPECT_EQ(NounOf(R"({"metadata":{},"baseTimeNanoseconds":5,"traceEvents":[{)"), kTraceJson);
   const std::string sqlite("SQLite format 3\0", 16);
   const std::string database = "a database of nsys or rocprofv3";
