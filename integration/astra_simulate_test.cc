@@ -202,10 +202,9 @@ TEST_F(AstraSimulateTest, AsksTheUsersAstraSim) {
 TEST_F(AstraSimulateTest, HandsFilesOnToAnotherNetwork) {
   const std::string config = directory_.Write("config.txt", "TOPOLOGY_FILE ../ring.txt\n");
   const std::string logical = directory_.Write("logical.json", R"({"logical-dims": ["4"]})");
+  network_ = config;
   const auto simulate = [&](std::vector<std::string> more) {
-    const std::vector<std::string> flags = {"--engine=sidecar", "--backend=ns3",
-                                            "--network=" + config, "--logical_topology=" + logical};
-    more.insert(more.begin(), flags.begin(), flags.end());
+    more.insert(more.begin(), {"--backend=ns3", "--logical_topology=" + logical});
     return Simulate(more);
   };
   UseScript(directory_, absl::StrCat("save ", directory_.PathOf("arguments"), "\n",
@@ -224,10 +223,11 @@ TEST_F(AstraSimulateTest, HandsFilesOnToAnotherNetwork) {
                     Not(HasSubstr("logging-folder"))));
   EXPECT_EQ(ScriptRuns(directory_), 1);
   // Nothing guesses which program that is.
-  ExpectRefused(simulate({}), 2, HasSubstr("--backend=ns3 needs --astra_binary"));
-  ExpectRefused(simulate({"--engine=embedded"}), 2, HasSubstr("--backend is of --engine=sidecar"));
-  ExpectRefused(simulate({"--astra_binary=" + ScriptedProgram(), "--trace_json=t.json"}), 2,
-                HasSubstr("--trace_json"));
+  ExpectRefused(simulate({"--engine=sidecar"}), 2, HasSubstr("--backend=ns3 needs --astra_binary"));
+  ExpectRefused(simulate({}), 2, HasSubstr("--backend is of --engine=sidecar"));
+  ExpectRefused(
+      simulate({"--engine=sidecar", "--astra_binary=" + ScriptedProgram(), "--trace_json=t.json"}),
+      2, HasSubstr("--trace_json"));
 }
 
 TEST_F(AstraSimulateTest, AnySignalEndsAstraSimAndLeavesNothing) {

@@ -35,6 +35,7 @@
 #include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/files/temporary_files.h"
 #include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/flight_recorder/flight_recorder.h"
 #include "xla_profiler/sources/trace_files.h"
@@ -361,9 +362,15 @@ class Chain {
     // combine.json has the waits of all steps.
     RunReport shown = report_;
     BoundSteps(&shown);
+    std::string page, text;
+    (void)ParallelFor(2, [&](size_t which) {
+      if (which == 0) page = RunReportHtml(shown);
+      if (which == 1) text = ReportToJson(shown);
+      return absl::OkStatus();
+    });
     OutputFiles outputs(file_system_);
-    RETURN_IF_ERROR(outputs.WriteText("report", html, RunReportHtml(shown)));
-    RETURN_IF_ERROR(outputs.WriteText("report_json", json, ReportToJson(shown)));
+    RETURN_IF_ERROR(outputs.WriteText("report", html, page));
+    RETURN_IF_ERROR(outputs.WriteText("report_json", json, text));
     RETURN_IF_ERROR(outputs.Commit());
     for (const OutputFile& file : outputs.files()) {
       meridian::AddOutput(file, report_.mutable_combine());
