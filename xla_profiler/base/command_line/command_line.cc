@@ -1,7 +1,6 @@
 #include "xla_profiler/base/command_line/command_line.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <set>
 #include <utility>
 
