@@ -11,7 +11,6 @@
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/prediction_run.h"
-#include "astra_bridge/prediction/prediction_text.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "tools/command.h"
