@@ -77,6 +77,10 @@ absl::StatusOr<Value> NamedValue(const Flag<std::string>& flag,
   return NoneOf(flag.name(), flag.value(), names);
 }
 
+// InvalidArgument, the first of the flags that is given and `why` it is refused: "--bytes means
+// nothing here".
+absl::Status RefuseFlags(const std::vector<const AnyFlag*>& flags, absl::string_view why);
+
 // Writes to standard output; an error (a full disk) is the environment's. A reader that closes its
 // pipe ends the command silently, as it ends other programs.
 absl::Status Print(const std::string& text);
