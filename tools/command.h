@@ -16,7 +16,6 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
-#include "xla_profiler/base/command_line/user_paths.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/json/report_json.h"
