@@ -1,13 +1,10 @@
 #include "forecast/forecast.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -157,6 +157,16 @@ class RunsForecaster {
   std::vector<Forecaster> forecasters_;
 };
 
+// For people (forecast_text.cc): one answer in full: the step now and then, where the time goes, what
+// it rests on.
+std::string ForecastText(const ForecastReport& report);
+
+// Returns a row for each answer, and what all rest on.
+std::string ForecastTable(const ForecastCurve& curve);
+
+// Returns a line for each answer, below one with the names of columns.
+std::string ForecastCsv(const ForecastCurve& curve);
+
 }  // namespace meridian
 
 #endif  // FORECAST_FORECAST_H_

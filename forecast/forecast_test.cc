@@ -5,7 +5,6 @@
 
 #include "astra_bridge/engine/testing/builders.h"
 #include "astra_bridge/testing/fabrics.h"
-#include "forecast/forecast_text.h"
 #include "forecast/testing/made_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,3 @@
-#include "forecast/forecast_text.h"
-
 #include <cmath>
 #include <utility>
 #include <vector>

@@ -4,14 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/prediction/shared_transfers.h"
-#include "critical_path/graph/critical_path.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 

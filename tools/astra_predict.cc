@@ -11,7 +11,6 @@
 #include "astra_bridge/prediction/iteration_prediction.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "astra_bridge/prediction/prediction_run.h"
-#include "astra_bridge/prediction/prediction_text.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "tools/command.h"
@@ -93,18 +92,6 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   return options;
 }
 
-// Flags that mean something for a workload only.
-absl::Status CheckListFlags() {
-  const std::initializer_list<const AnyFlag*> flags = {&FLAGS_comm_groups, &FLAGS_resources,
-                                                       &FLAGS_manifest};
-  for (const AnyFlag* flag : flags) {
-    if (!flag->given()) continue;
-    return InvalidArgument("--", flag->name(),
-                           " is for workloads, --et; all edges of a list start at once");
-  }
-  return absl::OkStatus();
-}
-
 void Warn(const PredictionReport& report) {
   for (const std::string& warning : report.warnings()) {
     std::fprintf(stderr, "astra_predict: warning: %s\n", Printable(warning).c_str());
@@ -112,7 +99,8 @@ void Warn(const PredictionReport& report) {
 }
 
 absl::StatusOr<int> PredictList(const PredictionNetwork& network) {
-  RETURN_IF_ERROR(CheckListFlags());
+  RETURN_IF_ERROR(RefuseFlags({&FLAGS_comm_groups, &FLAGS_resources, &FLAGS_manifest},
+                              "is for workloads, --et; all edges of a list start at once"));
   ASSIGN_OR_RETURN(const PredictionReport report,
                    PredictEdgeList(FileSystem::Posix(), UserPath(FLAGS_edges), UserInputOptions(),
                                    network, ShowProgress("timing edges", 0)));

@@ -20,7 +20,6 @@
 #include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "astra_bridge/engine/simulation_result.h"
-#include "astra_bridge/engine/timeline.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "astra_bridge/timing/fabric.h"

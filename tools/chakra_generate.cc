@@ -123,12 +123,8 @@ std::vector<AnyFlag*> AllFlags() {
 
 // A size that has no effect is a misunderstanding.
 absl::Status CheckNotGiven(absl::Span<AnyFlag* const> flags) {
-  for (const AnyFlag* flag : flags) {
-    if (!flag->given()) continue;
-    return InvalidArgument("--", flag->name(),
-                           " means nothing with --pattern=", FLAGS_pattern.value());
-  }
-  return absl::OkStatus();
+  return RefuseFlags({flags.begin(), flags.end()},
+                     absl::StrCat("means nothing with --pattern=", FLAGS_pattern.value()));
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {

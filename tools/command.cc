@@ -254,6 +254,13 @@ absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::strin
   return InvalidArgument("--", flag, "=", value, " is none of ", names);
 }
 
+absl::Status RefuseFlags(const std::vector<const AnyFlag*>& flags, absl::string_view why) {
+  for (const AnyFlag* flag : flags) {
+    if (flag->given()) return InvalidArgument("--", flag->name(), " ", why);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Print(const std::string& text) {
   Working() = nullptr;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {

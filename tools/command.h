@@ -16,7 +16,6 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
-#include "xla_profiler/base/command_line/user_paths.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/json/report_json.h"
@@ -76,6 +75,10 @@ absl::StatusOr<Value> NamedValue(const Flag<std::string>& flag,
   }
   return NoneOf(flag.name(), flag.value(), names);
 }
+
+// InvalidArgument, the first of the flags that is given and `why` it is refused: "--bytes means
+// nothing here".
+absl::Status RefuseFlags(const std::vector<const AnyFlag*>& flags, absl::string_view why);
 
 // Writes to standard output; an error (a full disk) is the environment's. A reader that closes its
 // pipe ends the command silently, as it ends other programs.

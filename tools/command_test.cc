@@ -198,7 +198,8 @@ CommandOutput RunProgram(std::vector<std::string> arguments) {
       nullptr,
       {{"measure", "Measures.", {"measure --size=2"}, {&size}, body},
        {"model", "Models.", {}, {}, nullptr, {{"fit", "Fits.", {}, {}, body}}}}};
-  size.Reset();
+  std::string error;
+  EXPECT_TRUE(size.Set(size.DefaultText(), &error));
   arguments.insert(arguments.begin(), "bin/meridian");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -8,7 +8,6 @@
 #include "pipeline/comparison.h"
 #include "pipeline/run_chain.h"
 #include "tools/command.h"
-#include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 

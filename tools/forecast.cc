@@ -14,14 +14,12 @@
 #include "absl/strings/str_split.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_files.h"
-#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 #include "critical_path/job/job_analysis.h"
 #include "forecast/forecast.h"
 #include "forecast/forecast_report.pb.h"
-#include "forecast/forecast_text.h"
 #include "forecast/job_on_network.h"
 #include "tools/command.h"
 #include "tools/commands.h"
@@ -104,7 +102,7 @@ absl::StatusOr<ForecastModel> ReadModel(const std::vector<std::string>& traces) 
                          /*is_sweep=*/true);
   }
   if (traces.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--et needs the network it was recorded on: --calibration=DIR or --sweep=DIR");
   }
   return CalibrateWith(traces, "the job's own collectives alone (no --calibration, no --sweep)",
@@ -119,8 +117,7 @@ std::vector<std::string> ValuesOf(const Flag<std::string>& flag) {
 absl::StatusOr<int32_t> ParseRanks(const std::string& text, absl::string_view flag) {
   int32_t ranks = 0;
   if (absl::SimpleAtoi(text, &ranks) && ranks > 0) return ranks;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, "=", text, " is no number of ranks; expected e.g. --ranks=16"));
+  return InvalidArgument("--", flag, "=", text, " is no number of ranks; expected e.g. --ranks=16");
 }
 
 // Returns the ranks that --ranks or --layout ask for; empty texts mean as many as there are.
@@ -136,7 +133,7 @@ absl::StatusOr<std::vector<int32_t>> AskedRanks() {
   if (FLAGS_layout.value().empty()) return asked;
   const std::vector<std::string> parts = absl::StrSplit(FLAGS_layout.value(), 'x');
   if (FLAGS_ranks.given() || parts.size() != 2) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--layout: expected OUTERxINNER, e.g. --layout=8x2, and no --ranks beside it");
   }
   ASSIGN_OR_RETURN(const int32_t outer, ParseRanks(parts[0], "layout"));
@@ -169,7 +166,7 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
   if (!FLAGS_fix_rank.value().empty()) {
     int64_t rank = 0;
     if (!absl::SimpleAtoi(FLAGS_fix_rank.value(), &rank)) {
-      return absl::InvalidArgumentError("--fix_rank: expected the number of a rank");
+      return InvalidArgument("--fix_rank: expected the number of a rank");
     }
     base.fix_rank = rank;
     base_words.push_back(absl::StrCat("rank ", rank, " no slower than the others"));
@@ -189,8 +186,8 @@ absl::StatusOr<std::vector<ForecastQuestion>> Questions() {
           RETURN_IF_ERROR(SetChange("latency", latency, ParseLatency, &question.latency, &words));
           const absl::StatusOr<Change> scale = ParseBandwidth(compute);
           if (!scale.ok() || !scale->is_multiple || scale->value < 1e-3 || scale->value > 1e3) {
-            return absl::InvalidArgumentError(absl::StrCat(
-                "--compute=", compute, ": expected a multiple from 0.001x to 1000x, e.g. 0.5x"));
+            return InvalidArgument("--compute=", compute,
+                                   ": expected a multiple from 0.001x to 1000x, e.g. 0.5x");
           }
           if (FLAGS_compute.given()) question.compute = scale->value;
           if (scale->value != 1) words.push_back(absl::StrCat("compute ", compute));
@@ -212,19 +209,17 @@ absl::Status CheckFlags() {
     if (!flag->given()) continue;
     for (const std::string& value : ValuesOf(*flag)) {
       if (!value.empty()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag->name(), ": one of the list has no value"));
+      return InvalidArgument("--", flag->name(), ": one of the list has no value");
     }
   }
   if (FLAGS_calibration.given() && FLAGS_sweep.given()) {
-    return absl::InvalidArgumentError(
-        "give either --calibration or --sweep: both name the network");
+    return InvalidArgument("give either --calibration or --sweep: both name the network");
   }
   if (absl::StrContains(FLAGS_network.value(), ',')) {
-    return absl::InvalidArgumentError("--network: one network at a time; ask once for each");
+    return InvalidArgument("--network: one network at a time; ask once for each");
   }
   if (FLAGS_et.given() && (FLAGS_traces.given() || FLAGS_run_dir.given())) {
-    return absl::InvalidArgumentError("give either --et or profiles: both name the job");
+    return InvalidArgument("give either --et or profiles: both name the job");
   }
   return absl::OkStatus();
 }

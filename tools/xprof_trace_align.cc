@@ -217,14 +217,11 @@ absl::Status RefuseAligned(bool is_aligned, absl::string_view trace) {
 absl::StatusOr<AlignmentStats> AlignKinetoTrace(const InputFile& file, Inputs* inputs,
                                                 ByteSink& sink) {
   const std::string& trace = file.path();
-  const std::initializer_list<const AnyFlag*> flags = {
-      &FLAGS_snapshot_pairs, &FLAGS_reference_snapshot_pairs, &FLAGS_start_walltime_ns,
-      &FLAGS_start_gpu_ns,   &FLAGS_strict_monotonic,         &FLAGS_keep_original};
-  for (const AnyFlag* flag : flags) {
-    if (!flag->given()) continue;
-    return InvalidArgument("--", flag->name(), " is for XSpaces; ", Printable(trace),
-                           " is a Kineto trace, all of whose times ", "are of its host's clock");
-  }
+  RETURN_IF_ERROR(
+      RefuseFlags({&FLAGS_snapshot_pairs, &FLAGS_reference_snapshot_pairs, &FLAGS_start_walltime_ns,
+                   &FLAGS_start_gpu_ns, &FLAGS_strict_monotonic, &FLAGS_keep_original},
+                  absl::StrCat("is for XSpaces; ", Printable(trace),
+                               " is a Kineto trace, all of whose times are of its host's clock")));
   ASSIGN_OR_RETURN(const TraceJsonTable table, LoadTraceJson(file.bytes(), trace));
   RETURN_IF_ERROR(RefuseAligned(table.header.Find(kAlignedClockKey).exists(), trace));
   if (!FLAGS_offsets.value().empty()) {

@@ -7,7 +7,7 @@
 #include "absl/strings/strip.h"
 #include "astra_bridge/sidecar/astra_files.h"
 #include "astra_bridge/timing/fabric.h"
-#include "xla_profiler/base/command_line/user_paths.h"
+#include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"

@@ -1,8 +1,6 @@
 #include "astra_bridge/calibration/report_text.h"
 
 #include <cmath>
-#include <cstdint>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

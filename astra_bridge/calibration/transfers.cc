@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "astra_bridge/calibration/nccl_tests.h"
-#include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"

@@ -36,20 +36,14 @@ class RankReader {
   absl::StatusOr<RankWorkload> Read(EtReader& reader) {
     RankWorkload rank;
     rank.source = reader.path();
-    Node node;
     std::vector<uint64_t> dependencies;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
-      if (!found) break;
-      absl::StatusOr<WorkloadNode> converted = Convert(node);
-      if (!converted.ok()) {
-        return reader.NodeError(
-            absl::StrCat("node ", node.id(), ": ", converted.status().message()));
-      }
+    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
+      ASSIGN_OR_RETURN(WorkloadNode converted, Convert(node));
       dependencies.assign(node.data_deps().begin(), node.data_deps().end());
       dependencies.insert(dependencies.end(), node.ctrl_deps().begin(), node.ctrl_deps().end());
-      rank.Add(*std::move(converted), dependencies);
-    }
+      rank.Add(std::move(converted), dependencies);
+      return absl::OkStatus();
+    }));
     if (rank.nodes().empty()) {
       return InvalidArgument(rank.source, ": has no nodes; give an idle rank one COMP node");
     }

@@ -1,7 +1,6 @@
 #include "astra_bridge/engine/flow_network.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 namespace meridian {

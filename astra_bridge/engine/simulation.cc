@@ -43,8 +43,6 @@ class WorkloadRunner {
   WorkloadRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
                  const SystemConfig& system, const SimulationOptions& options, bool keep_order)
       : workload_(workload),
-        groups_(groups),
-        topology_(topology),
         system_(system),
         options_(options),
         keep_order_(keep_order),
@@ -514,8 +512,6 @@ class WorkloadRunner {
   }
 
   const Workload& workload_;
-  const GroupTable& groups_;
-  const Topology& topology_;
   const SystemConfig& system_;
   const SimulationOptions& options_;
   const bool keep_order_;

@@ -1,5 +1,3 @@
-#include "astra_bridge/engine/timeline.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "astra_bridge/engine/simulation_report.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"

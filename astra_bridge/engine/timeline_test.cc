@@ -1,4 +1,4 @@
-#include "astra_bridge/engine/timeline.h"
+#include "astra_bridge/engine/simulation_report.h"
 
 #include <string>
 

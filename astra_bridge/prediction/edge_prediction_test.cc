@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
-#include "astra_bridge/prediction/prediction_text.h"
 #include "astra_bridge/prediction/testing/predictions.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/network_timing.h"

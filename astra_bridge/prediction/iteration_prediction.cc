@@ -11,7 +11,6 @@
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.h"
-#include "astra_bridge/prediction/shared_transfers.h"
 #include "chakra_export/graph/rank_activity.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"

@@ -89,6 +89,10 @@ absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, const Co
                                               TimingMode mode,
                                               absl::FunctionRef<void(uint64_t)> progress);
 
+// Returns where the communication's time goes: of a list of edges the slowest, of a workload the
+// kinds; then the sums. (prediction_text.cc)
+std::string FormatPrediction(const PredictionReport& report);
+
 }  // namespace meridian
 
 #endif  // ASTRA_BRIDGE_PREDICTION_PREDICTION_RUN_H_

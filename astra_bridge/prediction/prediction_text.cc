@@ -1,5 +1,3 @@
-#include "astra_bridge/prediction/prediction_text.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/prediction/prediction_report.pb.h"
+#include "astra_bridge/prediction/prediction_run.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
 

@@ -1,4 +1,4 @@
-#include "astra_bridge/prediction/prediction_text.h"
+#include "astra_bridge/prediction/prediction_run.h"
 
 #include "astra_bridge/prediction/prediction_report.pb.h"
 #include "gtest/gtest.h"

@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"

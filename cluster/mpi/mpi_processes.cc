@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -38,47 +37,22 @@ void Wait(MPI_Request request) {
   }
 }
 
-void ForEachMessage(size_t size, absl::FunctionRef<MPI_Request(size_t begin, int count)> start) {
-  for (size_t begin = 0; begin < size; begin += kMaxMessageBytes) {
-    Wait(start(begin, static_cast<int>(std::min(kMaxMessageBytes, size - begin))));
-  }
-}
+// Starts to move so many elements from or to where they lie.
+using StartMessage =
+    absl::FunctionRef<void(void* data, int count, MPI_Datatype type, MPI_Request* request)>;
 
-void Send(const std::string& bytes, int rank) {
-  const uint64_t size = bytes.size();
-  MPI_Request request;
-  MPI_Isend(&size, 1, MPI_UINT64_T, rank, 0, MPI_COMM_WORLD, &request);
-  Wait(request);
-  ForEachMessage(size, [&](size_t begin, int count) {
-    MPI_Isend(bytes.data() + begin, count, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request);
-    return request;
-  });
-}
-
-std::string Receive(int rank) {
-  uint64_t size = 0;
-  MPI_Request request;
-  MPI_Irecv(&size, 1, MPI_UINT64_T, rank, 0, MPI_COMM_WORLD, &request);
-  Wait(request);
-  std::string bytes(size, '\0');
-  ForEachMessage(size, [&](size_t begin, int count) {
-    MPI_Irecv(&bytes[begin], count, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request);
-    return request;
-  });
-  return bytes;
-}
-
-// Gives what one rank has to all.
-void BroadcastFrom(int root, std::string* bytes) {
+// Moves how many bytes there are, then these, in messages that MPI can count.
+void Move(StartMessage start, std::string* bytes) {
   uint64_t size = bytes->size();
   MPI_Request request;
-  MPI_Ibcast(&size, 1, MPI_UINT64_T, root, MPI_COMM_WORLD, &request);
+  start(&size, 1, MPI_UINT64_T, &request);
   Wait(request);
   bytes->resize(size);
-  ForEachMessage(size, [&](size_t begin, int count) {
-    MPI_Ibcast(&(*bytes)[begin], count, MPI_BYTE, root, MPI_COMM_WORLD, &request);
-    return request;
-  });
+  for (size_t begin = 0; begin < size; begin += kMaxMessageBytes) {
+    const auto count = static_cast<int>(std::min(kMaxMessageBytes, size - begin));
+    start(&(*bytes)[begin], count, MPI_BYTE, &request);
+    Wait(request);
+  }
 }
 
 }  // namespace
@@ -104,16 +78,28 @@ absl::Status MpiProcesses::Agree(const absl::Status& status) {
   // The code as one character, then the message.
   std::string bytes(1, static_cast<char>(status.code()));
   absl::StrAppend(&bytes, "rank ", rank_, " (", host, "): ", status.message());
-  BroadcastFrom(first, &bytes);
+  const auto broadcast = [&](void* data, int count, MPI_Datatype type, MPI_Request* request) {
+    MPI_Ibcast(data, count, type, first, MPI_COMM_WORLD, request);
+  };
+  Move(broadcast, &bytes);
   return absl::Status(static_cast<absl::StatusCode>(bytes[0]), bytes.substr(1));
 }
 
-absl::Status MpiProcesses::Gather(const std::string& bytes,
+absl::Status MpiProcesses::Gather(std::string bytes,
                                   absl::FunctionRef<absl::Status(absl::string_view)> take) {
   absl::Status status;
-  if (rank_ != 0) Send(bytes, 0);
+  const auto send = [](void* data, int count, MPI_Datatype type, MPI_Request* request) {
+    MPI_Isend(data, count, type, 0, 0, MPI_COMM_WORLD, request);
+  };
+  if (rank_ != 0) Move(send, &bytes);
   // Also after an error, for the sender waits.
-  for (int rank = 1; rank < ranks_ && rank_ == 0; ++rank) status.Update(take(Receive(rank)));
+  for (int rank = 1; rank < ranks_ && rank_ == 0; ++rank) {
+    const auto receive = [&](void* data, int count, MPI_Datatype type, MPI_Request* request) {
+      MPI_Irecv(data, count, type, rank, 0, MPI_COMM_WORLD, request);
+    };
+    Move(receive, &bytes);
+    status.Update(take(bytes));
+  }
   return Agree(status);
 }
 

@@ -36,7 +36,7 @@ class MpiProcesses {
 
   // Carries bytes from each rank to the first, which takes those of the others, one rank after the
   // other. Returns what they agree on.
-  absl::Status Gather(const std::string& bytes,
+  absl::Status Gather(std::string bytes,
                       absl::FunctionRef<absl::Status(absl::string_view bytes)> take);
 
   // Returns the largest of each of the values over all ranks, which have as many.

@@ -4,7 +4,6 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "absl/numeric/int128.h"

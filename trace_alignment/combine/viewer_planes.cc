@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/aligner/line_aligner.h"
 #include "trace_alignment/clocks/clock_map.h"
-#include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/base/timespan.h"

@@ -1,9 +1,7 @@
 #include "trace_alignment/run/combine_run.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"

@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,7 +16,6 @@
 #include "trace_alignment/run/run_traces.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
-#include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {

@@ -12,7 +12,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/hlo/collective_kind.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/run/slow_links.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"

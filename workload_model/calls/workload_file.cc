@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <set>
 #include <tuple>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"

@@ -1,6 +1,5 @@
 #include "workload_model/models/models.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>

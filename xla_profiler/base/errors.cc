@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 
 namespace meridian {
 namespace {

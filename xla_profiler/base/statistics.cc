@@ -1,8 +1,6 @@
 #include "xla_profiler/base/statistics.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <utility>
 
 #include "xla_profiler/base/errors.h"

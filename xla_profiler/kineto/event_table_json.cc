@@ -13,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"

@@ -437,24 +437,17 @@ absl::StatusOr<std::vector<std::string>> InspectorToKineto(const std::vector<Ins
                                                            TraceSource::WriteFunction write) {
   std::vector<std::string> notes;
   for (const InspectorLog& log : logs) {
-    if (log.unread_lines > 0) {
-      notes.push_back(absl::StrCat(Printable(log.path), ": ", log.unread_lines,
-                                   " lines that are no whole records were left out"));
-    }
-    if (log.repeated > 0) {
-      notes.push_back(absl::StrCat(Printable(log.path), ": ", log.repeated,
-                                   " operations have the number (coll_sn) of another one and were "
-                                   "left out: they cannot be told apart"));
-    }
-    if (log.inverted > 0) {
-      notes.push_back(absl::StrCat(Printable(log.path), ": ", log.inverted,
-                                   " operations have kernels that stop before they start, of which "
-                                   "no time is taken"));
-    }
-    if (log.dropped > 0) {
-      notes.push_back(absl::StrCat(Printable(log.path), ": NCCL Inspector dropped ", log.dropped,
-                                   " operations"));
-    }
+    const auto note = [&](int64_t count, absl::string_view before, absl::string_view behind) {
+      if (count == 0) return;
+      notes.push_back(absl::StrCat(Printable(log.path), ": ", before, count, " ", behind));
+    };
+    note(log.unread_lines, "", "lines that are no whole records were left out");
+    note(log.repeated, "",
+         "operations have the number (coll_sn) of another one and were left out: they cannot be "
+         "told apart");
+    note(log.inverted, "",
+         "operations have kernels that stop before they start, of which no time is taken");
+    note(log.dropped, "NCCL Inspector dropped ", "operations");
   }
   const std::vector<std::vector<size_t>> runs = FindRuns(logs);
   if (runs.size() > 1) {

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <tuple>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"

@@ -1,7 +1,6 @@
 #include "xla_profiler/trace_export/track_layout.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

@@ -1,7 +1,7 @@
 #include "xla_profiler/base/command_line/command_line.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_paths.h"
 
 namespace meridian {
 namespace {
@@ -223,6 +224,22 @@ std::string HelpText(const Command& command, absl::string_view prefix) {
     absl::StrAppend(&page, "  ", prefix, example, "\n");
   }
   return page;
+}
+
+std::string EnvironmentVariable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string UserDirectory() { return EnvironmentVariable("BUILD_WORKING_DIRECTORY"); }
+
+std::string UserPath(const std::string& path) { return ResolvePath(path, UserDirectory()); }
+
+InputFileOptions UserInputOptions() {
+  InputFileOptions options;
+  const std::string directory = EnvironmentVariable("TMPDIR");
+  if (!directory.empty()) options.temporary_directory = directory;
+  return options;
 }
 
 }  // namespace meridian

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strict command lines: a mistake is an error (exit code 2) with a message that names the nearest
-// flag.
+// flag. And paths as the user who started the program means them.
 //
 //   command --flag=value --flag value --switch --noswitch -- not_flags
 #ifndef XLA_PROFILER_BASE_COMMAND_LINE_COMMAND_LINE_H_
@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/flag.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 
@@ -58,6 +59,19 @@ absl::StatusOr<const Command*> FindCommand(const std::vector<Command>& commands,
 // Returns the --help page: summary, usage, flags with type-free defaults and help, or the commands
 // that it consists of, examples. `prefix` stands before the command's name: "meridian ", say.
 std::string HelpText(const Command& command, absl::string_view prefix = "");
+
+// Returns the variable of the process's environment; empty when there is none.
+std::string EnvironmentVariable(const char* name);
+
+// The directory that relative paths start from: the user's, also under `bazel run`. Empty for the
+// process's own.
+std::string UserDirectory();
+
+// Returns the path as the user meant it.
+std::string UserPath(const std::string& path);
+
+// Input files are inflated where $TMPDIR says.
+InputFileOptions UserInputOptions();
 
 }  // namespace meridian
 

@@ -35,7 +35,8 @@ class CommandLineTest : public ::testing::Test {
   }
 
   ~CommandLineTest() override {
-    for (AnyFlag* flag : command_.flags) flag->Reset();
+    std::string error;
+    for (AnyFlag* flag : command_.flags) EXPECT_TRUE(flag->Set(flag->DefaultText(), &error));
   }
 
   const Command command_ = {"align",

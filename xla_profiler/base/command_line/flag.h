@@ -32,9 +32,6 @@ class AnyFlag {
   // Takes the value from a text. False, with the reason if there is one to tell, when the text is
   // none of the flag's values.
   virtual bool Set(absl::string_view text, std::string* error) = 0;
-  // Back to the default.
-  virtual void Reset() = 0;
-
   // True when the flag has another value than its default: an empty text is not given.
   virtual bool given() const = 0;
   virtual std::string DefaultText() const = 0;
@@ -58,7 +55,6 @@ class Flag final : public AnyFlag {
   bool Set(absl::string_view text, std::string* error) override {
     return absl::ParseFlag(text, &value_, error);
   }
-  void Reset() override { value_ = default_; }
   bool given() const override { return value_ != default_; }
   std::string DefaultText() const override { return absl::UnparseFlag(default_); }
   bool is_switch() const override { return std::is_same<T, bool>::value; }

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <deque>
 #include <future>
-#include <string>
 #include <thread>
 #include <utility>
 
