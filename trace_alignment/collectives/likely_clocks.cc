@@ -26,6 +26,8 @@ constexpr double kHalfPi = 1.5707963267948966;
 constexpr size_t kFewExecutions = 4;
 // Classes with fewer do not show drift.
 constexpr size_t kDriftExecutions = 6;
+// More tell nothing more: errors are a share of the scatter.
+constexpr size_t kEnoughExecutions = 256;
 
 // Executions of one kind and size by the same ranks.
 struct EndClass {
@@ -70,7 +72,17 @@ std::vector<EndClass> ClassesOf(const CollectiveTable& table) {
     found.members.insert(found.members.end(), members.begin(), members.end());
   }
   std::vector<EndClass> all;
-  for (auto& [key, of_key] : classes) all.push_back(std::move(of_key));
+  for (auto& [key, of_key] : classes) {
+    all.push_back({of_key.nodes, {}});
+    const size_t size = of_key.nodes.size(), executions = of_key.executions();
+    const size_t kept = std::min(executions, kEnoughExecutions);
+    for (size_t k = 0; k < kept; ++k) {
+      const auto first =
+          of_key.members.begin() + static_cast<ptrdiff_t>(executions * k / kept * size);
+      all.back().members.insert(all.back().members.end(), first,
+                                first + static_cast<ptrdiff_t>(size));
+    }
+  }
   return all;
 }
 

@@ -111,7 +111,7 @@ TEST(LikelyClocksTest, RepetitionDoesNotMakeARangeVanish) {
   TwoNodes few, many;
   const uint32_t op = few.AddOp(1 << 20);
   many.AddOp(1 << 20);
-  for (int64_t i = 0; i < 200; ++i) {
+  for (int64_t i = 0; i < 600; ++i) {
     if (i < 10) few.Add(op, 10'000, i % 5 * 100);
     many.Add(op, 10'000, i % 5 * 100);
   }
