@@ -17,7 +17,8 @@ namespace {
 
 // See the formula in the header.
 constexpr double kShareOfTransfer = 1.0 / 64;
-constexpr double kShareOfShortest = 1.0 / 4;
+constexpr double kShareOfShortest = 1.0 / 3;
+constexpr double kTypicalShareOfScatter = 1.0 / 4;
 // No step of a collective takes longer, however long its transfer does.
 constexpr double kLongestLatencyPs = 1e9;
 constexpr double kHalfPi = 1.5707963267948966;
@@ -25,6 +26,8 @@ constexpr double kHalfPi = 1.5707963267948966;
 constexpr size_t kFewExecutions = 4;
 // Classes with fewer do not show drift.
 constexpr size_t kDriftExecutions = 6;
+// More tell nothing more: errors are a share of the scatter.
+constexpr size_t kEnoughExecutions = 256;
 
 // Executions of one kind and size by the same ranks.
 struct EndClass {
@@ -40,11 +43,13 @@ struct EndClass {
 struct Evidence {
   const std::vector<uint32_t>* nodes = nullptr;
   std::vector<double> values;
-  // Of the error of each value: by itself, and by what others say.
+  // Of the error of each value: as large as it may be, as it mostly is, and by what others say.
   double own_variance = 0;
+  double typical_variance = 0;
   double misfit = 0;
 
   double variance() const { return own_variance + misfit; }
+  double weight() const { return 1 / (typical_variance + misfit); }
 };
 
 std::vector<EndClass> ClassesOf(const CollectiveTable& table) {
@@ -67,7 +72,17 @@ std::vector<EndClass> ClassesOf(const CollectiveTable& table) {
     found.members.insert(found.members.end(), members.begin(), members.end());
   }
   std::vector<EndClass> all;
-  for (auto& [key, of_key] : classes) all.push_back(std::move(of_key));
+  for (auto& [key, of_key] : classes) {
+    all.push_back({of_key.nodes, {}});
+    const size_t size = of_key.nodes.size(), executions = of_key.executions();
+    const size_t kept = std::min(executions, kEnoughExecutions);
+    for (size_t k = 0; k < kept; ++k) {
+      const auto first =
+          of_key.members.begin() + static_cast<ptrdiff_t>(executions * k / kept * size);
+      all.back().members.insert(all.back().members.end(), first,
+                                first + static_cast<ptrdiff_t>(size));
+    }
+  }
   return all;
 }
 
@@ -115,6 +130,9 @@ Lags LagsOf(const EndClass& of, const CollectiveTable& table,
   const double tail_ps = Quantile(deviations_ps, 0.9) / 1.645;
   result.scatter_ps =
       std::max(tail_ps, kDeviationsPerMedianDistance * Median(std::move(deviations_ps)));
+  // The fewer the executions, the less they show how far they scatter; nearly Student's t.
+  const auto executions = static_cast<double>(of.executions());
+  result.scatter_ps *= executions / std::max(1.0, executions - 1);
   if (of.executions() < kFewExecutions) {
     result.scatter_ps = std::max(result.scatter_ps, result.transfer_ps / 4);
   }
@@ -124,10 +142,12 @@ Lags LagsOf(const EndClass& of, const CollectiveTable& table,
 Evidence OffsetEvidence(const EndClass& of, const Lags& lags, double shortest_ps) {
   const double bias_ps = kShareOfTransfer * lags.transfer_ps + kShareOfShortest * shortest_ps;
   Evidence evidence = {&of.nodes, lags.medians_ps};
+  const double scatter = lags.scatter_ps * lags.scatter_ps;
   // A picosecond is as exact as anything gets.
-  evidence.own_variance =
-      1 + bias_ps * bias_ps +
-      lags.scatter_ps * lags.scatter_ps * (1 + kHalfPi / static_cast<double>(of.executions()));
+  const double noise =
+      1 + bias_ps * bias_ps + scatter * kHalfPi / static_cast<double>(of.executions());
+  evidence.own_variance = noise + scatter;
+  evidence.typical_variance = noise + scatter * kTypicalShareOfScatter * kTypicalShareOfScatter;
   return evidence;
 }
 
@@ -146,8 +166,9 @@ Evidence DriftEvidence(const EndClass& of, const Lags& lags) {
   for (size_t m = 0; m < of.nodes.size(); ++m) {
     evidence.values[m] = gained(lags.lags_ps[m]) / elapsed_ps;
   }
-  evidence.own_variance =
-      (1 + 2 * kHalfPi / static_cast<double>(third) * lags.scatter_ps * lags.scatter_ps) /
+  // How far members end apart may change by as much as it scatters.
+  evidence.own_variance = evidence.typical_variance =
+      (1 + 2 * (1 + kHalfPi / static_cast<double>(third)) * lags.scatter_ps * lags.scatter_ps) /
       (elapsed_ps * elapsed_ps);
   return evidence;
 }
@@ -196,7 +217,7 @@ class NodeValues {
   std::vector<double> Apply(const std::vector<double>& values) const {
     std::vector<double> out(values.size());
     for (const Evidence& of : evidence_) {
-      const double mean = MeanOf(of, values), weight = 1 / of.variance();
+      const double mean = MeanOf(of, values), weight = of.weight();
       for (const uint32_t node : *of.nodes) out[node] += weight * (values[node] - mean);
     }
     out[reference_] = 0;
@@ -212,8 +233,8 @@ class NodeValues {
     for (const Evidence& of : evidence_) {
       const double mean = Mean(of.values);
       for (size_t m = 0; m < of.values.size(); ++m) {
-        residual[(*of.nodes)[m]] += (of.values[m] - mean) / of.variance();
-        scale[(*of.nodes)[m]] += 1 / of.variance();
+        residual[(*of.nodes)[m]] += (of.values[m] - mean) * of.weight();
+        scale[(*of.nodes)[m]] += of.weight();
       }
     }
     residual[reference_] = 0;
@@ -278,8 +299,8 @@ class NodeValues {
 // The range of what is certain is its half-width: it is often one of its ends that is true.
 constexpr double kCertainRange = 2 / 1.645;
 
-// Returns what follows from two estimates that may err alike, the second being the middle of what is
-// certain: no better than the better one, and worse where they disagree.
+// Returns what follows of a drift from two estimates that may err alike, the second being the middle
+// of what is certain: no better than the better one, and worse where they disagree.
 Estimate Join(const Estimate& a, const Estimate& b) {
   if (!std::isfinite(a.variance)) return b;
   if (!std::isfinite(b.variance) || b.variance == 0) return b;
@@ -287,6 +308,20 @@ Estimate Join(const Estimate& a, const Estimate& b) {
   const double apart = a.value - b.value;
   return {b.value + share * apart,
           std::min(a.variance, kCertainRange * kCertainRange * b.variance) +
+              share * (1 - share) * apart * apart};
+}
+
+// Returns the offset by the ends, given the middle of what is certain. Ends outside of what is
+// certain are wrong, and the farther the less they count. Inside, the middle says nothing of where:
+// the rank that always starts last is near one of its ends.
+Estimate Confine(const Estimate& ends, const Estimate& middle) {
+  if (!std::isfinite(ends.variance) || middle.variance == 0) return middle;
+  const double apart = ends.value - middle.value;
+  const double outside = std::max(0.0, std::abs(apart) - 2 * std::sqrt(middle.variance));
+  const double trust = middle.variance / (middle.variance + outside * outside);
+  const double share = middle.variance / (ends.variance + middle.variance);
+  return {middle.value + trust * apart,
+          trust * ends.variance + (1 - trust) * kCertainRange * kCertainRange * middle.variance +
               share * (1 - share) * apart * apart};
 }
 
@@ -323,8 +358,8 @@ std::vector<LikelyClock> FindLikelyClocks(const CollectiveTable& table, uint32_t
     for (size_t n = 0; n < clocks.size(); ++n) {
       // Of a clock of which nothing is certain, ends alone are not to be believed.
       if (!std::isfinite(certain[n].offset_ps.variance)) continue;
-      clocks[n].offset_ps = Join({clocks[n].offset_ps.value + moved[n].value, moved[n].variance},
-                                 certain[n].offset_ps);
+      clocks[n].offset_ps = Confine({clocks[n].offset_ps.value + moved[n].value, moved[n].variance},
+                                    certain[n].offset_ps);
       clocks[n].drift =
           Join({clocks[n].drift.value + turned[n].value, turned[n].variance}, certain[n].drift);
     }

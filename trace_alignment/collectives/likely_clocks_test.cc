@@ -56,6 +56,32 @@ TEST(LikelyClocksTest, EndsTellWhereCollectivesAreLong) {
   EXPECT_GT(node.certified_uncertainty_ps, 4'000 * kLikelyUs);
 }
 
+// Node 1 always starts last, by 5 ms: the middle is as far off as above.
+TEST(LikelyClocksTest, EndsTellAfterFewExecutions) {
+  TwoNodes run;
+  const uint32_t op = run.AddOp(1 << 20);
+  for (int64_t i = 0; i < 2; ++i) run.Add(op, 10'000, 100);
+  EXPECT_LT(ErrorUs(run.Find()), 300);
+}
+
+// One small all-reduce leaves [-0.5, +1.5] ms around the truth; the ends of large ones say 2.5 ms.
+TEST(LikelyClocksTest, EndsThatContradictWhatIsCertainCountLess) {
+  TwoNodes run;
+  const uint32_t large = run.AddOp(1 << 24), small = run.AddOp(1 << 10);
+  for (int64_t i = 0; i < 12; ++i) run.Add(large, 40'000, 2'500);
+  run.Add(small, 1'000, 500);
+  EXPECT_LT(ErrorUs(run.Find()), 1'000);
+}
+
+TEST(LikelyClocksTest, EndsThatWanderAreHardlyDrift) {
+  TwoNodes run;
+  const uint32_t op = run.AddOp(1 << 20);
+  for (int64_t i = 0; i < 12; ++i) run.Add(op, 10'000, 20 * i);
+  const NodeOffset node = run.Find();
+  EXPECT_LT(std::abs(*node.drift_ppm), 50);
+  EXPECT_GT(*node.drift_uncertainty_ppm, 50);
+}
+
 TEST(LikelyClocksTest, AStragglerInSomeExecutionsDoesNotMoveClocks) {
   TwoNodes run, slowed;
   const uint32_t op = run.AddOp(1 << 20);
@@ -85,7 +111,7 @@ TEST(LikelyClocksTest, RepetitionDoesNotMakeARangeVanish) {
   TwoNodes few, many;
   const uint32_t op = few.AddOp(1 << 20);
   many.AddOp(1 << 20);
-  for (int64_t i = 0; i < 200; ++i) {
+  for (int64_t i = 0; i < 600; ++i) {
     if (i < 10) few.Add(op, 10'000, i % 5 * 100);
     many.Add(op, 10'000, i % 5 * 100);
   }

@@ -349,8 +349,12 @@ std::vector<LikelyClock> LikelyClocks(const CollectiveTable& table, const ProbeF
     certain[n].at_ps = node.offset_at_ps + node.offset_ps;
     certain[n].offset_ps = {static_cast<double>(node.offset_ps),
                             variance(static_cast<double>(node.uncertainty_ps))};
-    certain[n].drift = {node.drift_ppm.value_or(0) * 1e-6,
-                        variance(node.drift_uncertainty_ppm.value_or(0) * 1e-6)};
+    const double drift_ppm = node.drift_ppm.value_or(0);
+    const double range_ppm = node.drift_uncertainty_ppm.value_or(0);
+    const double least_ppm = std::max(-options.max_drift_ppm, drift_ppm - range_ppm);
+    const double most_ppm = std::min(options.max_drift_ppm, drift_ppm + range_ppm);
+    certain[n].drift = {(least_ppm + most_ppm) / 2 * 1e-6,
+                        variance((most_ppm - least_ppm) / 2 * 1e-6)};
   }
   std::vector<LikelyClock> likely = FindLikelyClocks(table, options.reference_node, certain);
   for (size_t n = 0; n < options.prior_ps.size(); ++n) {
