@@ -95,7 +95,11 @@ Flag<int64_t> FLAGS_max_extrapolation_ms(
 
 Flag<std::string> FLAGS_plane_naming("plane_naming", "viewer",
                                      "viewer: /device:GPU:<n> numbered through and one /host:CPU. "
-                                     "node_prefix: /node:<id>/... for every plane.");
+                                     "node_prefix: /node:<id>/... for every plane. host_node: the "
+                                     "same, devices as /device:GPU:Host_Node_<n>, n = node id x "
+                                     "devices of a node + device.");
+Flag<bool> FLAGS_keep_original("keep_original", false,
+                               "XSpaces: keep the events' original times as stats.");
 Flag<std::string> FLAGS_output("output", "",
                                "Where the combined profile goes; gzip when it ends in .gz. Kineto "
                                "traces: also .json, or .tar for Perfetto 58 and later.");
@@ -203,7 +207,9 @@ absl::StatusOr<CombineRequest> RequestFlags() {
   ASSIGN_OR_RETURN(
       request.naming,
       NamedValue<PlaneNaming>(FLAGS_plane_naming, {{"viewer", PlaneNaming::kViewer},
-                                                   {"node_prefix", PlaneNaming::kNodePrefix}}));
+                                                   {"node_prefix", PlaneNaming::kNodePrefix},
+                                                   {"host_node", PlaneNaming::kHostNode}}));
+  request.keep_original = FLAGS_keep_original.value();
   request.output = UserPath(FLAGS_output);
   request.output_dir = UserPath(FLAGS_output_dir);
   std::error_code error;
@@ -497,6 +503,7 @@ Command CombineCommand() {
            &FLAGS_offset_slope,
            &FLAGS_max_extrapolation_ms,
            &FLAGS_plane_naming,
+           &FLAGS_keep_original,
            &FLAGS_output,
            &FLAGS_output_dir,
            &FLAGS_trace_json,

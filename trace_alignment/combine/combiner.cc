@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -92,21 +93,43 @@ std::string NodePlaneName(int64_t node_id, absl::string_view name) {
   return absl::StrCat("/node:", node_id, absl::StartsWith(name, "/") ? "" : "/", name);
 }
 
+// Takes "/device:TPU:12 SparseCore 0" apart into the kind "TPU", the number "12" and the rest.
+bool ParseDeviceName(absl::string_view name, std::string* kind, std::string* number,
+                     std::string* rest) {
+  static const auto& device_name =
+      *new RE2("(?s)/device:([^:]*):([0-9]+)(.*)", RE2::CannedOptions::Latin1);
+  return RE2::FullMatch(std::string(name), device_name, kind, number, rest);
+}
+
 class PlaneNames {
  public:
   explicit PlaneNames(PlaneNaming naming) : naming_(naming) {}
+
+  // To be called with all planes before any is named.
+  void Announce(absl::string_view name) {
+    std::string kind, number, rest;
+    int64_t device = 0;
+    if (!ParseDeviceName(name, &kind, &number, &rest)) return;
+    if (absl::SimpleAtoi(number, &device) && device < kMaxStride) {
+      stride_ = std::max(stride_, device + 1);
+    }
+  }
 
   // Names the node's next plane. Devices are numbered per kind, in the order they come; planes of
   // one device of a node (a TPU and its SparseCores) share its number. InvalidArgument beyond what
   // viewers show.
   absl::StatusOr<std::string> Name(int64_t node_id, absl::string_view name) {
-    // "/device:TPU:12 SparseCore 0" has the kind "TPU", the number "12" and the rest.
-    static const auto& device_name =
-        *new RE2("(?s)/device:([^:]*):([0-9]+)(.*)", RE2::CannedOptions::Latin1);
     std::string kind, number, rest;
-    if (naming_ == PlaneNaming::kNodePrefix ||
-        !RE2::FullMatch(std::string(name), device_name, &kind, &number, &rest)) {
+    if (naming_ == PlaneNaming::kNodePrefix || !ParseDeviceName(name, &kind, &number, &rest)) {
       return NodePlaneName(node_id, name);
+    }
+    if (naming_ == PlaneNaming::kHostNode) {
+      int64_t device = 0;
+      if (!absl::SimpleAtoi(number, &device) || device >= stride_) {
+        return NodePlaneName(node_id, name);
+      }
+      return absl::StrCat(kDevicePlanePrefix, kind, ":Host_Node_", node_id * stride_ + device,
+                          rest);
     }
     const auto [it, is_new] =
         devices_.try_emplace(absl::StrCat(kind, " ", node_id, " ", number), 0);
@@ -122,7 +145,11 @@ class PlaneNames {
   }
 
  private:
+  // Of more devices a node has none.
+  static constexpr int64_t kMaxStride = 1 << 16;
+
   const PlaneNaming naming_;
+  int64_t stride_ = 1;
   // The numbers of devices, by "kind node number", and how many devices of a kind there are.
   absl::flat_hash_map<std::string, int64_t> devices_;
   absl::flat_hash_map<std::string, int64_t> counts_;
@@ -148,6 +175,7 @@ class NodeEditor : public XSpaceEditor {
       : input_(input),
         programs_(programs),
         names_(names),
+        keeps_original_(options.keep_original),
         aligner_(*input.clock, *input.node, start_ns, options, room) {}
 
   // Called for the planes that stay the node's own.
@@ -159,6 +187,7 @@ class NodeEditor : public XSpaceEditor {
     additions.AddInt64(kNodeIdStatName, node_id);
     additions.AddString(kOriginalPlaneNameStatName, plane.Name());
     AddTo(&additions, input_.record);
+    if (keeps_original_) original_times_ = DefineOriginalTimesStats(&additions);
     joint_ids_ = nullptr;
     edit->additions = additions.Serialize();
     SetProgramStat(plane);
@@ -166,9 +195,11 @@ class NodeEditor : public XSpaceEditor {
   }
 
   // To be called before the writer asks about the lines of the node's part of a joint plane. Lines
-  // are numbered from `first_line_id` on.
+  // are numbered from `first_line_id` on; original times are stats of that plane.
   absl::Status BeginJointPlane(const XPlaneLayout& plane, const MetadataIds* ids,
-                               int64_t first_line_id) {
+                               int64_t first_line_id,
+                               const std::optional<OriginalTimesStats>& original_times) {
+    original_times_ = original_times;
     ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
                      XPlaneVisitor::Create(input_.reader->source(), plane.payload));
     joint_ids_ = ids;
@@ -188,7 +219,7 @@ class NodeEditor : public XSpaceEditor {
       edit->ids.values = &programs_.ids;
       edit->ids.values_stat_id = *program_stat_;
     }
-    return aligner_.EditLine(plane.name, line, pass, /*stats=*/std::nullopt, edit);
+    return aligner_.EditLine(plane.name, line, pass, original_times_, edit);
   }
 
   const AlignmentStats& stats() const { return aligner_.stats(); }
@@ -227,7 +258,10 @@ class NodeEditor : public XSpaceEditor {
   const CombineInput& input_;
   const RenumberedPrograms& programs_;
   const absl::flat_hash_map<const char*, std::string>& names_;
+  const bool keeps_original_;
   LineAligner aligner_;
+  // Where the events of the plane at hand keep their original times; absent when they do not.
+  std::optional<OriginalTimesStats> original_times_;
   // The new ids of the metadata of the plane at hand; null when the plane is the node's own.
   const MetadataIds* joint_ids_ = nullptr;
   // The new ids of lines of joint planes, by the address of their payload.
@@ -243,6 +277,7 @@ class Combiner {
 
   absl::StatusOr<std::vector<AlignmentStats>> Run() {
     RETURN_IF_ERROR(CheckNodeIds());
+    if (options_.naming == PlaneNaming::kHostNode) RETURN_IF_ERROR(AnnounceNames());
     RETURN_IF_ERROR(
         ForEachNode([this](size_t n) { return Annotate(Index(n), nodes_[n].reader->name()); }));
     MakeEditors();
@@ -284,6 +319,17 @@ class Combiner {
       RETURN_IF_ERROR(Annotate(fn(n), nodes_[n].reader->name()));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status AnnounceNames() {
+    return ForEachNode([this](size_t n) -> absl::Status {
+      for (absl::string_view payload : nodes_[n].reader->layout().planes) {
+        ASSIGN_OR_RETURN(const XPlaneLayout plane,
+                         ReadXPlaneLayout(nodes_[n].reader->source(), payload));
+        names_.Announce(plane.name);
+      }
+      return absl::OkStatus();
+    });
   }
 
   absl::Status CheckNodeIds() const {
@@ -376,6 +422,7 @@ class Combiner {
       LineAlignerOptions options;
       options.node_id = nodes_[n].record.node_id;
       options.max_extrapolation_ns = options_.max_extrapolation_ns;
+      options.keep_original = options_.keep_original;
       editors_.push_back(std::make_unique<NodeEditor>(
           nodes_[n], options, start_ns_, programs_of_node_[n], indexed_[n].names, &room_));
     }
@@ -464,10 +511,13 @@ class Combiner {
       additions.AddString(absl::StrCat(NodePrefix(part.node), "line_ids"),
                           absl::StrJoin(indexed_[part.node].thread_ids, ","));
     }
+    std::optional<OriginalTimesStats> original_times;
+    if (options_.keep_original) original_times = DefineOriginalTimesStats(&additions);
     std::vector<EditedPlane> edited;
     for (const JointPart& part : parts) {
       NodeEditor* editor = editors_[part.node].get();
-      RETURN_IF_ERROR(editor->BeginJointPlane(part.plane, &part.ids, part.first_line_id));
+      RETURN_IF_ERROR(
+          editor->BeginJointPlane(part.plane, &part.ids, part.first_line_id, original_times));
       const XSpaceReader& reader = *nodes_[part.node].reader;
       edited.push_back({&reader.source(), part.plane.payload, editor, reader.name()});
     }

@@ -34,6 +34,9 @@ enum class PlaneNaming {
   kViewer,
   // Every plane is `/node:<id>/...`.
   kNodePrefix,
+  // The same, but devices are `/device:GPU:Host_Node_<n>`, n = node id x stride + device, where the
+  // stride is the most devices that a node has.
+  kHostNode,
 };
 
 // A node's profile and the way of its times to the common clock; all must outlive the call.
@@ -47,6 +50,8 @@ struct CombineInput {
 
 struct CombineOptions {
   PlaneNaming naming = PlaneNaming::kViewer;
+  // Keep the events' original times, and by how much each was moved, as stats (line_aligner.h).
+  bool keep_original = false;
   // An event farther outside the snapshot pairs or offsets than this is an error.
   int64_t max_extrapolation_ns = 60000000000;
   // Called with the number of bytes of the profiles dealt with so far; may be null.

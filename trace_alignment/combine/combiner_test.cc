@@ -136,6 +136,42 @@ TEST_F(CombinerTest, NodesCanBeToldApartByName) {
   EXPECT_EQ(CheckHappensBefore(ReadBack().table).checked, run_options_.steps);
 }
 
+// Of a node with devices 0 and 1 the stride is 2.
+TEST_F(CombinerTest, DevicesCanBeCalledByTheirNode) {
+  CombineOptions options;
+  options.naming = PlaneNaming::kHostNode;
+  ASSERT_OK(Combine(options));
+  EXPECT_THAT(PlaneNamesOf(combined_),
+              IsSupersetOf({"/device:GPU:Host_Node_0", "/device:GPU:Host_Node_1",
+                            "/node:0/host:CPU", "/node:1/host:CPU"}));
+  spaces_[0].add_planes()->set_name("/device:GPU:1");
+  node_ids_ = {3, 5};
+  ASSERT_OK(Combine(options));
+  EXPECT_THAT(PlaneNamesOf(combined_),
+              IsSupersetOf({"/device:GPU:Host_Node_6", "/device:GPU:Host_Node_7",
+                            "/device:GPU:Host_Node_10"}));
+}
+
+// Node 1 is moved by 5 us.
+TEST_F(CombinerTest, EventsKeepTheirOriginalTimes) {
+  clocks_[1].host_to_reference = Shift(5000000);
+  CombineOptions options;
+  options.keep_original = true;
+  ASSERT_OK(Combine(options));
+  for (const char* name : {"/host:CPU", "/device:GPU:1"}) {
+    const XPlaneProto& plane = *FindPlaneWithName(combined_, name);
+    const XLineProto& line = plane.lines(plane.lines_size() - 1);
+    ASSERT_GT(line.events_size(), 0) << name;
+    std::map<std::string, int64_t> values;
+    for (const XStatProto& stat : line.events(0).stats()) {
+      values[plane.stat_metadata().at(stat.metadata_id()).name()] = stat.int64_value();
+    }
+    EXPECT_EQ(values.count("original_start_ps"), 1u) << name;
+    EXPECT_EQ(values["original_duration_ps"], line.events(0).duration_ps()) << name;
+    EXPECT_EQ(values["timestamp_correction_ns"], 5000) << name;
+  }
+}
+
 TEST_F(CombinerTest, DevicesAreNumberedThroughPerKind) {
   for (const char* name : {"/device:GPU:1", "/device:TPU:0"}) {
     spaces_[0].add_planes()->set_name(name);

@@ -41,6 +41,8 @@ struct CombineRequest {
   std::vector<int64_t> ranks;
   AlignmentOptions alignment;
   PlaneNaming naming = PlaneNaming::kViewer;
+  // As in CombineOptions; of XSpaces alone.
+  bool keep_original = false;
   int64_t max_extrapolation_ns = 60000000000;
 
   // Where things go; empty for what is not wanted. The combined file is gzip when it ends in .gz.

@@ -163,6 +163,7 @@ absl::Status WriteAlignedFiles(CombineState* state) {
     options.record = RecordOf(*state, n);
     options.lines.node_id = node.id;
     options.lines.max_extrapolation_ns = state->request.max_extrapolation_ns;
+    options.lines.keep_original = state->request.keep_original;
     RETURN_IF_ERROR(state->outputs.Write(
         "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
           ASSIGN_OR_RETURN(
@@ -206,6 +207,7 @@ absl::Status WriteCombinedFile(CombineState* state) {
   CombineOptions options;
   options.naming = request.naming;
   options.max_extrapolation_ns = request.max_extrapolation_ns;
+  options.keep_original = request.keep_original;
   options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
   const bool is_written = !merges && !request.output.empty();
   // Viewers need not show what nobody writes, however many devices there are.
@@ -228,6 +230,11 @@ absl::Status WriteCombinedFile(CombineState* state) {
 }  // namespace
 
 absl::Status CheckOutputs(const CombineState& state) {
+  if (state.request.keep_original && state.traces->MergesInOwnForm()) {
+    return InvalidArgument(
+        "--keep_original: events of XSpaces keep their times as stats, those of ",
+        "Kineto traces do not");
+  }
   const RunFiles& files = state.request.files;
   std::vector<std::string> inputs = files.traces;
   inputs.insert(inputs.end(), files.snapshots.begin(), files.snapshots.end());
