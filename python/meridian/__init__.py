@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Union
 from ._program import Error, SystemFailure, UsageError
 from ._result import (NO_CORRELATION, NO_EVENT, NO_RANK, NO_STEP, Fields, Result, TableError,
                       TemporaryFolder, run, run_with_graph)
+from ._timing import NetworkTiming
 
 if TYPE_CHECKING:
     from ._columns import Trace
 
 __all__ = [
-    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "Result",
+    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "NetworkTiming", "Result",
     "SystemFailure", "TableError", "UsageError", "__version__", "align", "calibrate", "combine",
     "compare", "critical_path", "export_chakra", "forecast", "open_trace", "run", "simulate",
     "validate",
