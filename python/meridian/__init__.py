@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ._columns import Trace
 
 __all__ = [
-    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "NetworkTiming", "Result",
-    "SystemFailure", "TableError", "UsageError", "__version__", "align", "calibrate", "combine",
-    "combine_traces", "compare", "critical_path", "export_chakra", "forecast", "open_trace", "run", "simulate",
-    "validate",
+    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "NetworkTiming",
+    "Result", "SystemFailure", "TableError", "UsageError", "__version__", "align", "calibrate",
+    "combine", "combine_traces", "compare", "critical_path", "export_chakra", "forecast",
+    "open_trace", "run", "simulate", "validate",
 ]
 
 try:
