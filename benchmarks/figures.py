@@ -33,6 +33,7 @@ BENCHMARKS = [
      ["--only=ALL_REDUCE ring"]),
     ("astra_simulate as ranks grow", "//benchmarks:simulate_scale_benchmark", ["--max_ranks=4096"]),
     ("An iteration predicted", "//benchmarks:predict_benchmark", []),
+    ("Comm edges timed from Python", "//benchmarks:timing_benchmark", []),
     ("A forecast and a curve", "//benchmarks:forecast_benchmark", []),
 ]
 TESTS = [

@@ -16,6 +16,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -82,6 +83,17 @@ TEST_F(AstraPredictTest, EdgesTogetherShareTheLink) {
                     HasSubstr("\"engine\": \"embedded, congestion-aware\"")));
   EXPECT_THAT(Predict(Basic({"--mode=snapshot", "--congestion=unaware"})).standard_output,
               HasSubstr("\"iteration_ns\": 20031,"));
+}
+
+// Who asks by standard input is answered until it ends, which is at once here.
+TEST_F(AstraPredictTest, ServesUntilTheInputEnds) {
+  const CommandResult result = Predict({"--serve", "--network=" + network_});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, AllOf(StartsWith("{\"engine\":"), EndsWith("}\n")));
+  ExpectRefused(Predict({"--serve", "--network=nowhere.yml"}), 2, HasSubstr("nowhere.yml"));
+  ExpectRefused(Predict({"--serve", "--network=" + network_, "--mode=isolated"}), 2,
+                HasSubstr("leave out --mode"));
+  ExpectRefused(Predict(Basic({"--serve"})), 2, HasSubstr("or --serve"));
 }
 
 TEST_F(AstraPredictTest, PeopleGetATable) {

@@ -209,7 +209,8 @@ TEST_F(AstraSimulateTest, HandsFilesOnToAnotherNetwork) {
   };
   UseScript(directory_, absl::StrCat("save ", directory_.PathOf("arguments"), "\n",
                                      FinishScript({11, 12, 13, 14})));
-  const CommandResult result = simulate({"--json", "--astra_binary=" + ScriptedProgram()});
+  const CommandResult result =
+      simulate({"--json", "--engine=sidecar", "--astra_binary=" + ScriptedProgram()});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(
       result.standard_output,

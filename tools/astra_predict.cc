@@ -1,5 +1,6 @@
 // astra_predict: how long communication takes, and workloads with it.
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,10 @@ Flag<std::string> FLAGS_comm_groups("comm_groups", "",
                                     "With --et: JSON file with the ranks of process groups. "
                                     "Default: PREFIX.comm_groups.json, if there is one.");
 Flag<std::string> FLAGS_edges("edges", "", "Instead of a workload: a list of edges, JSONL.");
+Flag<bool> FLAGS_serve(
+    "serve", false,
+    "Answers lists of edges on standard input, each ended by an empty line, with "
+    "a line of JSON each, until the input ends.");
 Flag<std::string> FLAGS_config(
     "config", "", "How to time it: YAML with networks and the like. The other flags override it.");
 Flag<std::string> FLAGS_calibration(
@@ -135,14 +140,26 @@ absl::StatusOr<int> PredictTraces(const PredictionNetwork& network) {
   return PrintReport(report, FormatPrediction);
 }
 
+absl::StatusOr<int> Serve(const PredictionNetwork& network) {
+  RETURN_IF_ERROR(CheckListFlags());
+  if (FLAGS_mode.given()) {
+    return InvalidArgument(
+        "--serve times a single edge alone and several together; leave out --mode");
+  }
+  std::ios::sync_with_stdio(false);
+  RETURN_IF_ERROR(ServeEdges(FileSystem::Posix(), network, std::cin, Print));
+  return kExitDone;
+}
+
 absl::StatusOr<int> Predict() {
   const bool has_edges = !FLAGS_edges.value().empty();
-  if (has_edges != FLAGS_et.value().empty()) {
+  if (has_edges + !FLAGS_et.value().empty() + FLAGS_serve.value() != 1) {
     return InvalidArgument(
         "give either a workload or a list of edges, e.g. --et=run/llama --network=network.yml or "
-        "--edges=edges.jsonl --network=network.yml");
+        "--edges=edges.jsonl --network=network.yml; or --serve");
   }
   ASSIGN_OR_RETURN(const PredictionNetwork network, FlaggedNetwork());
+  if (FLAGS_serve.value()) return Serve(network);
   return has_edges ? PredictList(network) : PredictTraces(network);
 }
 
@@ -158,10 +175,11 @@ Command AstraPredictCommand() {
            "astra_predict --edges=edges.jsonl --network=network.yml",
            "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
            "--mode=snapshot --cache=times/ --json",
-           "astra_predict --edges=edges.jsonl --config=timing.yml"},
-          {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_edges, &FLAGS_config, &FLAGS_calibration,
-           &FLAGS_network, &FLAGS_system, &FLAGS_mode, &FLAGS_resources, &FLAGS_manifest,
-           &FLAGS_congestion, &FLAGS_corrections, &FLAGS_cache},
+           "astra_predict --edges=edges.jsonl --config=timing.yml",
+           "astra_predict --serve --network=network.yml"},
+          {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_edges, &FLAGS_serve, &FLAGS_config,
+           &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_mode, &FLAGS_resources,
+           &FLAGS_manifest, &FLAGS_congestion, &FLAGS_corrections, &FLAGS_cache},
           Predict};
 }
 

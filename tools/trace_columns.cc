@@ -195,6 +195,7 @@ absl::Status WriteGraph(const TraceAnalysis& saved, const CriticalPath& path,
       write("event_duration_ps", graph.events, [](const Event& e) { return e.duration_ps; }));
   RETURN_IF_ERROR(write("event_category", graph.events,
                         [](const Event& e) { return static_cast<uint8_t>(e.category); }));
+  RETURN_IF_ERROR(write("event_position", graph.events, [](const Event& e) { return e.position; }));
   RETURN_IF_ERROR(write("event_step", graph.events, [](const Event& e) { return e.step; }));
   RETURN_IF_ERROR(
       write("instant_time_ps", graph.instants, [](const Instant& i) { return i.time_ps; }));

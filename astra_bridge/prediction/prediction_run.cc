@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
@@ -18,6 +19,7 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/time_units.h"
@@ -88,6 +90,51 @@ absl::StatusOr<std::vector<double>> TogetherSeconds(const TimingSetup& setup,
   return seconds;
 }
 
+constexpr size_t kMaxRequestBytes = size_t{64} << 20;
+
+// Reads the lines up to an empty one, or to the end of the input. False when there are no more. What
+// is beyond kMaxRequestBytes is read and forgotten.
+bool ReadRequest(std::istream& requests, std::string* request) {
+  request->clear();
+  char last = '\n';
+  for (char c; requests.get(c); last = c) {
+    if (c == '\n' && last == '\n') {
+      if (!request->empty()) return true;
+    } else if (request->size() <= kMaxRequestBytes) {
+      request->push_back(c);
+    }
+  }
+  return !request->empty();
+}
+
+absl::StatusOr<PredictionReport> AnswerRequest(const TimingSetup& setup,
+                                               const EdgeLogFactor& log_factor,
+                                               const std::string& request) {
+  if (request.size() > kMaxRequestBytes) {
+    return InvalidArgument("a request of more than ", kMaxRequestBytes >> 20, " MiB is too long");
+  }
+  ASSIGN_OR_RETURN(const CommEdgeList list, ParseCommEdges(request, "request"));
+  const TimingMode mode = list.edges.size() > 1 ? TimingMode::kSnapshot : TimingMode::kIsolated;
+  ASSIGN_OR_RETURN(PredictionReport report, PredictEdges(setup, list, mode, [](uint64_t) {}));
+  AddIntervals(log_factor, list.edges, &report);
+  return report;
+}
+
+std::string AnswerLine(const absl::StatusOr<PredictionReport>& report) {
+  std::string line;
+  if (report.ok()) {
+    line = ReportToCompactJson(*report);
+  } else {
+    JsonWriter json(&line);
+    json.BeginObject();
+    json.Member("error", report.status().message());
+    json.Member("exit_code", ExitCode(report.status()));
+    json.EndObject();
+  }
+  absl::StripTrailingAsciiWhitespace(&line);
+  return line + "\n";
+}
+
 }  // namespace
 
 absl::StatusOr<PredictionNetwork> ReadPredictionNetwork(FileSystem& file_system,
@@ -127,6 +174,19 @@ absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const 
                    PredictEdges(setup, list, network.config.mode, progress));
   AddIntervals(LogFactorOf(network.intervals), list.edges, &report);
   return report;
+}
+
+absl::Status ServeEdges(FileSystem& file_system, const PredictionNetwork& network,
+                        std::istream& requests,
+                        absl::FunctionRef<absl::Status(const std::string&)> answer) {
+  ASSIGN_OR_RETURN(const TimingSetup setup, SetUpTiming(file_system, network.config));
+  const EdgeLogFactor log_factor = LogFactorOf(network.intervals);
+  RETURN_IF_ERROR(
+      answer(AnswerLine(PredictEdges(setup, {}, TimingMode::kIsolated, [](uint64_t) {}))));
+  for (std::string request; ReadRequest(requests, &request);) {
+    RETURN_IF_ERROR(answer(AnswerLine(AnswerRequest(setup, log_factor, request))));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, WorkloadOptions options,

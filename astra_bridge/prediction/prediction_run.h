@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <istream>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "astra_bridge/calibration/calibration_files.h"
 #include "astra_bridge/calibration/prediction_interval.h"
@@ -59,6 +61,18 @@ absl::StatusOr<PredictionReport> PredictEdgeList(FileSystem& file_system, const 
                                                  const InputFileOptions& input,
                                                  const PredictionNetwork& network,
                                                  absl::FunctionRef<void(uint64_t)> progress);
+
+// Answers requests for times until the end of the input, as astra_predict --serve does:
+//
+//   request   a list of comm edges (comm_edge_list.h), then an empty line
+//   answer    one line: the report (PredictEdges), a single edge alone and several together; or
+//             {"error": what is wrong with the list, "exit_code": that of a command}
+//
+// The first answer comes before any request and is the report of no edges. Returns only errors of the
+// setup and of `answer`: whatever is asked, the next request is read.
+absl::Status ServeEdges(FileSystem& file_system, const PredictionNetwork& network,
+                        std::istream& requests,
+                        absl::FunctionRef<absl::Status(const std::string&)> answer);
 
 struct WorkloadOptions {
   // The workload's traces are PREFIX.<rank>.et[.gz].

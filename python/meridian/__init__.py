@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Union
 from ._program import Error, SystemFailure, UsageError
 from ._result import (NO_CORRELATION, NO_EVENT, NO_RANK, NO_STEP, Fields, Result, TableError,
                       TemporaryFolder, run, run_with_graph)
+from ._timing import NetworkTiming
 
 if TYPE_CHECKING:
     from ._columns import Trace
 
 __all__ = [
-    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "Result",
-    "SystemFailure", "TableError", "UsageError", "__version__", "align", "calibrate", "combine",
-    "compare", "critical_path", "export_chakra", "forecast", "open_trace", "run", "simulate",
-    "validate",
+    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_RANK", "NO_STEP", "NetworkTiming",
+    "Result", "SystemFailure", "TableError", "UsageError", "__version__", "align", "calibrate",
+    "combine", "combine_traces", "compare", "critical_path", "export_chakra", "forecast",
+    "open_trace", "run", "simulate", "validate",
 ]
 
 try:
@@ -97,6 +98,14 @@ def compare(before: Union[AnyPath, Result], after: Union[AnyPath, Result],
 def align(profiles: Profiles = None, output: Union[None, AnyPath] = None, **flags: Any) -> Result:
     """Puts the profiles of a run on one clock, in one file if `output` names it (combine)."""
     return _run_on(profiles, "combine", output=output, **flags)
+
+
+def combine_traces(traces: Profiles, output: AnyPath, apply_alignment: bool = True,
+                   **flags: Any) -> Result:
+    """Puts the profiles of a run into one file (combine), on one clock or with clocks as they are."""
+    if not apply_alignment:
+        flags["method"] = "none"
+    return align(traces, output, **flags)
 
 
 def validate(profiles: Profiles = None, **flags: Any) -> Result:

@@ -92,7 +92,8 @@ class Graph:
     (edge_weight_ps) it stands; path_edge has the positions of the critical path's edges, in order.
     Columns may be written to: they are this object's own. event_name, event_lane, event_category,
     edge_type and edge_bound_by are positions in names, lanes, categories, edge_types and bound_by;
-    NO_EVENT and NO_STEP stand for none. Times are picoseconds from base_ns.
+    NO_EVENT and NO_STEP stand for none; event_position is an event's place in its file. Times are
+    picoseconds from base_ns.
     """
 
     event_name: np.ndarray
@@ -100,6 +101,7 @@ class Graph:
     event_start_ps: np.ndarray
     event_duration_ps: np.ndarray
     event_category: np.ndarray
+    event_position: np.ndarray
     event_step: np.ndarray
     instant_time_ps: np.ndarray
     instant_event: np.ndarray

@@ -77,23 +77,15 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     other end of the command is an Error.
     """
     command = arguments[0]
-    if any("\0" in argument for argument in arguments):
-        raise UsageError(command, USAGE, "an argument holds a NUL character, which no path can")
-    program = find_program()
-    # The program takes relative paths from the folder that Bazel names in this variable.
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "BUILD_WORKING_DIRECTORY"}
     terminal = _terminal()
     show = None if terminal is not None or "--quiet=true" in arguments else _notebook_line()
     # The program shows progress only on a terminal, so that it gets one when somebody looks.
     reader, writer = os.pipe() if terminal is None and show is None else os.openpty()
     try:
-        child = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=writer, env=environment)
-    except OSError as error:
+        child = start_program(arguments, stdin=subprocess.DEVNULL, stderr=writer)
+    except BaseException:
         os.close(reader)
-        raise SystemFailure(command, ENVIRONMENT,
-                            f"{program} cannot be run: {error.strerror}") from None
+        raise
     finally:
         os.close(writer)
     written = bytearray()
@@ -112,14 +104,37 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     finally:
         if show is not None:
             show("")
-    lines = _lines(command, written.decode("utf-8", "replace"))
-    notes = [line for line in lines if line.startswith(("note: ", "warning: "))]
     if code == DONE or (code == CHECK_FAILED and output):
+        notes = [line for line in _lines(command, written)
+                 if line.startswith(("note: ", "warning: "))]
         return code, output.decode("utf-8", "replace"), notes
+    raise error_of_end(command, code, written)
+
+
+def start_program(arguments: Sequence[str], **streams: Any) -> "subprocess.Popen[bytes]":
+    """Starts a command whose standard output is a pipe."""
+    command = arguments[0]
+    if any("\0" in argument for argument in arguments):
+        raise UsageError(command, USAGE, "an argument holds a NUL character, which no path can")
+    program = find_program()
+    # The program takes relative paths from the folder that Bazel names in this variable.
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "BUILD_WORKING_DIRECTORY"}
+    try:
+        return subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, env=environment,
+                                **streams)
+    except OSError as error:
+        raise SystemFailure(command, ENVIRONMENT,
+                            f"{program} cannot be run: {error.strerror}") from None
+
+
+def error_of_end(command: str, code: int, written: bytes) -> Error:
+    """Returns the error of a command that ended so, in its last words on standard error."""
     if code < 0:
-        raise Error(command, code, _signal_message(-code))
+        return Error(command, code, _signal_message(-code))
+    lines = _lines(command, written)
     kind = {USAGE: UsageError, ENVIRONMENT: SystemFailure}.get(code, Error)
-    raise kind(command, code, lines[-1] if lines else f"ended with exit code {code}")
+    return kind(command, code, lines[-1] if lines else f"ended with exit code {code}")
 
 
 def _terminal() -> Optional[int]:
@@ -185,8 +200,9 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
         child.wait()
 
 
-def _lines(command: str, text: str) -> List[str]:
+def _lines(command: str, written: bytes) -> List[str]:
     """Returns the lines without the command's name, and without progress bars, which \\r wipes."""
+    text = written.decode("utf-8", "replace")
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
     lines = (_ESCAPES.sub("", line).strip() for line in lines)
     # "workload_model fit: ..." names the command's command, too.

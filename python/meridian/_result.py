@@ -232,9 +232,14 @@ def run(command: str, *arguments: str, **flags: Any) -> Result:
     out. `passed` of the result is False when a check failed (exit code 1); UsageError and
     SystemFailure carry the program's own message.
     """
-    given = [f"--{name}={_text(value)}" for name, value in flags.items() if value is not None]
-    code, text, notes = run_program([command, *arguments, "--json", *given])
+    given = [command, *arguments, "--json", *flag_arguments(**flags)]
+    code, text, notes = run_program(given)
     return Result(command, text, code == DONE, notes)
+
+
+def flag_arguments(**flags: Any) -> List[str]:
+    """Returns the flags as a command line has them."""
+    return [f"--{name}={_text(value)}" for name, value in flags.items() if value is not None]
 
 
 def run_with_graph(run_command: Callable[..., Result], **flags: Any) -> Result:

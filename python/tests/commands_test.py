@@ -52,6 +52,17 @@ class CommandsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
+    def test_traces_are_combined_on_one_clock_or_with_clocks_as_they_are(self):
+        for apply_alignment in (True, False):
+            output = self.folder / f"{apply_alignment}.xplane.pb"
+            result = meridian.combine_traces(SKEWED, output, apply_alignment=apply_alignment)
+            self.assertTrue(output.is_file())
+            self.assertGreater(result.happens_before.violations_before, 0)
+            self.assertEqual(result.happens_before.violations_after == 0, apply_alignment)
+            moved = [node.max_correction_ns for node in result.nodes]
+            self.assertEqual(any(moved), apply_alignment)
+        self.assertFalse(meridian.validate(self.folder / "False.xplane.pb").passed)
+
     def test_align_says_what_the_command_says(self):
         result = meridian.align(SKEWED)
         self.assertEqual(result.text,

@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
 PAGE = ROOT / "docs" / "python.md"
 
-for needed in ("numpy", "pandas"):
+for needed in ("numpy", "pandas", "networkx"):
     if importlib.util.find_spec(needed) is None:
         print(f"skipped: {needed} is not installed")
         sys.exit(0)

@@ -41,7 +41,8 @@ class WheelTest(unittest.TestCase):
             info = "meridian-1.2.3.dist-info/"
             self.assertEqual(set(modes), {
                 "meridian/__init__.py", "meridian/__main__.py", "meridian/_columns.py",
-                "meridian/_program.py", "meridian/_result.py", "meridian/py.typed",
+                "meridian/_program.py", "meridian/_result.py", "meridian/_timing.py",
+                "meridian/hta.py", "meridian/py.typed",
                 "meridian/bin/meridian", info + "METADATA", info + "WHEEL",
                 "meridian/share/meridian/LICENSE", info + "entry_points.txt", info + "RECORD"})
             self.assertEqual({name for name, mode in modes.items() if mode & 0o111},
