@@ -292,12 +292,32 @@ class KindFitter {
   CellSet cells_;
 };
 
+// Returns the form that is the bytes of every cell, as programs compute them: by powers of the size, or
+// of the ranks. Nullopt where there is none, or too few cells to tell.
+std::optional<Model> FindExactMessages(const std::vector<MeasuredPoint>& points) {
+  constexpr double kSame = 1e-6;
+  constexpr int kOrder = 2;
+  for (const absl::string_view type : {kExponential, kPolynomial}) {
+    const absl::StatusOr<Model> model =
+        FitType(points, std::string(type), kOrder, /*linear_size=*/false);
+    if (!model.ok() || points.size() < static_cast<size_t>(model->coefficients_size()) + 2)
+      continue;
+    const bool is_exact = std::all_of(points.begin(), points.end(), [&](const auto& point) {
+      return std::abs(EvaluateModel(*model, point.cell) - point.value) <= kSame * point.value;
+    });
+    if (is_exact) return *model;
+  }
+  return std::nullopt;
+}
+
 // Messages vary when some form is better than a constant on what is left out, by more than the
 // standard error of that; what differs by a few bytes does not.
 ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points, bool linear_size) {
   const auto [least, most] = std::minmax_element(
       points.begin(), points.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
   if (most->value - least->value <= kNegligibleBytes) return {FitConstant(points), std::nullopt};
+  if (const auto exact = FindExactMessages(points); exact.has_value())
+    return {*exact, std::nullopt};
   return ChooseModel(points, linear_size);
 }
 
