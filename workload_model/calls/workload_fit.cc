@@ -83,6 +83,10 @@ std::optional<Model> Refit(const Model& form, absl::Span<const MeasuredPoint> po
     return FitNormal(points, std::vector<std::string>(form.terms().begin(), form.terms().end()),
                      linear_size);
   }
+  // That of the chosen polynomial, which has (order + 1) (order + 2) / 2 terms.
+  if (form.type() == kPolynomial) {
+    order = static_cast<int>(std::lround((std::sqrt(8.0 * form.terms_size() + 1) - 3) / 2));
+  }
   absl::StatusOr<Model> model = FitType(points, form.type(), order, linear_size);
   if (!model.ok()) return std::nullopt;
   return *std::move(model);
@@ -135,6 +139,7 @@ class KindFitter {
                  &errors->in_sample);
       }
       LeaveOut(models, errors, &near_errors, &far_rates);
+      for (const std::string& reason : lower_orders_) model->add_notes(reason);
       for (const CallModel& call : models) *model->add_models() = call;
     }
     const auto deviation = [](const std::vector<double>& of) {
@@ -223,6 +228,13 @@ class KindFitter {
                                      const std::vector<MeasuredPoint>& points) const {
     if (models_ != "auto") {
       absl::StatusOr<Model> model = FitType(points, models_, order_, linear_size_);
+      for (int order = order_ - 1; order > 0 && !model.ok() && models_ == kPolynomial; --order) {
+        const std::string reason(model.status().message());
+        model = FitType(points, models_, order, linear_size_);
+        if (!model.ok()) continue;
+        lower_orders_.insert(
+            absl::StrCat("polynomials of order ", order, ", not ", order + 1, ": ", reason));
+      }
       if (model.ok()) return ChosenModel{*std::move(model), std::nullopt};
       return InvalidArgument("from callsite ", transition.first, " to ", transition.second, ": ",
                              model.status().message());
@@ -289,6 +301,8 @@ class KindFitter {
   const CellKind kind_;
   // Whether the size itself is what machines share, not its power of two.
   bool linear_size_ = false;
+  // Why polynomials have a lower order than was asked for.
+  mutable std::set<std::string> lower_orders_;
   CellSet cells_;
 };
 

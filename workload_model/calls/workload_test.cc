@@ -218,6 +218,24 @@ TEST(WorkloadTest, FewCellsGiveConstants) {
               HasSubstr("from callsite 1 to 2: there are too few cells"));
 }
 
+TEST(WorkloadTest, PolynomialsHaveTheOrderThatCellsBearAndSayWhy) {
+  std::vector<RunMeasurements> runs;
+  for (double nodes : {2, 3, 4}) {
+    for (double size : {6, 8, 10}) {
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {nodes, size};
+      run.times[{1, 2}] = std::vector<double>(10, 100 + nodes * size + size * size);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), "POLYNOMIAL", 4));
+  EXPECT_THAT(model.models(0).value().terms(), SizeIs(6));
+  EXPECT_NEAR(EvaluateModel(model.models(0).value(), {5, 12}), 100 + 60 + 144, 1e-3);
+  EXPECT_THAT(
+      model.notes(),
+      testing::Contains("polynomials of order 2, not 3: there are too few cells for a model "
+                        "of type POLYNOMIAL: 9 for 10 coefficients"));
+}
+
 // 51 of the published message models are constant, 11 vary: found again from their values.
 TEST(WorkloadTest, FindsThePublishedSplitOfMessages) {
   const std::optional<std::string> shared = SharedDataDirectory();
