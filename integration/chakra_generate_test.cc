@@ -29,6 +29,9 @@ constexpr char kSystem[] = R"({"scheduling-policy": "LIFO", "endpoint-delay": 10
   "all-reduce-implementation": ["ring"], "all-gather-implementation": ["ring"],
   "reduce-scatter-implementation": ["ring"], "all-to-all-implementation": ["ring"]})";
 
+// A topology that is a file.
+constexpr char kCori[] = "examples/networks/cori.yml";
+
 class ChakraGenerateTest : public ::testing::Test {
  protected:
   CommandResult Generate(const Flags& flags) {
@@ -58,11 +61,14 @@ class ChakraGenerateTest : public ::testing::Test {
   int64_t Simulate(const ChakraWorkloadReport& report, const std::string& topology) {
     Flags flags = {
         "--workload=" + prefix_,
-        "--network=" + directory_.Write("n.yml", absl::Substitute("topology: [ $0 ]\n"
-                                                                  "npus_count: [ $1 ]\n"
-                                                                  "bandwidth: [ 50 ]\n"
-                                                                  "latency: [ 500 ]\n",
-                                                                  topology, report.ranks_size())),
+        "--network=" +
+            (topology == kCori
+                 ? topology
+                 : directory_.Write("n.yml", absl::Substitute("topology: [ $0 ]\n"
+                                                              "npus_count: [ $1 ]\n"
+                                                              "bandwidth: [ 50 ]\n"
+                                                              "latency: [ 500 ]\n",
+                                                              topology, report.ranks_size()))),
         "--system=" + directory_.Write("s.json", absl::Substitute(kSystem, speeds_)), "--json"};
     if (!report.comm_groups().empty()) flags.push_back("--comm_groups=" + report.comm_groups());
     const CommandResult simulated = RunCommandLine("tools/astra_simulate", flags);
@@ -117,6 +123,30 @@ TEST_F(ChakraGenerateTest, MessagesTakeWhatTheirLinksTake) {
   // Up to the switch side by side, then down one after the other, trunc(19531.25) ns apart.
   EXPECT_EQ(SimulatedNs({"--pattern=p2p-incast", "--ranks=4"}, "Switch"),
             20031 + 2 * 19531 + 20031);
+}
+
+// A rank sends one message after the other, in 20031 ns each; 1 ns joins those of a round.
+TEST_F(ChakraGenerateTest, GridsRunToTheEnd) {
+  EXPECT_EQ(SimulatedNs({"--pattern=halo-1d", "--ranks=3", "--repeats=2"}), 4 * 20031 + 1);
+  EXPECT_EQ(SimulatedNs({"--pattern=halo-2d", "--ranks=9"}), 4 * 20031);
+  EXPECT_EQ(SimulatedNs({"--pattern=halo-3d", "--ranks=27"}), 6 * 20031);
+  // Of two ranks each of eight octants is a computation, a message and a computation. Three of these
+  // overlap: where the next wave goes the same way along the ranks.
+  EXPECT_EQ(SimulatedNs({"--pattern=sweep3d", "--ranks=2", "--blocks=1", "--compute_us=5"}),
+            13 * 5000 + 8 * 20031);
+  // Three blocks are at the fourth rank after five messages, and back after ten, when the second has
+  // two halos of six times the bytes to send, trunc(500 + 6291456 / 53.6870912) each.
+  EXPECT_EQ(SimulatedNs({"--pattern=lu", "--ranks=4", "--grid=4x1", "--blocks=3"}),
+            10 * 20031 + 2 * 117687);
+}
+
+TEST_F(ChakraGenerateTest, GridsRunOnCori) {
+  // Within a router, 1.3 us and 8 GB/s.
+  EXPECT_EQ(SimulatedNs({"--pattern=p2p-pair", "--ranks=768"}, kCori), 1300 + 131072);
+  // A rank in the middle has six faces to send, of 8,192 ns each; few links join the two groups.
+  const int64_t halo_ns = SimulatedNs({"--pattern=halo-3d", "--ranks=768", "--bytes=64KiB"}, kCori);
+  EXPECT_GT(halo_ns, 6 * (1300 + 8192));
+  EXPECT_LT(halo_ns, 1'000'000);
 }
 
 // What comes before a small message costs nothing, yet a roofline must not skip it: 65536 bytes at

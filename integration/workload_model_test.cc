@@ -219,6 +219,8 @@ TEST(WorkloadModelTest, ASearchThatWasTracedIsRunLarger) {
                             "--format=ember", "--output=" + directory.PathOf("motif/Search")});
   ASSERT_EQ(ember.exit_code, 0) << ember.standard_error;
   EXPECT_THAT(directory.Read("motif/Search.cc"), HasSubstr("class EmberSearchGenerator"));
+  EXPECT_THAT(directory.Read("motif/Search.exec.model"), HasSubstr("\n1 2 1 "));
+  EXPECT_THAT(directory.Read("motif/Search.msg.model"), HasSubstr("\n1 1 CONSTANT 8\n"));
   EXPECT_THAT(directory.Read("motif/Search.py"), HasSubstr("Search seed="));
   for (const auto& [flags, message] :
        {std::pair<std::vector<std::string>, std::string>{{"--nodes=250"}, "there are none of 250"},

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -29,7 +30,9 @@ namespace {
 Flag<std::string> FLAGS_pattern(
     "pattern", "",
     "transformer: one training step; or a micro-benchmark: all-reduce, all-gather, reduce-scatter, "
-    "all-to-all, p2p-ring, p2p-pair, p2p-ping-pong, p2p-incast.");
+    "all-to-all, p2p-ring, p2p-pair, p2p-ping-pong, p2p-incast, halo-1d, halo-2d, halo-3d, "
+    "sweep3d, "
+    "lu.");
 Flag<std::string> FLAGS_output(
     "output", "", "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
 Flag<double> FLAGS_tflops("tflops", 300, "10^12 operations per second that a rank reaches.");
@@ -39,6 +42,10 @@ Flag<int64_t> FLAGS_group_size(
     "group_size", 0,
     "Micro-benchmark: ranks per group; groups are of ranks next to each other and work side by "
     "side. Default: all ranks; two for p2p-pair and p2p-ping-pong.");
+Flag<std::string> FLAGS_grid(
+    "grid", "",
+    "Halo, sweep3d, lu: ranks of a group along each axis, e.g. 8x4. Default: as equal as can be.");
+Flag<int64_t> FLAGS_blocks("blocks", 8, "Sweep3d, lu: blocks of planes that follow each other.");
 Flag<std::string> FLAGS_bytes("bytes", "1MiB",
                               "Micro-benchmark: sizes, e.g. 4KiB,1MiB; of an all-gather one rank's "
                               "shard, else one rank's whole buffer.");
@@ -92,8 +99,8 @@ Flag<std::string> FLAGS_phase("phase", "training",
 
 constexpr absl::string_view kTransformer = "transformer";
 
-AnyFlag* const kMicroFlags[] = {&FLAGS_ranks, &FLAGS_group_size, &FLAGS_bytes, &FLAGS_repeats,
-                                &FLAGS_compute_us};
+AnyFlag* const kMicroFlags[] = {&FLAGS_ranks, &FLAGS_group_size, &FLAGS_grid,      &FLAGS_blocks,
+                                &FLAGS_bytes, &FLAGS_repeats,    &FLAGS_compute_us};
 AnyFlag* const kTransformerFlags[] = {&FLAGS_tp,
                                       &FLAGS_dp,
                                       &FLAGS_pp,
@@ -170,10 +177,17 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(const std::string& pattern) {
   RETURN_IF_ERROR(CheckNotGiven(kTransformerFlags));
+  if (pattern != "sweep3d" && pattern != "lu") RETURN_IF_ERROR(CheckNotGiven({&FLAGS_blocks}));
   MicroBenchmarkOptions options;
   options.pattern = pattern;
   options.ranks = FLAGS_ranks.value();
   options.group_size = FLAGS_group_size.value();
+  options.blocks = FLAGS_blocks.value();
+  for (const absl::string_view part : absl::StrSplit(FLAGS_grid.value(), 'x', absl::SkipEmpty())) {
+    if (!absl::SimpleAtoi(part, &options.grid.emplace_back())) {
+      return InvalidArgument("--grid=", FLAGS_grid.value(), " is no grid; expected e.g. 8x4");
+    }
+  }
   ASSIGN_OR_RETURN(options.bytes, ParseSizes(FLAGS_bytes.value()));
   options.repeats = FLAGS_repeats.value();
   options.compute_us = FLAGS_compute_us.value();

@@ -58,9 +58,10 @@ Flag<std::string> FLAGS_output(
     "output", "",
     "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
     "in the form of the Ember motif; generate, scale: PREFIX of the new traces.");
-Flag<std::string> FLAGS_format(
-    "format", "chakra",
-    "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, OUTPUT.py.");
+Flag<std::string> FLAGS_format("format", "chakra",
+                               "chakra: execution traces; ember: a motif of SST's Ember, "
+                               "OUTPUT.cc, its SDL, OUTPUT.py, and the "
+                               "models that it evaluates, OUTPUT.exec.model and OUTPUT.msg.model.");
 Flag<std::string> FLAGS_model(
     "model", "",
     "A file that workload_model fit has written, or one in the form of the Ember motif.");

@@ -150,8 +150,13 @@ absl::Status ReadLinkList(const ConfigValue& links, bool gibibytes, NetworkConfi
 // A shape of links, by the keys that it has besides shape, bandwidth and latency.
 class ShapeReader {
  public:
-  ShapeReader(const ConfigValue& shape, const NetworkLink& link, NetworkConfig* network)
-      : shape_(shape), link_(link), npus_(network->npus()), builder_(network) {}
+  ShapeReader(const ConfigValue& shape, const NetworkLink& link, bool gibibytes,
+              NetworkConfig* network)
+      : shape_(shape),
+        link_(link),
+        gibibytes_(gibibytes),
+        npus_(network->npus()),
+        builder_(network) {}
 
   absl::Status Read() {
     ASSIGN_OR_RETURN(const std::string name, shape_.Find("shape").Text(kShapes));
@@ -267,11 +272,51 @@ class ShapeReader {
     return absl::OkStatus();
   }
 
-  // Routers of a group are all joined, and each two groups by one link.
+  // Returns the link of that name, which has the latency of all where it has none, or the link of all.
+  absl::StatusOr<NetworkLink> LinkOf(absl::string_view key) const {
+    const ConfigValue value = shape_.Find(key);
+    if (!value.exists()) return link_;
+    RETURN_IF_ERROR(CheckKeys(value, {"bandwidth", "latency"}));
+    ASSIGN_OR_RETURN(NetworkLink link, ReadRates(value, gibibytes_));
+    if (value.Find("latency").exists()) return link;
+    link.latency_ns = link_.latency_ns;
+    link.latency_factor = link_.latency_factor;
+    return link;
+  }
+
+  // Reads `routers` of a group: a number, or how many are in a row and in a column.
+  absl::Status ReadRouters(int32_t* rows, int32_t* columns) const {
+    const ConfigValue routers = shape_.Find("routers");
+    std::vector<int32_t> sizes;
+    if (!routers.IsList()) {
+      ASSIGN_OR_RETURN(*rows, Count("routers"));
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(routers.ForEachElement([&](const ConfigValue& size) -> absl::Status {
+      ASSIGN_OR_RETURN(const int64_t count, size.Integer("expected a whole number", 1, kMaxNpus));
+      sizes.push_back(static_cast<int32_t>(count));
+      return absl::OkStatus();
+    }));
+    if (sizes.size() != 2 || static_cast<int64_t>(sizes[0]) * sizes[1] > kMaxNpus) {
+      return routers.ErrorAtLine("expected routers in a row and in a column, e.g. [ 16, 6 ]");
+    }
+    *rows = sizes[0];
+    *columns = sizes[1];
+    return absl::OkStatus();
+  }
+
+  // Routers of a row, and of a column, are all joined, and each two groups by some of their routers.
   absl::Status Dragonfly() {
-    RETURN_IF_ERROR(CheckKeys(shape_, {"shape", "bandwidth", "latency", "routers", "hosts"}));
-    ASSIGN_OR_RETURN(const int32_t routers, Count("routers"));
+    RETURN_IF_ERROR(CheckKeys(shape_, {"shape", "bandwidth", "latency", "routers", "hosts",
+                                       "host_link", "column_link", "group_link", "group_links"}));
+    int32_t row = 1, column = 1;
+    RETURN_IF_ERROR(ReadRouters(&row, &column));
     ASSIGN_OR_RETURN(const int32_t hosts, Count("hosts"));
+    ASSIGN_OR_RETURN(const int32_t group_links, Count("group_links", 1));
+    ASSIGN_OR_RETURN(const NetworkLink host_link, LinkOf("host_link"));
+    ASSIGN_OR_RETURN(const NetworkLink column_link, LinkOf("column_link"));
+    ASSIGN_OR_RETURN(const NetworkLink group_link, LinkOf("group_link"));
+    const int32_t routers = row * column;
     const int64_t group_npus = static_cast<int64_t>(routers) * hosts;
     const int64_t groups = npus_ / group_npus;
     if (npus_ % group_npus != 0 || groups < 2) {
@@ -279,16 +324,28 @@ class ShapeReader {
                                              " NPUs each: npus_count must be a multiple of ",
                                              group_npus, ", at least twice it; is ", npus_));
     }
-    for (int32_t npu = 0; npu < npus_; ++npu) Add(npu, Switch("router", npu / hosts));
+    if (group_links > routers) {
+      return shape_.ErrorAtLine(
+          absl::StrCat("expected group_links: 1 to ", routers, ", the routers of a group"));
+    }
+    const auto router = [&](int64_t group, int64_t number) {
+      return Switch("router", static_cast<int32_t>(group * routers + number % routers));
+    };
+    for (int32_t npu = 0; npu < npus_; ++npu) {
+      builder_.Add(host_link, npu, Switch("router", npu / hosts));
+    }
     for (int64_t g = 0; g < groups && !builder_.HasTooMany(); ++g) {
       for (int32_t a = 0; a < routers; ++a) {
         for (int32_t b = a + 1; b < routers && !builder_.HasTooMany(); ++b) {
-          Add(Switch("router", g * routers + a), Switch("router", g * routers + b));
+          if (a / row == b / row) Add(router(g, a), router(g, b));
+          if (a % row == b % row) builder_.Add(column_link, router(g, a), router(g, b));
         }
       }
       for (int64_t other = g + 1; other < groups && !builder_.HasTooMany(); ++other) {
-        Add(Switch("router", g * routers + (other - 1) % routers),
-            Switch("router", other * routers + g % routers));
+        for (int64_t i = 0; i < group_links; ++i) {
+          builder_.Add(group_link, router(g, (other - 1) * group_links + i),
+                       router(other, g * group_links + i));
+        }
       }
     }
     return absl::OkStatus();
@@ -296,6 +353,7 @@ class ShapeReader {
 
   const ConfigValue& shape_;
   const NetworkLink link_;
+  const bool gibibytes_;
   const int32_t npus_;
   LinkBuilder builder_;
 };
@@ -342,7 +400,7 @@ absl::Status ReadLinks(const ConfigValue& links, bool gibibytes, NetworkConfig* 
     RETURN_IF_ERROR(ReadLinkList(links, gibibytes, network));
   } else if (links.IsMap()) {
     ASSIGN_OR_RETURN(const NetworkLink link, ReadRates(links, gibibytes));
-    RETURN_IF_ERROR(ShapeReader(links, link, network).Read());
+    RETURN_IF_ERROR(ShapeReader(links, link, gibibytes, network).Read());
   }
   if (network->links.size() > kMaxLinks) {
     return links.ErrorAtLine(absl::StrCat("more than ", kMaxLinks, " links"));

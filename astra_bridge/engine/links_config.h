@@ -8,6 +8,7 @@
 //   links: { shape: fat_tree, ports: 4 }                     # of switches with that many ports
 //   links: { shape: torus, sizes: [ 4, 4 ] }                 # NPUs joined to their neighbours
 //   links: { shape: dragonfly, routers: 4, hosts: 2 }        # routers per group, NPUs per router
+//   links: { shape: dragonfly, routers: [ 16, 6 ], ... }     # of a group in rows and columns
 //
 // each with `bandwidth` and `latency` beside. The links between leaves and spines carry together
 // what the NPUs of a leaf can send, divided by the oversubscription.

@@ -270,6 +270,30 @@ TEST(LinksConfigTest, ShapesHaveTheirLinks) {
   EXPECT_THAT(dragonfly.links, SizeIs(24 + 3 * 6 + 3));
 }
 
+// Two groups of two rows of three routers, with four NPUs each; routers 0 and 1 of each group lead to the
+// other.
+TEST(LinksConfigTest, ADragonflyHasRowsColumnsAndLinksOfTheirOwn) {
+  const NetworkConfig network = ParseGb(48, R"({ shape: dragonfly, routers: [ 3, 2 ], hosts: 4,
+    bandwidth: 1, latency: 10, host_link: { bandwidth: 8, latency: 100 },
+    column_link: { bandwidth: 3 }, group_link: { bandwidth: 2, latency: 50 }, group_links: 2 })");
+  EXPECT_THAT(network.links, SizeIs(48 + 2 * (2 * 3 + 3) + 2));
+  const auto alone = [&](int32_t to) {
+    return SendEnds(network, {SendNode(0, to, 24000)}, {0})[0];
+  };
+  EXPECT_EQ(alone(1), 200 + 24000 / 8);
+  EXPECT_EQ(alone(4), 210 + 24000);
+  EXPECT_EQ(alone(12), 210 + 24000 / 3);
+  EXPECT_EQ(alone(24), 250 + 24000 / 2);
+  // To the last router of the other group through its row and its column.
+  EXPECT_EQ(alone(44), 270 + 24000);
+  EXPECT_THAT(ParseError(48, "  { shape: dragonfly, routers: [ 3 ], hosts: 4, bandwidth: 1 }\n"),
+              StatusIs(kBad, HasSubstr("net.yml:4: ")));
+  EXPECT_THAT(
+      ParseError(48,
+                 "  { shape: dragonfly, routers: 6, hosts: 4, bandwidth: 1, group_links: 7 }\n"),
+      StatusIs(kBad, HasSubstr("expected group_links: 1 to 6, the routers of a group")));
+}
+
 TEST(LinksConfigTest, MultiplesStandForACalibratedLink) {
   NetworkConfig network = ParseGb(2, R"(
     - { between: [ 0, s ], bandwidth: 2x }

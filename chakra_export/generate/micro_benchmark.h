@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same communication over and over, of each size in turn: what networks are measured with.
+// The same communication over and over, of each size in turn: what networks are measured with, and what
+// simulations of physics on grids do.
 // docs/chakra_generate.md#micro-benchmarks says who sends what to whom in each pattern. A rank begins
 // a round when it has finished the one before.
 #ifndef CHAKRA_EXPORT_GENERATE_MICRO_BENCHMARK_H_
@@ -25,6 +26,11 @@ struct MicroBenchmarkOptions {
   // Groups consist of ranks next to each other and work side by side. 0 for all ranks in one group,
   // or for groups of two where the pattern is of pairs.
   int64_t group_size = 0;
+  // How many ranks of a group lie along each axis of a grid, of patterns that have one; the first axis is
+  // that of neighbouring ranks. Empty: as equal as can be.
+  std::vector<int64_t> grid;
+  // Into how many blocks a sweep cuts its planes.
+  int64_t blocks = 8;
   // The sizes, as comm_size counts: of an all-gather one rank's shard, else one rank's whole
   // buffer.
   std::vector<int64_t> bytes;

@@ -1,5 +1,6 @@
 #include "chakra_export/generate/micro_benchmark.h"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 MicroBenchmarkOptions Options(const std::string& pattern, int64_t ranks) {
   MicroBenchmarkOptions options;
@@ -136,6 +138,71 @@ TEST(MicroBenchmarkTest, EdgesOfAnIncastGrowWithItsMessages) {
   EXPECT_EQ(edges, 100 * 2 * 2 + 100 * 2);
 }
 
+// Returns who gets messages of a rank, and how many bytes of each.
+std::map<int64_t, int64_t> SentBytes(const ExecutionGraph& graph, int64_t rank) {
+  std::map<int64_t, int64_t> sent;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.rank(node) != rank || graph.type(node) != ChakraProtoMsg::COMM_SEND_NODE) continue;
+    sent[graph.communication(node)->target] += graph.communication(node)->bytes;
+  }
+  return sent;
+}
+
+TEST(MicroBenchmarkTest, HalosGoToAllNeighboursInTheGrid) {
+  MicroBenchmarkOptions options = Options("halo-1d", 6);
+  options.bytes = {4096};
+  ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(SentBytes(graph, 0), ElementsAre(Pair(1, 4096)));
+  EXPECT_THAT(SentBytes(graph, 3), ElementsAre(Pair(2, 4096), Pair(4, 4096)));
+  //   0 1 2
+  //   3 4 5
+  options.pattern = "halo-2d";
+  graph = GraphOf(options);
+  EXPECT_THAT(SentBytes(graph, 1), ElementsAre(Pair(0, 4096), Pair(2, 4096), Pair(4, 4096)));
+  EXPECT_THAT(
+      Describe(graph, 5),
+      ElementsAre("1 halo-2d.4KiB send 5->4 tag 0", "2 halo-2d.4KiB send 5->2 tag 0 after 1",
+                  "3 halo-2d.4KiB receive 4->5 tag 0", "4 halo-2d.4KiB receive 2->5 tag 0"));
+  options.grid = {2, 3};
+  EXPECT_THAT(SentBytes(GraphOf(options), 1), ElementsAre(Pair(0, 4096), Pair(3, 4096)));
+  // The second of two groups of 3 x 3 x 3; its middle has six neighbours.
+  options = Options("halo-3d", 54);
+  options.group_size = 27;
+  EXPECT_THAT(SentBytes(GraphOf(options), 27 + 13),
+              ElementsAre(Pair(27 + 4, 1 << 20), Pair(27 + 10, 1 << 20), Pair(27 + 12, 1 << 20),
+                          Pair(27 + 14, 1 << 20), Pair(27 + 16, 1 << 20), Pair(27 + 22, 1 << 20)));
+}
+
+TEST(MicroBenchmarkTest, SweepsComputeBetweenReceivingAndSending) {
+  MicroBenchmarkOptions options = Options("sweep3d", 4);
+  options.blocks = 1;
+  options.compute_us = 5;
+  std::vector<std::string> lines = Describe(GraphOf(options), 1);
+  // Rank 1 of 2 x 2: behind rank 0 from the first corner, ahead of it from the second.
+  lines.resize(7);
+  EXPECT_THAT(lines, ElementsAre("1 sweep3d.1MiB receive 0->1 tag 0", "2 compute after 1",
+                                 "3 sweep3d.1MiB send 1->3 tag 0 after 2", "4 compute after 3",
+                                 "5 sweep3d.1MiB send 1->0 tag 1 after 4",
+                                 "6 sweep3d.1MiB send 1->3 tag 1 after 5",
+                                 "7 sweep3d.1MiB receive 3->1 tag 2 after 6"));
+  // Each of the eight octants passes every edge of the grid once with each of three blocks.
+  options.grid = {4, 1};
+  options.blocks = 3;
+  const ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(SentBytes(graph, 1), ElementsAre(Pair(0, 12 << 20), Pair(2, 12 << 20)));
+  EXPECT_THAT(SentBytes(graph, 3), ElementsAre(Pair(2, 12 << 20)));
+}
+
+TEST(MicroBenchmarkTest, LuSweepsThereAndBackAndExchangesPlanes) {
+  MicroBenchmarkOptions options = Options("lu", 6);
+  options.bytes = {1000};
+  options.blocks = 10;
+  const ExecutionGraph graph = GraphOf(options);
+  // A sweep of ten blocks either way, then a halo of all ten, two deep.
+  EXPECT_THAT(SentBytes(graph, 0), ElementsAre(Pair(1, 30000), Pair(3, 30000)));
+  EXPECT_THAT(SentBytes(graph, 4), ElementsAre(Pair(1, 30000), Pair(3, 30000), Pair(5, 30000)));
+}
+
 // It would take less than a nanosecond at time 0, which aborts ASTRA-sim.
 TEST(MicroBenchmarkTest, SmallMessagesDoNotStartAtTimeZero) {
   MicroBenchmarkOptions options = Options("p2p-pair", 2);
@@ -210,6 +277,24 @@ TEST(MicroBenchmarkTest, RefusesWhatThePatternCannotDo) {
   ExpectRefused(options, "63 bytes per rank; at least 64");
 }
 
+TEST(MicroBenchmarkTest, RefusesGridsOfOtherRanks) {
+  MicroBenchmarkOptions options = Options("halo-2d", 12);
+  options.grid = {4, 4};
+  ExpectRefused(options,
+                "--grid=4x4: expected 2 lengths whose product is the 12 ranks of a group, "
+                "e.g. 4x3");
+  options.grid = {12};
+  ExpectRefused(options, "--grid=12: expected 2 lengths");
+  options.grid = {0, 12};
+  ExpectRefused(options, "--grid=0: expected 1 to 12");
+  options = Options("all-reduce", 12);
+  options.grid = {12};
+  ExpectRefused(options, "--grid means nothing with --pattern=all-reduce");
+  options = Options("lu", 12);
+  options.blocks = 2049;
+  ExpectRefused(options, "--blocks=2049: expected 1 to 2048");
+}
+
 TEST(MicroBenchmarkTest, RefusesWhatIsTooLarge) {
   MicroBenchmarkOptions options = Options("all-reduce", 1024);
   options.group_size = 2;
@@ -229,7 +314,8 @@ TEST(MicroBenchmarkTest, RefusesWhatIsTooLarge) {
 TEST(MicroBenchmarkTest, NamesOfPatterns) {
   EXPECT_THAT(MicroPatternNames(),
               ElementsAre("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "p2p-ring",
-                          "p2p-pair", "p2p-ping-pong", "p2p-incast"));
+                          "p2p-pair", "p2p-ping-pong", "p2p-incast", "halo-1d", "halo-2d",
+                          "halo-3d", "sweep3d", "lu"));
 }
 
 }  // namespace

@@ -83,6 +83,10 @@ std::optional<Model> Refit(const Model& form, absl::Span<const MeasuredPoint> po
     return FitNormal(points, std::vector<std::string>(form.terms().begin(), form.terms().end()),
                      linear_size);
   }
+  // That of the chosen polynomial, which has (order + 1) (order + 2) / 2 terms.
+  if (form.type() == kPolynomial) {
+    order = static_cast<int>(std::lround((std::sqrt(8.0 * form.terms_size() + 1) - 3) / 2));
+  }
   absl::StatusOr<Model> model = FitType(points, form.type(), order, linear_size);
   if (!model.ok()) return std::nullopt;
   return *std::move(model);
@@ -135,6 +139,7 @@ class KindFitter {
                  &errors->in_sample);
       }
       LeaveOut(models, errors, &near_errors, &far_rates);
+      for (const std::string& reason : lower_orders_) model->add_notes(reason);
       for (const CallModel& call : models) *model->add_models() = call;
     }
     const auto deviation = [](const std::vector<double>& of) {
@@ -223,6 +228,13 @@ class KindFitter {
                                      const std::vector<MeasuredPoint>& points) const {
     if (models_ != "auto") {
       absl::StatusOr<Model> model = FitType(points, models_, order_, linear_size_);
+      for (int order = order_ - 1; order > 0 && !model.ok() && models_ == kPolynomial; --order) {
+        const std::string reason(model.status().message());
+        model = FitType(points, models_, order, linear_size_);
+        if (!model.ok()) continue;
+        lower_orders_.insert(
+            absl::StrCat("polynomials of order ", order, ", not ", order + 1, ": ", reason));
+      }
       if (model.ok()) return ChosenModel{*std::move(model), std::nullopt};
       return InvalidArgument("from callsite ", transition.first, " to ", transition.second, ": ",
                              model.status().message());
@@ -289,8 +301,28 @@ class KindFitter {
   const CellKind kind_;
   // Whether the size itself is what machines share, not its power of two.
   bool linear_size_ = false;
+  // Why polynomials have a lower order than was asked for.
+  mutable std::set<std::string> lower_orders_;
   CellSet cells_;
 };
+
+// Returns the form that is the bytes of every cell, as programs compute them: by powers of the size, or
+// of the ranks. Nullopt where there is none, or too few cells to tell.
+std::optional<Model> FindExactMessages(const std::vector<MeasuredPoint>& points) {
+  constexpr double kSame = 1e-6;
+  constexpr int kOrder = 2;
+  for (const absl::string_view type : {kExponential, kPolynomial}) {
+    const absl::StatusOr<Model> model =
+        FitType(points, std::string(type), kOrder, /*linear_size=*/false);
+    if (!model.ok() || points.size() < static_cast<size_t>(model->coefficients_size()) + 2)
+      continue;
+    const bool is_exact = std::all_of(points.begin(), points.end(), [&](const auto& point) {
+      return std::abs(EvaluateModel(*model, point.cell) - point.value) <= kSame * point.value;
+    });
+    if (is_exact) return *model;
+  }
+  return std::nullopt;
+}
 
 // Messages vary when some form is better than a constant on what is left out, by more than the
 // standard error of that; what differs by a few bytes does not.
@@ -298,6 +330,8 @@ ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points, bool linear
   const auto [least, most] = std::minmax_element(
       points.begin(), points.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
   if (most->value - least->value <= kNegligibleBytes) return {FitConstant(points), std::nullopt};
+  if (const auto exact = FindExactMessages(points); exact.has_value())
+    return {*exact, std::nullopt};
   return ChooseModel(points, linear_size);
 }
 

@@ -122,6 +122,24 @@ TEST(WorkloadTest, LinearSizesAreSharedAsTheyAre) {
   EXPECT_NEAR(below.messages(0).bytes(), 1800, 20);
 }
 
+// A halo that grows with the size alone, and counts of an all-to-all that grow with the ranks.
+TEST(WorkloadTest, BytesThatAProgramComputesAreFoundExactly) {
+  std::vector<RunMeasurements> runs;
+  for (double nodes : {2, 3, 4}) {
+    for (double size : {6, 8, 10}) {
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {nodes, size};
+      run.times[{1, 2}] = std::vector<double>(10, 100);
+      run.messages[1] = {std::exp2(size) / 8};
+      run.messages[2] = {2 * nodes * (nodes + 1)};
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), "auto", 2));
+  ASSERT_THAT(model.messages(), SizeIs(2));
+  EXPECT_NEAR(EvaluateModel(model.messages(0).value(), {8, 12}), 512, 0.01);
+  EXPECT_NEAR(EvaluateModel(model.messages(1).value(), {8, 12}), 144, 0.01);
+}
+
 TEST(WorkloadTest, OtherFilesAreRefused) {
   ASSERT_OK_AND_ASSIGN(const WorkloadModel good, FitWorkload(Aggregate(MadeUpRuns(36, 22))));
   const auto refused = [&](const std::function<void(WorkloadModel*)>& damage) {
@@ -198,6 +216,24 @@ TEST(WorkloadTest, FewCellsGiveConstants) {
   EXPECT_THAT(model.notes(), testing::Contains(HasSubstr("nothing can be left out")));
   EXPECT_THAT(FitWorkload(Aggregate(runs), "POLYNOMIAL").status().message(),
               HasSubstr("from callsite 1 to 2: there are too few cells"));
+}
+
+TEST(WorkloadTest, PolynomialsHaveTheOrderThatCellsBearAndSayWhy) {
+  std::vector<RunMeasurements> runs;
+  for (double nodes : {2, 3, 4}) {
+    for (double size : {6, 8, 10}) {
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {nodes, size};
+      run.times[{1, 2}] = std::vector<double>(10, 100 + nodes * size + size * size);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), "POLYNOMIAL", 4));
+  EXPECT_THAT(model.models(0).value().terms(), SizeIs(6));
+  EXPECT_NEAR(EvaluateModel(model.models(0).value(), {5, 12}), 100 + 60 + 144, 1e-3);
+  EXPECT_THAT(
+      model.notes(),
+      testing::Contains("polynomials of order 2, not 3: there are too few cells for a model "
+                        "of type POLYNOMIAL: 9 for 10 coefficients"));
 }
 
 // 51 of the published message models are constant, 11 vary: found again from their values.

@@ -371,6 +371,10 @@ absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& m
 
 }  // namespace
 
+absl::Status CheckArrivals(const WorkloadModel& model, const WorkloadCell& cell) {
+  return CallWorkload::Make(model, cell).status();
+}
+
 absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
                                                     const WorkloadModel& model,
                                                     const std::string& prefix,

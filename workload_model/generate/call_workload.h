@@ -9,7 +9,8 @@
 // that nobody waits for ever.
 //
 // Or as a motif of SST's Ember: a switch over callsites, each of which enqueues its call and the
-// computation until the next one, and the SDL that runs it. Numbers are those of one cell.
+// computation until the next one, the SDL that runs it, and two files of models, of times and of bytes,
+// that it evaluates at the nodes and the size of its run.
 #ifndef WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_
 #define WORKLOAD_MODEL_GENERATE_CALL_WORKLOAD_H_
 
@@ -42,17 +43,24 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
 struct EmberMotif {
   // The generator's C++, whole; it goes to ember/mpi/motifs/ of SST's elements.
   std::string source;
-  // The Python that SST runs.
+  // The Python that SST runs, for one cell.
   std::string sdl;
+  // The models of times and of bytes; published ones may take their places.
+  std::string exec_model;
+  std::string msg_model;
 };
 
-// `name` is that of the motif: letters and digits, else InvalidArgument. FailedPrecondition for what
-// Ember cannot say: receives of their own, which must name their source there and do not in traces, and
-// calls that go on before they have ended; and as in GenerateWorkload.
+// `name` is that of the motif: letters and digits, else InvalidArgument. The cell is that of the SDL,
+// where the motif must be able to run. FailedPrecondition for what Ember cannot say, collectives that go
+// on before they have ended; and as in GenerateWorkload.
 absl::StatusOr<EmberMotif> MakeEmberMotif(const WorkloadModel& model, const WorkloadCell& cell,
                                           const std::string& name);
 
-// Writes the motif to PREFIX.cc and PREFIX.py; it is called as these files.
+// FailedPrecondition when a rank would wait for ever for what nobody sends; and as in GenerateWorkload.
+absl::Status CheckArrivals(const WorkloadModel& model, const WorkloadCell& cell);
+
+// Writes the motif to PREFIX.cc, PREFIX.py, PREFIX.exec.model and PREFIX.msg.model; it is called as
+// these files.
 absl::StatusOr<CallWorkloadReport> WriteEmberMotif(FileSystem& file_system,
                                                    const WorkloadModel& model,
                                                    const WorkloadCell& cell,

@@ -260,17 +260,25 @@ TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {
 }
 
 TEST(EmberMotifTest, AMotifIsASwitchOverCallsites) {
-  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4})));
+  ASSERT_OK_AND_ASSIGN(WorkloadModel model, FitRuns(SearchesOf({2, 3, 4})));
+  Model& polynomial = *model.mutable_messages(0)->mutable_value();
+  polynomial.Clear();
+  polynomial.set_type("POLYNOMIAL");
+  for (const char* const term : {"0,0", "2,1"}) polynomial.add_terms(term);
+  for (const double coefficient : {8.0, 0.25}) polynomial.add_coefficients(coefficient);
   ASSERT_OK_AND_ASSIGN(const EmberMotif motif, MakeEmberMotif(model, {256, 20}, "Search"));
+  EXPECT_THAT(motif.msg_model, HasSubstr("\n1 1 POLYNOMIAL 0 0 8 2 1 0.25\n"));
   EXPECT_THAT(motif.source, HasSubstr("class EmberSearchGenerator"));
-  EXPECT_THAT(motif.source, HasSubstr("AddRow(1, 16);"));
-  EXPECT_THAT(motif.source, HasSubstr("AddRow(16, 16);"));
-  EXPECT_THAT(motif.source, HasSubstr("enQ_alltoall(evQ, nullptr, 4, CHAR, nullptr, 4, CHAR, "));
-  EXPECT_THAT(motif.source, HasSubstr("Transposed(16)"));
-  EXPECT_THAT(motif.source, HasSubstr("if (visits_[6] <= 14) {"));
+  EXPECT_THAT(motif.source, HasSubstr("AddRow(1, Root());"));
+  EXPECT_THAT(motif.source, HasSubstr("AddRow(Root(), Root());"));
+  EXPECT_THAT(motif.source, HasSubstr("Transposed()"));
+  EXPECT_THAT(motif.source, HasSubstr("if (visits_[6] <= Whole("));
   EXPECT_THAT(motif.source, HasSubstr("random_.nextUniform()"));
+  EXPECT_THAT(motif.exec_model, HasSubstr("\n1 2 1 FIRST "));
+  EXPECT_THAT(motif.msg_model, HasSubstr("\n7 1 CONSTANT 4\n"));
   EXPECT_THAT(motif.source, testing::Not(HasSubstr("$")));
-  EXPECT_THAT(motif.sdl, HasSubstr("job.addMotif(\"Search seed=1\")"));
+  EXPECT_THAT(motif.sdl,
+              HasSubstr("job.addMotif(\"Search seed=1 size=20 exec_model=Search.exec.model "));
   EXPECT_THAT(motif.sdl, HasSubstr("EmberMPIJob(0, 256, 1)"));
   EXPECT_THAT(MakeEmberMotif(model, {8, 20}, "Search").status().message(),
               HasSubstr("there are none of 8 ranks"));
