@@ -103,9 +103,14 @@ void Warn(const PredictionReport& report) {
   }
 }
 
+// Flags that mean something for a workload only.
+absl::Status CheckListFlags() {
+  return RefuseFlags({&FLAGS_comm_groups, &FLAGS_resources, &FLAGS_manifest},
+                     "is for workloads, --et; all edges of a list start at once");
+}
+
 absl::StatusOr<int> PredictList(const PredictionNetwork& network) {
-  RETURN_IF_ERROR(RefuseFlags({&FLAGS_comm_groups, &FLAGS_resources, &FLAGS_manifest},
-                              "is for workloads, --et; all edges of a list start at once"));
+  RETURN_IF_ERROR(CheckListFlags());
   ASSIGN_OR_RETURN(const PredictionReport report,
                    PredictEdgeList(FileSystem::Posix(), UserPath(FLAGS_edges), UserInputOptions(),
                                    network, ShowProgress("timing edges", 0)));
