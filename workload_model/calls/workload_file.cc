@@ -1,6 +1,7 @@
 #include "workload_model/calls/workload_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <tuple>
@@ -35,6 +36,9 @@ absl::Status CheckCall(const CallModel& call) {
   for (const Model* part : parts) {
     const absl::Status valid = CheckModel(*part);
     if (!valid.ok()) return CallsiteError(call.source(), absl::StrCat(": ", valid.message()));
+  }
+  if (!(std::abs(call.drift()) <= kMaxDrift)) {
+    return CallsiteError(call.source(), " drifts by more than its time");
   }
   return absl::OkStatus();
 }

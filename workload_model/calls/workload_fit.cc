@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "workload_model/calls/control_flow.h"
 #include "workload_model/calls/evaluation.h"
@@ -60,6 +61,26 @@ void AddError(double predicted, double measured, std::vector<double>* errors) {
   if (measured > 0) errors->push_back(std::abs(predicted / measured - 1));
 }
 
+// Returns the drift of a transition: the median of those cells, where nearly all agree on its direction
+// and it is no small one.
+std::optional<double> CommonDrift(const CellValues& values, const CellSet& cells) {
+  constexpr size_t kLeast = 3;
+  constexpr double kAgreeing = 0.8, kSmall = 0.1;
+  std::vector<double> drifts;
+  for (const MeasuredPoint& point : PointsOf(values, cells, &CellValue::drift)) {
+    drifts.push_back(point.value);
+  }
+  if (drifts.size() < kLeast) return std::nullopt;
+  const double drift = std::clamp(Median(drifts), -kMaxDrift, kMaxDrift);
+  const auto agreeing =
+      std::count_if(drifts.begin(), drifts.end(), [&](double other) { return other * drift > 0; });
+  if (std::abs(drift) < kSmall ||
+      static_cast<double>(agreeing) < kAgreeing * static_cast<double>(drifts.size())) {
+    return std::nullopt;
+  }
+  return drift;
+}
+
 // Writes down where the cells lie, of which there is at least one.
 FittedKind RangeOf(const CellSet& cells, bool linear_size) {
   FittedKind range;
@@ -107,6 +128,21 @@ double MeasuredTotal(const Measurements& measurements, const WorkloadCell& cell)
   return total;
 }
 
+// Names the transition that drifts most.
+void AddDriftNote(const std::vector<CallModel>& models, WorkloadModel* model) {
+  const auto most = std::max_element(
+      models.begin(), models.end(),
+      [](const auto& a, const auto& b) { return std::abs(a.drift()) < std::abs(b.drift()); });
+  if (most == models.end() || !most->has_drift()) return;
+  const auto count = std::count_if(models.begin(), models.end(),
+                                   [](const CallModel& call) { return call.has_drift(); });
+  model->add_notes(absl::StrFormat("%s within a run, most from callsite %d to %d: by %+.0f %%",
+                                   count == 1
+                                       ? "times of 1 transition drift"
+                                       : absl::StrCat("times of ", count, " transitions drift"),
+                                   most->source(), most->destination(), 100 * most->drift()));
+}
+
 // How far totals are off in all cells: fitted ones, and those left out that lie between others, or
 // beyond.
 struct TotalErrors {
@@ -141,6 +177,7 @@ class KindFitter {
       LeaveOut(models, errors, &near_errors, &far_rates);
       for (const std::string& reason : lower_orders_) model->add_notes(reason);
       for (const CallModel& call : models) *model->add_models() = call;
+      AddDriftNote(models, model);
     }
     const auto deviation = [](const std::vector<double>& of) {
       if (of.empty()) return kAssumedDeviation;
@@ -205,8 +242,8 @@ class KindFitter {
     *call.mutable_first() =
         first.size() < 4 ? FitConstant(first) : FitNormal(first, of_first, linear_size_);
     *call.mutable_count() = FitCount(CountPoints(values, cells_), linear_size_);
-    if (const auto computes = measurements_.computes.find(transition);
-        computes != measurements_.computes.end()) {
+    const auto computes = measurements_.computes.find(transition);
+    if (computes != measurements_.computes.end()) {
       const std::vector<MeasuredPoint> points =
           PointsOf(computes->second, cells_, &CellValue::steady);
       if (points.size() == steady.size()) {
@@ -214,6 +251,8 @@ class KindFitter {
         *call.mutable_compute() = compute.model;
       }
     }
+    const CellValues& drifting = call.has_compute() ? computes->second : values;
+    if (const auto drift = CommonDrift(drifting, cells_)) call.set_drift(*drift);
     std::vector<double> in_sample;
     for (const auto& [cell, value] : values) {
       if (cells_.count(cell) == 0) continue;

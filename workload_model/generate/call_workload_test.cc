@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "workload_model/calls/workload_file.h"
 #include "workload_model/generate/call_workload.h"
+#include "workload_model/generate/evaluated_flow.h"
 #include "workload_model/measurements/measured_runs.h"
 #include "workload_model/measurements/measurements.h"
 #include "workload_model/testing/made_up_search.h"
@@ -257,6 +259,40 @@ TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {
   ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3})));
   options.cell = {9, 500};
   EXPECT_FALSE(GenerateWorkload(FileSystem::Posix(), model, Prefix(), options).ok());
+}
+
+// 20 barriers that come ever later, by half of the mean from the first to the last.
+TEST_F(CallWorkloadTest, TimesDriftAsTheyDidWithinMeasuredRuns) {
+  std::vector<RunMeasurements> runs;
+  for (const int ranks : {2, 3, 4}) {
+    std::string members = "MPI_Barrier coll 0x4 0 to";
+    for (int rank = 0; rank < ranks; ++rank) absl::StrAppend(&members, " ", rank);
+    std::string trace = absl::StrCat("TRACE 0 -> 1 1e15 ", members, "\n");
+    for (int i = 0; i < 21; ++i) {
+      const double us = i == 0 ? 500 : 100 * (1 + 0.5 * ((i - 0.5) / 20 - 0.5));
+      absl::StrAppend(&trace, "TRACE 1 -> 1 ", us, " ", members, "\n");
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      RunName name;
+      name.cell.machines = ranks;
+      name.rank = rank;
+      runs.push_back(*ParseMeasurements(trace, "drift", name));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(std::move(runs)));
+  ASSERT_EQ(model.models_size(), 1);
+  EXPECT_NEAR(model.models(0).drift(), 0.5, 0.02);
+  EXPECT_THAT(model.notes(),
+              testing::Contains(HasSubstr("times of 1 transition drift within a run")));
+  const ControlFlow& flow = model.flows(0);
+  ASSERT_OK_AND_ASSIGN(EvaluatedFlow evaluated, EvaluateFlow(model, flow, {2, 0}));
+  ASSERT_OK_AND_ASSIGN(const ClassCalls calls, WalkClass(std::move(evaluated)));
+  ASSERT_EQ(calls.visits.size(), 22u);
+  EXPECT_EQ(calls.visits[1].compute_ns, 500000);
+  EXPECT_NEAR(static_cast<double>(calls.visits[2].compute_ns), 76250, 1000);
+  EXPECT_NEAR(static_cast<double>(calls.visits[21].compute_ns), 123750, 1000);
+  // The mean stays.
+  EXPECT_NEAR(calls.ComputeUs(), 500 + 20 * 100, 1);
 }
 
 TEST(EmberMotifTest, AMotifIsASwitchOverCallsites) {

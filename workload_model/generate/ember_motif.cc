@@ -515,6 +515,10 @@ absl::StatusOr<CallWorkloadReport> WriteEmberMotif(FileSystem& file_system,
   report.add_files(absl::StrCat(prefix, ".msg.model"));
   report.add_notes(
       "put the .cc into ember/mpi/motifs/ of SST's elements and name it in their Makefile");
+  if (std::any_of(model.models().begin(), model.models().end(),
+                  [](const CallModel& call) { return call.has_drift(); })) {
+    report.add_notes("times do not drift within a run of the motif; --format=chakra has that");
+  }
   OutputFiles outputs(file_system);
   RETURN_IF_ERROR(outputs.WriteText("motif", report.files(0), motif.source));
   RETURN_IF_ERROR(outputs.WriteText("sdl", report.files(1), motif.sdl));

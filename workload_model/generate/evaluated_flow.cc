@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -125,7 +124,7 @@ absl::StatusOr<EvaluatedFlow> EvaluateFlow(const WorkloadModel& model, const Con
     }
     const double call_us = std::max(0.0, value - compute);
     result.times[{call.source(), call.destination()}] = {Nanoseconds(first - call_us),
-                                                         Nanoseconds(compute)};
+                                                         Nanoseconds(compute), call.drift()};
     result.has_call_times &= call.has_compute();
     // A callsite that is reached from several takes what it takes from the last.
     result.call_ns[call.destination()] = Nanoseconds(call_us);
@@ -181,7 +180,9 @@ absl::StatusOr<ClassCalls> WalkClass(EvaluatedFlow evaluated) {
       WalkControlFlow(*evaluated.flow, evaluated.cell_of_ranks, kBranchSeed, kMaxCalls));
   ClassCalls result;
   std::map<int64_t, std::vector<int64_t>> numbers;
-  std::set<Transition> seen;
+  // How often each transition comes, and how often it has come so far.
+  std::map<Transition, double> counts, seen;
+  for (size_t i = 1; i < path.size(); ++i) ++counts[{path[i - 1], path[i]}];
   int64_t source = 0;
   for (size_t i = 0; i < path.size(); ++i) {
     Visit& visit = result.visits.emplace_back();
@@ -196,8 +197,14 @@ absl::StatusOr<ClassCalls> WalkClass(EvaluatedFlow evaluated) {
       visit.number = of_callsite[i];
     }
     const EvaluatedFlow::Times times = evaluated.TimesOf({source, path[i]});
-    const bool is_first = seen.insert({source, path[i]}).second;
-    visit.compute_ns = is_first ? times.first_ns : times.steady_ns;
+    const double number = ++seen[{source, path[i]}];
+    visit.compute_ns = number == 1 ? times.first_ns : times.steady_ns;
+    if (number > 1 && times.drift != 0) {
+      // From 0 at the beginning to 1 at the end, in the middle of each; the mean stays.
+      const double place = (number - 1.5) / (counts[{source, path[i]}] - 1);
+      visit.compute_ns =
+          std::llround(static_cast<double>(times.steady_ns) * (1 + times.drift * (place - 0.5)));
+    }
     source = path[i];
   }
   result.evaluated = std::move(evaluated);

@@ -27,6 +27,8 @@ struct EvaluatedFlow {
   struct Times {
     int64_t first_ns = 0;
     int64_t steady_ns = 0;
+    // How `steady_ns` changes from the beginning of the run to its end, as a part of it.
+    double drift = 0;
   };
 
   // FailedPrecondition when the model does not say what the callsite does.

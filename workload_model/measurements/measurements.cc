@@ -1,11 +1,13 @@
 #include "workload_model/measurements/measurements.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "re2/re2.h"
 #include "workload_model/measurements/model_files.h"
 #include "xla_profiler/base/errors.h"
@@ -23,14 +25,33 @@ absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
                          ", more than any time or message");
 }
 
+// Fewer values than this, the first aside, say nothing of a drift.
+constexpr size_t kLeastDriftValues = 12;
+
+// Compares the medians of the first and the last third of all values but the first: single wild ones do
+// not count. What their middles differ by is taken to all of a run.
+std::optional<double> DriftOf(absl::Span<const double> values) {
+  values.remove_prefix(1);
+  if (values.size() < kLeastDriftValues) return std::nullopt;
+  const size_t third = values.size() / 3;
+  const auto median = [](absl::Span<const double> part) {
+    return Median(std::vector<double>(part.begin(), part.end()));
+  };
+  const double middle = median(values);
+  if (!(middle > 0)) return std::nullopt;
+  const double apart = 1 - static_cast<double>(third) / static_cast<double>(values.size());
+  return (median(values.last(third)) - median(values.first(third))) / middle / apart;
+}
+
 // Puts the values of runs together, of so many runs of the cell: the others did it not at all.
 CellValue Reduce(const std::vector<const std::vector<double>*>& runs, size_t all_runs) {
-  std::vector<double> counts, firsts, steadies;
+  std::vector<double> counts, firsts, steadies, drifts;
   for (const std::vector<double>* values : runs) {
     counts.push_back(static_cast<double>(values->size()));
     firsts.push_back(values->front());
     steadies.push_back(values->size() == 1 ? values->front()
                                            : Mean(absl::MakeConstSpan(*values).subspan(1)));
+    if (const std::optional<double> drift = DriftOf(*values)) drifts.push_back(*drift);
   }
   CellValue value;
   value.count = runs.size() == all_runs ? Median(counts)
@@ -38,6 +59,7 @@ CellValue Reduce(const std::vector<const std::vector<double>*>& runs, size_t all
                                               static_cast<double>(all_runs);
   value.first = Median(firsts);
   value.steady = Median(steadies);
+  if (!drifts.empty()) value.drift = Median(drifts);
   return value;
 }
 

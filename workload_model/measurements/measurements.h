@@ -61,6 +61,9 @@ struct CellValue {
   double first = 0;
   // The mean of all but the first; the first where there is one.
   double steady = 0;
+  // By which part of their middle these grow from the beginning of a run to its end; 0 where there are
+  // too few to tell.
+  double drift = 0;
 
   double Sum() const { return count >= 1 ? first + (count - 1) * steady : count * first; }
 };

@@ -25,6 +25,9 @@ inline constexpr absl::string_view kPolynomial = "POLYNOMIAL";
 inline constexpr absl::string_view kTrace = "TRACE";
 inline constexpr absl::string_view kNormal = "NORMAL";
 
+// Times that drift by more than this within a run would be negative at its beginning, or at its end.
+inline constexpr double kMaxDrift = 1.9;
+
 // Beyond these a cell is a slip of the finger.
 inline constexpr double kMaxMachines = 1e9;
 inline constexpr double kMaxSize = 1e15;
