@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
-#include <set>
-#include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "pipeline/comparison.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -25,158 +19,6 @@ namespace {
 
 // Names may have any length; a page does not.
 constexpr size_t kMostShown = 1000;
-
-// The step in `steps` by its number.
-using StepPlaces = absl::flat_hash_map<int64_t, size_t>;
-
-StepPlaces PlacesOf(const StepTimes& steps) {
-  StepPlaces places;
-  for (size_t at = 0; at < steps.steps.size(); ++at) places[steps.steps[at].step] = at;
-  return places;
-}
-
-// All executions of one operation.
-struct Executions {
-  Operation row;
-  // By rank, the time by place in StepTimes::steps, with kInNoStep for what is in none; a place may be
-  // there several times.
-  std::map<int64_t, std::vector<std::pair<uint32_t, float>>> ms_by_rank;
-};
-
-constexpr uint32_t kInNoStep = std::numeric_limits<uint32_t>::max();
-
-class OperationTable {
- public:
-  OperationTable(const PathGraph& graph, const GraphSource& source, const StepTimes& steps)
-      : graph_(graph), source_(source), steps_(steps), places_(PlacesOf(steps)) {}
-
-  void Read(const CollectiveEvents& collectives) {
-    const std::vector<InstantId>& meetings = collectives.meetings;
-    absl::flat_hash_map<InstantId, const GraphMeeting*> by_instant;
-    for (const GraphMeeting& meeting : graph_.meetings) by_instant[meeting.instant] = &meeting;
-    of_event_.assign(graph_.events.size(), nullptr);
-    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-      const GraphEvent& event = graph_.events[id];
-      if (event.duration_ps <= 0 || graph_.LaneOf(id).kind != TrackKind::kDevice) continue;
-      ranks_.insert(graph_.LaneOf(id).rank);
-      const GraphMeeting* meeting = meetings[id] == kNoInstant ? nullptr : by_instant[meetings[id]];
-      const int64_t end_ps = event.start_ps + event.duration_ps;
-      const int64_t start_ps =
-          meeting == nullptr ? event.start_ps
-                             : std::clamp(graph_.Time(meeting->instant), event.start_ps, end_ps);
-      Executions& executions =
-          Find(event, collectives.communicates[id] || meeting != nullptr, meeting);
-      Add(event, graph_.LaneOf(id).rank, static_cast<double>(end_ps - start_ps) * kMsPerPs,
-          &executions);
-      of_event_[id] = &executions;
-    }
-  }
-
-  // Adds what of the path is booked on operations; waiting for others is not theirs.
-  void AddPath(const CriticalPath& path) {
-    VisitPieces(graph_, path, steps_, [&](const PathPiece& piece) {
-      const GraphEventId event = graph_.edges[piece.edge].event;
-      const bool is_own =
-          piece.bound_by == BoundBy::kGpuCompute || piece.bound_by == BoundBy::kGpuCommunication;
-      if (!is_own || event == kNoEvent || of_event_[event] == nullptr) return;
-      Operation& row = of_event_[event]->row;
-      row.set_path_ms(row.path_ms() + static_cast<double>(piece.time_ps) * kMsPerPs);
-    });
-  }
-
-  void Report(RunReport* report) {
-    std::vector<Executions*> rows;
-    for (auto& [key, executions] : all_) rows.push_back(&executions);
-    absl::c_stable_sort(rows, [](const Executions* a, const Executions* b) {
-      return a->row.total_ms() > b->row.total_ms();
-    });
-    rows.resize(std::min(rows.size(), kMostOperations));
-    for (Executions* executions : rows) {
-      Summarise(executions);
-      *report->add_operations() = std::move(executions->row);
-    }
-  }
-
- private:
-  // Name, kind and bytes.
-  using Key = std::tuple<NameId, int, int64_t>;
-
-  Executions& Find(const GraphEvent& event, bool communicates, const GraphMeeting* meeting) {
-    const GraphTransfer* transfer =
-        meeting == nullptr || !meeting->transfer.has_value() ? nullptr : &*meeting->transfer;
-    const Key key(event.name, transfer == nullptr ? -1 : static_cast<int>(transfer->kind),
-                  transfer == nullptr ? 0 : transfer->bytes);
-    const auto [it, is_new] = all_.try_emplace(key);
-    if (!is_new) return it->second;
-    Operation& row = it->second.row;
-    row.set_name(ShownName(graph_.names.Get(event.name)));
-    row.set_role(RoleOfEvent(graph_, event, communicates));
-    if (transfer != nullptr) {
-      row.set_kind(std::string(CollectiveKindName(transfer->kind)));
-      if (transfer->bytes > 0) row.set_bytes(transfer->bytes);
-    }
-    const auto origin = source_.origins.find(std::string(graph_.names.Get(event.name)));
-    if (origin != source_.origins.end()) {
-      row.set_framework_op(origin->second.framework_op);
-      row.set_source(origin->second.source);
-    }
-    return it->second;
-  }
-
-  void Add(const GraphEvent& event, int64_t rank, double ms, Executions* executions) {
-    Operation& row = executions->row;
-    row.set_count(row.count() + 1);
-    row.set_total_ms(row.total_ms() + ms);
-    const auto place = places_.find(event.step);
-    const uint32_t step = place == places_.end() ? kInNoStep : static_cast<uint32_t>(place->second);
-    auto& of_rank = executions->ms_by_rank[rank];
-    if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
-    of_rank.back().second += static_cast<float>(ms);
-  }
-
-  void Summarise(Executions* executions) {
-    Operation& row = executions->row;
-    const auto ranks = static_cast<double>(ranks_.size());
-    row.set_mean_of_ranks_ms(row.total_ms() / ranks);
-    std::vector<double> by_step(steps_.steps.size()), distances;
-    for (const auto& [rank, all] : executions->ms_by_rank) {
-      double whole_ms = 0;
-      std::vector<double> own(by_step.size());
-      for (const auto& [step, ms] : all) {
-        whole_ms += ms;
-        if (step != kInNoStep) own[step] += ms;
-      }
-      if (whole_ms > row.most_ms()) {
-        row.set_most_rank(rank);
-        row.set_most_ms(whole_ms);
-      }
-      if (by_step.empty()) continue;
-      const double median_ms = Median(own);
-      for (size_t at = 0; at < own.size(); ++at) {
-        by_step[at] += own[at] / ranks;
-        distances.push_back(std::abs(own[at] - median_ms));
-      }
-    }
-    if (by_step.empty()) return;
-    row.set_step_ms(Median(by_step));
-    if (row.role() == PathKind::TRANSFER) {
-      distances.clear();
-      for (const double ms : by_step) distances.push_back(std::abs(ms - row.step_ms()));
-    }
-    row.set_spread_of(static_cast<int64_t>(distances.size()));
-    row.set_step_spread_ms(Median(std::move(distances)));
-  }
-
-  const PathGraph& graph_;
-  const GraphSource& source_;
-  const StepTimes& steps_;
-  const StepPlaces places_;
-  // In a node map: pointers into it stay.
-  std::map<Key, Executions> all_;
-  // Null for events that are no operation's.
-  std::vector<Executions*> of_event_;
-  std::set<int64_t> ranks_;
-};
 
 }  // namespace
 
@@ -198,17 +40,191 @@ CollectiveEvents::CollectiveEvents(const PathGraph& graph)
   }
 }
 
-void DescribeOperations(const PathGraph& graph, const GraphSource& source,
-                        const CollectiveEvents& collectives, const CriticalPath& path,
-                        const StepTimes& steps, RunReport* report) {
-  OperationTable table(graph, source, steps);
-  table.Read(collectives);
-  table.AddPath(path);
-  table.Report(report);
+OwnPart::OwnPart(const JobWindow& window)
+    : window_(window.steps),
+      is_first_(window.number == 0),
+      is_last_(window.number + 1 == window.count),
+      all_(FindStepTimes(window.graph)) {
+  own_ = StepsOf(window.graph);
+  if (!window_.has_value() || own_.steps.empty()) return;
+  if (!is_first_) start_ps_ = own_.steps.front().start_ps;
+  if (!is_last_) end_ps_ = own_.steps.back().end_ps;
+}
+
+StepTimes OwnPart::StepsOf(const PathGraph& graph) const {
+  StepTimes steps = FindStepTimes(graph);
+  if (!window_.has_value()) return steps;
+  steps.steps.erase(std::remove_if(steps.steps.begin(), steps.steps.end(),
+                                   [&](const StepTime& step) { return !HasStep(step.step); }),
+                    steps.steps.end());
+  if (!is_first_) steps.before_end_ps.reset();
+  return steps;
+}
+
+void OwnPart::VisitPath(const PathGraph& graph, const CriticalPath& path,
+                        absl::FunctionRef<void(const PathPiece&)> visit) const {
+  // What is in no step is before the first or after the last.
+  bool is_before = true;
+  VisitPieces(graph, path, all_, [&](const PathPiece& piece) {
+    if (piece.step.has_value()) {
+      is_before = false;
+      if (!HasStep(all_.steps[*piece.step].step)) return;
+    } else if (is_before ? !is_first_ : !is_last_) {
+      return;
+    }
+    visit(piece);
+  });
+}
+
+OperationTable::Executions& OperationTable::Find(const Operation& row) {
+  const auto [place, is_new] =
+      places_.try_emplace({row.name(), row.kind(), row.has_bytes() ? row.bytes() : 0}, all_.size());
+  if (is_new) {
+    all_.push_back(std::make_unique<Executions>());
+    all_.back()->row = row;
+  }
+  return *all_[place->second];
+}
+
+void OperationTable::Add(uint32_t step, int64_t rank, double ms, Executions* executions) {
+  auto& of_rank = executions->ms_by_rank[rank];
+  if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
+  of_rank.back().second += static_cast<float>(ms);
+}
+
+void OperationTable::Read(const JobWindow& window, const OwnPart& own,
+                          const CollectiveEvents& collectives, const CriticalPath& path) {
+  const PathGraph& graph = window.graph;
+  absl::flat_hash_map<InstantId, const GraphMeeting*> by_instant;
+  for (const GraphMeeting& meeting : graph.meetings) by_instant[meeting.instant] = &meeting;
+  absl::flat_hash_map<int64_t, uint32_t> places;
+  for (const StepTime& step : own.steps().steps) {
+    places[step.step] = static_cast<uint32_t>(places.size());
+  }
+  // By the name's number, kind and bytes. Null for events that are no operation's.
+  absl::flat_hash_map<std::tuple<NameId, int, int64_t>, Executions*> known;
+  std::vector<Executions*> of_event(graph.events.size());
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    const GraphEvent& event = graph.events[id];
+    if (event.duration_ps <= 0 || graph.LaneOf(id).kind != TrackKind::kDevice) continue;
+    if (!own.HasEvent(event)) continue;
+    const int64_t rank = graph.LaneOf(id).rank;
+    ranks_.insert(rank);
+    const bool meets = collectives.meetings[id] != kNoInstant;
+    const GraphMeeting* meeting = meets ? by_instant[collectives.meetings[id]] : nullptr;
+    const GraphTransfer* transfer =
+        meets && meeting->transfer.has_value() ? &*meeting->transfer : nullptr;
+    const auto [it, is_new] =
+        known.try_emplace({event.name, transfer == nullptr ? -1 : static_cast<int>(transfer->kind),
+                           transfer == nullptr ? 0 : transfer->bytes},
+                          nullptr);
+    if (is_new) {
+      Operation row;
+      row.set_name(ShownName(graph.names.Get(event.name)));
+      row.set_role(RoleOfEvent(graph, event, collectives.communicates[id] || meets));
+      if (transfer != nullptr) {
+        row.set_kind(std::string(CollectiveKindName(transfer->kind)));
+        if (transfer->bytes > 0) row.set_bytes(transfer->bytes);
+      }
+      const auto origin = window.source.origins.find(std::string(graph.names.Get(event.name)));
+      if (origin != window.source.origins.end()) {
+        row.set_framework_op(origin->second.framework_op);
+        row.set_source(origin->second.source);
+      }
+      it->second = &Find(row);
+    }
+    Executions& executions = *it->second;
+    const int64_t end_ps = event.start_ps + event.duration_ps;
+    const int64_t start_ps =
+        meets ? std::clamp(graph.Time(meeting->instant), event.start_ps, end_ps) : event.start_ps;
+    const double ms = static_cast<double>(end_ps - start_ps) * kMsPerPs;
+    executions.row.set_count(executions.row.count() + 1);
+    executions.row.set_total_ms(executions.row.total_ms() + ms);
+    const auto place = places.find(event.step);
+    Add(place == places.end() ? kInNoStep : place->second, rank, ms, &executions);
+    of_event[id] = &executions;
+  }
+  // Waiting for others on the path is not theirs.
+  own.VisitPath(graph, path, [&](const PathPiece& piece) {
+    const GraphEventId event = graph.edges[piece.edge].event;
+    const bool is_own =
+        piece.bound_by == BoundBy::kGpuCompute || piece.bound_by == BoundBy::kGpuCommunication;
+    if (!is_own || event == kNoEvent || of_event[event] == nullptr) return;
+    Operation& row = of_event[event]->row;
+    row.set_path_ms(row.path_ms() + static_cast<double>(piece.time_ps) * kMsPerPs);
+  });
+}
+
+void OperationTable::Merge(OperationTable later, size_t steps_before) {
+  for (const std::unique_ptr<Executions>& other : later.all_) {
+    Operation sum = other->row;
+    sum.clear_count();
+    sum.clear_total_ms();
+    sum.clear_path_ms();
+    Executions& executions = Find(sum);
+    Operation& row = executions.row;
+    row.set_count(row.count() + other->row.count());
+    row.set_total_ms(row.total_ms() + other->row.total_ms());
+    row.set_path_ms(row.path_ms() + other->row.path_ms());
+    for (const auto& [rank, all] : other->ms_by_rank) {
+      for (const auto& [step, ms] : all) {
+        Add(step == kInNoStep ? step : static_cast<uint32_t>(steps_before + step), rank, ms,
+            &executions);
+      }
+    }
+  }
+  ranks_.merge(later.ranks_);
+}
+
+void OperationTable::Report(size_t steps, RunReport* report) {
+  std::vector<Executions*> rows;
+  for (const std::unique_ptr<Executions>& executions : all_) rows.push_back(executions.get());
+  absl::c_stable_sort(rows, [](const Executions* a, const Executions* b) {
+    return a->row.total_ms() > b->row.total_ms();
+  });
+  rows.resize(std::min(rows.size(), kMostOperations));
+  for (Executions* executions : rows) {
+    Summarise(steps, executions);
+    *report->add_operations() = std::move(executions->row);
+  }
+}
+
+void OperationTable::Summarise(size_t steps, Executions* executions) const {
+  Operation& row = executions->row;
+  const auto ranks = static_cast<double>(ranks_.size());
+  row.set_mean_of_ranks_ms(row.total_ms() / ranks);
+  std::vector<double> by_step(steps), distances;
+  for (const auto& [rank, all] : executions->ms_by_rank) {
+    double whole_ms = 0;
+    std::vector<double> own(by_step.size());
+    for (const auto& [step, ms] : all) {
+      whole_ms += ms;
+      if (step != kInNoStep) own[step] += ms;
+    }
+    if (whole_ms > row.most_ms()) {
+      row.set_most_rank(rank);
+      row.set_most_ms(whole_ms);
+    }
+    if (by_step.empty()) continue;
+    const double median_ms = Median(own);
+    for (size_t at = 0; at < own.size(); ++at) {
+      by_step[at] += own[at] / ranks;
+      distances.push_back(std::abs(own[at] - median_ms));
+    }
+  }
+  if (by_step.empty()) return;
+  row.set_step_ms(Median(by_step));
+  if (row.role() == PathKind::TRANSFER) {
+    distances.clear();
+    for (const double ms : by_step) distances.push_back(std::abs(ms - row.step_ms()));
+  }
+  row.set_spread_of(static_cast<int64_t>(distances.size()));
+  row.set_step_spread_ms(Median(std::move(distances)));
 }
 
 std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const CollectiveEvents& collectives,
-                                       const StepTimes& steps) {
+                                       const OwnPart& own) {
+  const StepTimes& steps = own.all_steps();
   const std::vector<InstantId>& meetings = collectives.meetings;
   const auto ms = [&](int64_t ps) {
     return static_cast<double>(ps - graph.window_start_ps) * kMsPerPs;
@@ -221,6 +237,7 @@ std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const CollectiveE
     const int64_t met_ps = std::clamp(graph.Time(meetings[id]), event.start_ps, end_ps);
     std::optional<int64_t> step;
     if (const std::optional<size_t> place = steps.Find(met_ps)) step = steps.steps[*place].step;
+    if (step.has_value() ? !own.HasStep(*step) : !own.HasTime(met_ps)) continue;
     const int64_t rank = graph.LaneOf(id).rank;
     const auto [it, is_new] = rows.try_emplace({step, rank});
     CombinedStep& row = it->second;

@@ -4,15 +4,27 @@
 #ifndef PIPELINE_OPERATIONS_H_
 #define PIPELINE_OPERATIONS_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/critical_path.h"
-#include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/graph/step_times.h"
+#include "critical_path/job/job_analysis.h"
 #include "report/run_report.pb.h"
+#include "xla_profiler/base/number_range.h"
 
 namespace meridian {
 
@@ -33,16 +45,76 @@ struct CollectiveEvents {
   std::vector<bool> communicates;
 };
 
-// Fills in the report's operations: device work, all executions of one name together, the longest
-// first. Of collectives that of one kind and size too, and without waiting for others.
-void DescribeOperations(const PathGraph& graph, const GraphSource& source,
-                        const CollectiveEvents& collectives, const CriticalPath& path,
-                        const StepTimes& steps, RunReport* report);
+// What of a window's graph the window stands for; the rest is beside it (critical_path/job).
+class OwnPart {
+ public:
+  explicit OwnPart(const JobWindow& window);
+
+  // The steps of the graph, and those of them that the window stands for.
+  const StepTimes& all_steps() const { return all_; }
+  const StepTimes& steps() const { return own_; }
+
+  bool HasStep(int64_t step) const { return !window_.has_value() || window_->Contains(step); }
+  bool HasTime(int64_t time_ps) const { return time_ps >= start_ps_ && time_ps < end_ps_; }
+  bool HasEvent(const GraphEvent& event) const {
+    return event.step == kNoStep ? HasTime(event.start_ps) : HasStep(event.step);
+  }
+  // Returns the steps that the window stands for of a graph that was made of the window's.
+  StepTimes StepsOf(const PathGraph& graph) const;
+
+  // Visits the pieces of a path.
+  void VisitPath(const PathGraph& graph, const CriticalPath& path,
+                 absl::FunctionRef<void(const PathPiece&)> visit) const;
+
+ private:
+  std::optional<NumberRange> window_;
+  bool is_first_ = true;
+  bool is_last_ = true;
+  StepTimes all_;
+  StepTimes own_;
+  // What has no step is told by its time.
+  int64_t start_ps_ = std::numeric_limits<int64_t>::min();
+  int64_t end_ps_ = std::numeric_limits<int64_t>::max();
+};
+
+// The operations of a run: device work, all executions of one name together. Of collectives that of
+// one kind and size too, and without waiting for others.
+class OperationTable {
+ public:
+  void Read(const JobWindow& window, const OwnPart& own, const CollectiveEvents& collectives,
+            const CriticalPath& path);
+
+  // Adds those of a later window, before which there are so many steps.
+  void Merge(OperationTable later, size_t steps_before);
+
+  // Fills in the report's operations, the longest first. The table is of no use afterwards.
+  void Report(size_t steps, RunReport* report);
+
+ private:
+  // All executions of one operation.
+  struct Executions {
+    Operation row;
+    // By rank, the time by step, counted from 0, with kInNoStep for what is in none; a step may be
+    // there several times.
+    std::map<int64_t, std::vector<std::pair<uint32_t, float>>> ms_by_rank;
+  };
+  static constexpr uint32_t kInNoStep = std::numeric_limits<uint32_t>::max();
+  // Name, kind and bytes.
+  using Key = std::tuple<std::string, std::string, int64_t>;
+
+  Executions& Find(const Operation& row);
+  static void Add(uint32_t step, int64_t rank, double ms, Executions* executions);
+  void Summarise(size_t steps, Executions* executions) const;
+
+  std::vector<std::unique_ptr<Executions>> all_;
+  absl::flat_hash_map<Key, size_t> places_;
+  std::set<int64_t> ranks_;
+};
 
 // Returns how long each rank waited for others, and moved data, in each of the steps; what lies in none
 // has no number.
 std::vector<CombinedStep> WaitsInSteps(const PathGraph& graph, const CollectiveEvents& collectives,
-                                       const StepTimes& steps);
+                                       const OwnPart& own);
 
 }  // namespace meridian
 

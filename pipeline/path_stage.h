@@ -4,7 +4,7 @@
 #ifndef PIPELINE_PATH_STAGE_H_
 #define PIPELINE_PATH_STAGE_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/xspace/device_work.h"
-#include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/graph/path_graph.h"
+#include "critical_path/job/job_analysis.h"
 #include "report/run_report.pb.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -31,22 +31,21 @@ struct PathStageOptions {
   std::vector<CombinedLink> slow_links;
   // Called before each file is read; may be null.
   std::function<void(size_t position)> progress;
-  // As in JobInput.
+  // As in JobInput, and how much work a window has (VisitWindows).
   ProfiledRun* profiled = nullptr;
+  size_t window_work = kWindowWork;
 };
 
 // Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of
-// the run what steps take. Returns the run's graph. Errors are those of AnalyzeJob.
+// the run what steps take. Returns the run's graph, or of a long run that of the window in its middle.
+// Errors are those of AnalyzeJob.
 absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
                                        const std::vector<std::string>& traces,
                                        const PathStageOptions& options, RunReport* report);
 
 // Describes a graph at hand in the same way.
-absl::Status DescribeGraph(const PathGraph& graph, const GraphSource& source,
-                           const PathStageOptions& options, RunReport* report);
-
-// Pages stay usable with so many events; the longest stay.
-inline constexpr size_t kMaxTimelineEvents = 100000;
+absl::Status DescribeGraph(PathGraph graph, GraphSource source, const PathStageOptions& options,
+                           RunReport* report);
 
 }  // namespace meridian
 

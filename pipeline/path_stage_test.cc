@@ -1,17 +1,27 @@
 #include "pipeline/path_stage.h"
 
+#include <cmath>
+#include <map>
 #include <string>
+#include <tuple>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "chakra_export/xspace/device_work.h"
 #include "critical_path/what_if/testing/all_reduce_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "report/run_report.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/synthetic_run.h"
 
 namespace meridian {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Rank 1 comes 100 us later: it computes 90 us longer, and its host has 10 us more of a gap.
@@ -127,6 +137,120 @@ TEST_F(PathStageTest, TheTimelineTellsWaitingFromTransfer) {
   }
   EXPECT_NEAR(waited_us, 100, 1e-6);
   EXPECT_NEAR(transfer_us, 2 * kTransferUs, 1e-6);
+}
+
+// Reports of runs as a whole and in windows of steps.
+struct WindowedReports {
+  RunReport whole;
+  RunReport windows;
+};
+
+WindowedReports DescribeBoth(const std::vector<std::string>& traces, size_t window_work) {
+  WindowedReports reports;
+  for (RunReport* report : {&reports.whole, &reports.windows}) {
+    ProfiledRun profiled;
+    PathStageOptions options;
+    options.profiled = &profiled;
+    if (report == &reports.windows) options.window_work = window_work;
+    EXPECT_THAT(DescribePath(FileSystem::Posix(), traces, options, report), IsOk());
+  }
+  EXPECT_THAT(reports.whole.notes(), Not(Contains(HasSubstr("windows of steps"))));
+  EXPECT_THAT(reports.windows.notes(), Contains(HasSubstr("windows of steps")));
+  return reports;
+}
+
+// Returns how much of the path's time is booked otherwise, as a share.
+double PathDifference(const WindowedReports& reports) {
+  std::map<std::tuple<int64_t, int64_t, std::string>, double> differences;
+  double whole_ms = 0, different_ms = 0;
+  for (const PathPart& part : reports.whole.path()) {
+    differences[{part.step(), part.rank(), part.kind()}] += part.ms();
+    whole_ms += part.ms();
+  }
+  for (const PathPart& part : reports.windows.path()) {
+    differences[{part.step(), part.rank(), part.kind()}] -= part.ms();
+  }
+  for (const auto& [key, ms] : differences) different_ms += std::abs(ms);
+  return different_ms / whole_ms;
+}
+
+double SumOfBlame(const RunReport& report) {
+  double sum_ms = 0;
+  for (const BlamePart& part : report.blame()) sum_ms += part.caused_ms();
+  return sum_ms;
+}
+
+void ExpectSameSteps(const WindowedReports& reports) {
+  const RunReport &whole = reports.whole, &windows = reports.windows;
+  EXPECT_EQ(whole.run().events(), windows.run().events());
+  EXPECT_NEAR(whole.run().wall_ms(), windows.run().wall_ms(), 1e-6);
+  EXPECT_NEAR(whole.run().step_mean_ms(), windows.run().step_mean_ms(), 1e-6);
+  ASSERT_EQ(whole.steps_size(), windows.steps_size());
+  for (int i = 0; i < whole.steps_size(); ++i) {
+    EXPECT_EQ(whole.steps(i).step(), windows.steps(i).step());
+    EXPECT_NEAR(whole.steps(i).start_ms(), windows.steps(i).start_ms(), 1e-6);
+    EXPECT_NEAR(whole.steps(i).end_ms(), windows.steps(i).end_ms(), 1e-6);
+  }
+}
+
+TEST(WindowsTest, SayTheSameOfAMadeUpRunAsItsWhole) {
+  const TemporaryDirectory directory;
+  SyntheticRunOptions run;
+  run.ranks = 3;
+  run.steps = 40;
+  std::vector<std::string> traces;
+  for (const XSpaceProto& profile : SyntheticRun(run)) {
+    traces.push_back(
+        directory.Write(absl::StrCat(traces.size(), ".xplane.pb"), profile.SerializeAsString()));
+  }
+  const WindowedReports reports = DescribeBoth(traces, /*window_work=*/50);
+  const RunReport &whole = reports.whole, &windows = reports.windows;
+  ExpectSameSteps(reports);
+  EXPECT_NEAR(PathDifference(reports), 0, 1e-9);
+  ASSERT_GT(whole.blame_size(), 0);
+  EXPECT_NEAR(SumOfBlame(windows), SumOfBlame(whole), 1e-9);
+  ASSERT_EQ(whole.what_if_size(), windows.what_if_size());
+  for (int i = 0; i < whole.what_if_size(); ++i) {
+    EXPECT_EQ(whole.what_if(i).what(), windows.what_if(i).what());
+    EXPECT_NEAR(whole.what_if(i).saved_ms(), windows.what_if(i).saved_ms(), 1e-6);
+  }
+  ASSERT_EQ(whole.operations_size(), windows.operations_size());
+  for (int i = 0; i < whole.operations_size(); ++i) {
+    EXPECT_EQ(whole.operations(i).name(), windows.operations(i).name());
+    EXPECT_EQ(whole.operations(i).count(), windows.operations(i).count());
+    EXPECT_NEAR(whole.operations(i).step_ms(), windows.operations(i).step_ms(), 1e-6);
+    EXPECT_NEAR(whole.operations(i).path_ms(), windows.operations(i).path_ms(), 1e-6);
+  }
+  EXPECT_EQ(whole.timeline().lanes_size(), windows.timeline().lanes_size());
+  EXPECT_EQ(whole.timeline().collectives_size(), windows.timeline().collectives_size());
+  ASSERT_EQ(whole.timeline().events().lane_size(), windows.timeline().events().lane_size());
+  for (int i = 0; i < whole.timeline().events().lane_size(); ++i) {
+    EXPECT_NEAR(whole.timeline().events().start_us(i), windows.timeline().events().start_us(i),
+                1e-3);
+  }
+}
+
+// Hosts run ahead of devices there, and work of two steps overlaps.
+TEST(WindowsTest, SayNearlyTheSameOfRecordings) {
+  for (const std::string name : {"jax_tp_cuda4", "jax_scan4", "jax_cpu4"}) {
+    SCOPED_TRACE(name);
+    std::vector<std::string> traces;
+    for (int rank = 0; rank < 4; ++rank) {
+      traces.push_back(absl::StrCat("examples/", name, "/rank", rank, ".xplane.pb.gz"));
+    }
+    const WindowedReports reports = DescribeBoth(traces, /*window_work=*/200);
+    ExpectSameSteps(reports);
+    EXPECT_LT(PathDifference(reports), 0.02);
+    EXPECT_NEAR(SumOfBlame(reports.windows), SumOfBlame(reports.whole),
+                0.02 * SumOfBlame(reports.whole));
+    for (const WhatIfPart& part : reports.whole.what_if()) {
+      if (part.change() == WhatIfPart::RANK_AS_FAST_AS_OTHERS) continue;
+      for (const WhatIfPart& other : reports.windows.what_if()) {
+        if (other.change() != part.change()) continue;
+        EXPECT_NEAR(part.step_ms(), other.step_ms(), 0.02 * part.step_ms()) << part.what();
+      }
+    }
+  }
 }
 
 }  // namespace

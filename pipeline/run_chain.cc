@@ -258,7 +258,7 @@ class Chain {
       if (is_asked) options.slow_links.push_back(link);
     }
     options.can_compare_ranks = CanCompareRanks(report_.evidence());
-    options.profiled = &profiled_;
+    if (!is_kineto_) options.profiled = &profiled_;
     ASSIGN_OR_RETURN(graph_, DescribePath(file_system_, aligned_, options, report));
     return absl::OkStatus();
   }

@@ -41,7 +41,8 @@ Launches FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> no
     return correlation_of(a) < correlation_of(b);
   });
   // Both are in the order of their correlation ids.
-  auto call = profile.calls.begin();
+  auto call = launches.work.empty() ? profile.calls.end()
+                                    : profile.calls.lower_bound(correlation_of(launches.work[0]));
   size_t kept = 0;
   for (size_t i = 0; i < launches.work.size();) {
     const uint64_t correlation = correlation_of(launches.work[i]);

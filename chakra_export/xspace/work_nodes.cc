@@ -208,6 +208,14 @@ class NodeMaker {
     return work.step.has_value() && options_.steps->Contains(*work.step);
   }
 
+  absl::Span<const DeviceWork> WorkOf(const Place& place) const {
+    const absl::Span<const DeviceWork> work = place.device->work;
+    if (options_.window == nullptr) return work;
+    const size_t device = place.device - profiles_[place.profile]->devices.data();
+    const WorkRange& range = (*options_.window)[place.profile][device];
+    return work.subspan(range.first, range.last - range.first);
+  }
+
   void AddRank(int64_t rank) {
     const Place& place = places_[rank];
     if (place.device == nullptr) return;
@@ -221,7 +229,7 @@ class NodeMaker {
       index.emplace(run_.profiles[place.profile], *place.local_device);
     }
     const size_t first = out_.graph.nodes.size();
-    for (const DeviceWork& work : place.device->work) {
+    for (const DeviceWork& work : WorkOf(place)) {
       if (!IsSelected(work)) {
         ++dropped["outside the chosen steps"];
         continue;

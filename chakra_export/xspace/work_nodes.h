@@ -11,6 +11,7 @@
 #ifndef CHAKRA_EXPORT_XSPACE_WORK_NODES_H_
 #define CHAKRA_EXPORT_XSPACE_WORK_NODES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,9 +28,18 @@
 
 namespace meridian {
 
+// A stretch of a run's work: by profile and device the positions [first, last) of its work.
+struct WorkRange {
+  size_t first = 0;
+  size_t last = 0;
+};
+using WorkWindow = std::vector<std::vector<WorkRange>>;
+
 struct WorkNodesOptions {
   // The steps whose work becomes nodes; absent for all work.
   std::optional<NumberRange> steps;
+  // Only this work becomes nodes; null for all.
+  const WorkWindow* window = nullptr;
   // Ranks may lack a profile, or have nothing to do; their collectives with others are unmatched.
   // Otherwise every rank has at least one node, as simulators need it.
   bool allow_missing_ranks = false;

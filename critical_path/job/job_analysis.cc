@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,6 +13,7 @@
 #include "critical_path/graph/step_times.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 
 namespace meridian {
 namespace {
@@ -64,9 +66,7 @@ absl::StatusOr<JoinedGraph> Join(JobGraph job, const JobOptions& options) {
   return ShowWaits(std::move(job), position);
 }
 
-absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& input,
-                                      const JobOptions& options) {
-  ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(file_system, input, options));
+absl::StatusOr<TraceAnalysis> JoinLoaded(LoadedJob loaded, const JobOptions& options) {
   const bool is_chosen = loaded.job.windows_are_chosen;
   ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
   TraceAnalysis analysis{std::move(loaded), std::move(joined.graph)};
@@ -80,19 +80,73 @@ absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& i
   return analysis;
 }
 
+absl::Status NameInput(const absl::Status& status, const JobInput& input) {
+  return NamesItsInput(status, input) ? status : Annotate(status, SourceName(input));
+}
+
 }  // namespace
 
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options) {
-  const std::string name = SourceName(input);
-  absl::StatusOr<TraceAnalysis> analysis = Analyze(file_system, input, options);
-  if (!analysis.ok()) {
-    return NamesItsInput(analysis.status(), input) ? analysis.status()
-                                                   : Annotate(analysis.status(), name);
-  }
-  analysis->source.trace = name;
+  absl::StatusOr<LoadedJob> loaded = LoadJob(file_system, input, options);
+  if (!loaded.ok()) return NameInput(loaded.status(), input);
+  absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
+  if (!analysis.ok()) return NameInput(analysis.status(), input);
+  analysis->source.trace = SourceName(input);
   analysis->source.window = options.window;
   return analysis;
+}
+
+absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const JobOptions& options,
+                          size_t window_work,
+                          absl::FunctionRef<absl::Status(JobWindow window)> describe,
+                          absl::FunctionRef<void(size_t number)> merge) {
+  std::vector<XSpaceWindow> windows;
+  if (input.profiled != nullptr) {
+    if (input.profiled->profiles.empty()) {
+      ProfiledRunOptions read;
+      read.reader.input = input.files;
+      read.progress = options.progress;
+      absl::StatusOr<ProfiledRun> run = ReadProfiledRun(file_system, input.traces, read);
+      if (!run.ok()) return NameInput(run.status(), input);
+      *input.profiled = *std::move(run);
+    }
+    windows = FindXSpaceWindows(*input.profiled, window_work);
+  }
+  if (windows.empty()) {
+    ASSIGN_OR_RETURN(TraceAnalysis all, AnalyzeJob(file_system, input, options));
+    RETURN_IF_ERROR(describe({std::move(all), std::nullopt, 0, 1}));
+    merge(0);
+    return absl::OkStatus();
+  }
+  const ProfiledRun run = std::exchange(*input.profiled, {});
+  std::vector<std::string> notes;
+  if (absl::Status status = CheckXSpaceRun(run, options, &notes); !status.ok()) {
+    return NameInput(status, input);
+  }
+  const auto visit = [&](size_t number) -> absl::Status {
+    absl::StatusOr<LoadedJob> loaded = LoadXSpaceWindow(run, windows[number], options);
+    if (!loaded.ok()) return NameInput(loaded.status(), input);
+    absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
+    if (!analysis.ok()) return NameInput(analysis.status(), input);
+    // What is counted is counted in each window, with what is beside it.
+    std::vector<std::string>& said = analysis->source.notes;
+    said.erase(std::remove_if(said.begin(), said.end(),
+                              [&](const std::string& note) {
+                                return number > 0 || absl::ascii_isdigit(note[0]);
+                              }),
+               said.end());
+    if (number == 0) said.insert(said.begin(), notes.begin(), notes.end());
+    analysis->source.trace = SourceName(input);
+    return describe({*std::move(analysis), windows[number].steps, number, windows.size()});
+  };
+  // As many as are described at once.
+  for (size_t first = 0; first < windows.size(); first += kMostThreads) {
+    const size_t count = std::min(kMostThreads, windows.size() - first);
+    RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return visit(first + i); }));
+    for (size_t i = 0; i < count; ++i) merge(first + i);
+  }
+  return absl::OkStatus();
 }
 
 std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table) {

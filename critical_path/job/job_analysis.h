@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/xspace/device_work.h"
+#include "chakra_export/xspace/work_nodes.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/rank_join.h"
 #include "critical_path/job/trace_analysis.h"
@@ -21,6 +23,7 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/number_range.h"
 #include "xla_profiler/sources/trace_files.h"
 
 namespace meridian {
@@ -29,7 +32,7 @@ namespace meridian {
 struct JobInput {
   // Profiles, all of one source, told by their contents.
   std::vector<std::string> traces;
-  // The XSpaces among them where they were read already; it is emptied. May be null, or empty.
+  // Of XSpaces, what they hold where that was read already; it is emptied. May be null, or empty.
   ProfiledRun* profiled = nullptr;
   // What the names of Chakra traces begin with, or the name of one of them.
   std::string et_prefix;
@@ -58,6 +61,29 @@ struct JobOptions {
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options);
 
+// A stretch of a job.
+struct JobWindow : TraceAnalysis {
+  // The steps that it stands for; absent for all of the job. The graph has the step before them and
+  // the one after, too, so that nothing is lost that crosses the window's ends.
+  std::optional<NumberRange> steps;
+  // Which of the windows it is, from 0, and how many there are.
+  size_t number = 0;
+  size_t count = 1;
+};
+
+// How much device work of all ranks a window has at least, unless it is told otherwise: its graph
+// takes 1 to 2 KB for each.
+inline constexpr size_t kWindowWork = size_t{1} << 15;
+
+// Visits a job that may be too long for one graph: XSpaces with JobInput::profiled in windows of
+// consecutive steps, whatever else there is, and what has work for less than four windows, as one.
+// `describe` is called for several windows at once, `merge` with the numbers of those that are
+// described, in order. Errors are those of AnalyzeJob and of `describe`.
+absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const JobOptions& options,
+                          size_t window_work,
+                          absl::FunctionRef<absl::Status(JobWindow window)> describe,
+                          absl::FunctionRef<void(size_t number)> merge);
+
 // The graphs of a job's ranks and the meetings between them. Of the source, trace and window are for
 // the caller to set.
 struct LoadedJob : GraphSource {
@@ -75,6 +101,24 @@ struct LoadedJob : GraphSource {
 // there.
 absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
                                         const JobOptions& options);
+
+// Some steps of a run, and the work of these and of the steps beside them.
+struct XSpaceWindow {
+  NumberRange steps;
+  WorkWindow work;
+};
+
+// Returns windows of a run that have so much work at least; none when there would be less than four,
+// and when the ranks' steps are not in the order of their numbers.
+std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work);
+
+// FailedPrecondition for clocks with violations, InvalidArgument for profiles of different runs.
+absl::Status CheckXSpaceRun(const ProfiledRun& run, const JobOptions& options,
+                            std::vector<std::string>* notes);
+
+// As LoadXSpaceJob, of a window of a run that was checked.
+absl::StatusOr<LoadedJob> LoadXSpaceWindow(const ProfiledRun& run, const XSpaceWindow& window,
+                                           const JobOptions& options);
 
 // Reads the Kineto traces of a job's ranks, or what others were converted to. Each rank's graph is that of trace/trace_graph.h, with
 // a window that is chosen on each rank for itself. Ranks meet in the collectives that PyTorch

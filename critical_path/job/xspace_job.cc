@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -30,13 +31,13 @@ namespace {
 
 class XSpaceJobLoader {
  public:
-  XSpaceJobLoader(ProfiledRun run, const JobOptions& options)
-      : run_(std::move(run)), options_(options) {}
+  // The window may be null for all work.
+  XSpaceJobLoader(const ProfiledRun& run, const WorkWindow* window, const JobOptions& options)
+      : run_(run), window_(window), options_(options) {}
 
-  absl::StatusOr<LoadedJob> Load() {
-    RETURN_IF_ERROR(CheckOneRun(run_.collectives));
-    RETURN_IF_ERROR(CheckClocks(run_.collectives, options_, &loaded_.notes));
-    RETURN_IF_ERROR(MakeGraph());
+  // The run may be emptied as soon as it is of no more use.
+  absl::StatusOr<LoadedJob> Load(ProfiledRun* emptied) {
+    RETURN_IF_ERROR(MakeGraph(emptied));
     RETURN_IF_ERROR(CheckRanksAreThere());
     RETURN_IF_ERROR(ChooseWindows());
     ReadNodes();
@@ -49,14 +50,15 @@ class XSpaceJobLoader {
     }
     // Both may be large, and nothing that follows needs them.
     work_ = WorkNodes();
-    run_ = ProfiledRun();
+    if (emptied != nullptr) *emptied = ProfiledRun();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     return std::move(loaded_);
   }
 
  private:
-  absl::Status MakeGraph() {
+  absl::Status MakeGraph(ProfiledRun* emptied) {
     WorkNodesOptions options;
+    options.window = window_;
     options.allow_missing_ranks = true;
     ASSIGN_OR_RETURN(work_, MakeWorkNodes(run_.profiles, run_.collectives, options));
     RunGraph& graph = work_.graph;
@@ -68,7 +70,9 @@ class XSpaceJobLoader {
     std::vector<NodeIndex> order(graph.nodes.size());
     std::iota(order.begin(), order.end(), 0);
     // Large, and of no use once they are in the graph.
-    for (const auto& profile : run_.profiles) profile->calls.clear();
+    if (emptied != nullptr) {
+      for (const auto& profile : emptied->profiles) profile->calls.clear();
+    }
     execution_.graph = ToExecutionGraph(graph, order);
     graph.edges = std::vector<DependencyEdge>();
     return absl::OkStatus();
@@ -215,7 +219,8 @@ class XSpaceJobLoader {
     }
   }
 
-  ProfiledRun run_;
+  const ProfiledRun& run_;
+  const WorkWindow* const window_;
   const JobOptions& options_;
   WorkNodes work_;
   TimedExecution execution_;
@@ -224,7 +229,92 @@ class XSpaceJobLoader {
   LoadedJob loaded_;
 };
 
+// Of one device: by step, in order, where its work begins.
+using StepBegins = std::map<int64_t, size_t>;
+
+// Returns nullopt for steps that do not begin in the order of their numbers.
+std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
+  StepBegins begins;
+  for (size_t i = 0; i < device.work.size(); ++i) {
+    const std::optional<int64_t>& step = device.work[i].step;
+    if (!step.has_value() || begins.count(*step) > 0) continue;
+    if (!begins.empty() && *step < begins.rbegin()->first) return std::nullopt;
+    begins.emplace_hint(begins.end(), *step, i);
+  }
+  return begins;
+}
+
+// Cuts steps, given with how much work each has, into windows.
+std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
+                                  size_t window_work) {
+  std::vector<NumberRange> windows;
+  size_t work = window_work;
+  for (const auto& [step, of_step] : work_of_step) {
+    if (work >= window_work) {
+      windows.push_back({step, step});
+      work = 0;
+    }
+    windows.back().last = step;
+    work += of_step;
+  }
+  return windows;
+}
+
 }  // namespace
+
+std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work) {
+  constexpr size_t kFewestWindows = 4;
+  std::vector<std::vector<StepBegins>> begins(run.profiles.size());
+  std::map<int64_t, size_t> work_of_step;
+  for (size_t p = 0; p < run.profiles.size(); ++p) {
+    for (const WorkingDevice& device : run.profiles[p]->devices) {
+      std::optional<StepBegins> found = FindStepBegins(device);
+      if (!found.has_value()) return {};
+      for (auto it = found->begin(); it != found->end(); ++it) {
+        const size_t end =
+            std::next(it) == found->end() ? device.work.size() : std::next(it)->second;
+        work_of_step[it->first] += end - it->second;
+      }
+      begins[p].push_back(*std::move(found));
+    }
+  }
+  const std::vector<NumberRange> cut = CutSteps(work_of_step, window_work);
+  if (cut.size() < kFewestWindows) return {};
+  std::vector<XSpaceWindow> windows;
+  for (const NumberRange& steps : cut) {
+    XSpaceWindow& window = windows.emplace_back();
+    window.steps = steps;
+    // The step before the first, and the one after the step that follows the last.
+    auto first = work_of_step.find(steps.first), last = work_of_step.upper_bound(steps.last);
+    if (first != work_of_step.begin()) --first;
+    if (last != work_of_step.end()) ++last;
+    for (size_t p = 0; p < run.profiles.size(); ++p) {
+      window.work.emplace_back();
+      for (size_t d = 0; d < begins[p].size(); ++d) {
+        const size_t all = run.profiles[p]->devices[d].work.size();
+        const auto begin_of = [&](auto step) {
+          if (step == work_of_step.begin()) return size_t{0};
+          if (step == work_of_step.end()) return all;
+          const auto begin = begins[p][d].lower_bound(step->first);
+          return begin == begins[p][d].end() ? all : begin->second;
+        };
+        window.work.back().push_back({begin_of(first), begin_of(last)});
+      }
+    }
+  }
+  return windows;
+}
+
+absl::Status CheckXSpaceRun(const ProfiledRun& run, const JobOptions& options,
+                            std::vector<std::string>* notes) {
+  RETURN_IF_ERROR(CheckOneRun(run.collectives));
+  return CheckClocks(run.collectives, options, notes);
+}
+
+absl::StatusOr<LoadedJob> LoadXSpaceWindow(const ProfiledRun& run, const XSpaceWindow& window,
+                                           const JobOptions& options) {
+  return XSpaceJobLoader(run, &window.work, options).Load(nullptr);
+}
 
 absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
                                         const JobOptions& options) {
@@ -236,7 +326,11 @@ absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput&
   if (run.profiles.empty()) {
     ASSIGN_OR_RETURN(run, ReadProfiledRun(file_system, input.traces, read_options));
   }
-  return XSpaceJobLoader(std::move(run), options).Load();
+  std::vector<std::string> notes;
+  RETURN_IF_ERROR(CheckXSpaceRun(run, options, &notes));
+  ASSIGN_OR_RETURN(LoadedJob loaded, XSpaceJobLoader(run, nullptr, options).Load(&run));
+  loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
+  return loaded;
 }
 
 }  // namespace meridian
