@@ -289,6 +289,7 @@ absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
     XSpaceReader reader, std::optional<int64_t> profile_start_ns) {
   auto profile = std::make_unique<ProfileWork>(std::move(reader));
   RETURN_IF_ERROR(WorkReader(profile_start_ns, profile.get()).Run());
+  profile->reader.Forget(profile->reader.source().bytes);
   return profile;
 }
 

@@ -523,7 +523,10 @@ class Combiner {
     }
     RETURN_IF_ERROR(writer_.WriteJoinedPlane(
         absl::StrCat(SerializeHead(head), additions.Serialize(), unknown_fields), edited));
-    for (const JointPart& part : parts) Progress(part.plane.payload.size());
+    for (const JointPart& part : parts) {
+      nodes_[part.node].reader->Forget(part.plane.payload);
+      Progress(part.plane.payload.size());
+    }
     return absl::OkStatus();
   }
 
@@ -551,6 +554,7 @@ class Combiner {
       const XSpaceReader& reader = *nodes_[n].reader;
       RETURN_IF_ERROR(
           writer_.WritePlane({&reader.source(), payload, editors_[n].get(), reader.name()}));
+      reader.Forget(payload);
       Progress(payload.size());
     }
     return absl::OkStatus();

@@ -41,6 +41,7 @@ class XSpaceTraces : public RunTraces {
     RunNode node(std::move(clock));
     node.session = std::move(session);
     ASSIGN_OR_RETURN(node.collectives, ReadXSpaceCollectives(reader, options));
+    reader.Forget(reader.source().bytes);
     readers_[n].emplace(std::move(reader));
     return node;
   }
@@ -64,7 +65,10 @@ class XSpaceTraces : public RunTraces {
   absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node, const NodeClock& clock,
                                               const AlignOptions& options,
                                               ByteSink& sink) override {
-    return AlignXSpace(*readers_[n], node.clock, clock, options, sink);
+    const XSpaceReader& reader = *readers_[n];
+    absl::StatusOr<AlignmentStats> stats = AlignXSpace(reader, node.clock, clock, options, sink);
+    reader.Forget(reader.source().bytes);
+    return stats;
   }
 
   absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode*) override {

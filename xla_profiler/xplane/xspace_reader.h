@@ -68,7 +68,12 @@ class XSpaceReader {
   // of this reader, not its end.
   absl::StatusOr<XPlaneVisitor> Plane(size_t index) const;
 
-  // Visits the planes in file order; the metadata of one plane is in memory at a time.
+  // As MappedRegion, of a file's bytes; of others nothing happens.
+  void Forget(absl::string_view part) const {
+    if (file_ != nullptr) file_->Forget(part);
+  }
+
+  // Visits the planes in file order; one plane is in memory at a time.
   template <typename Fn>
   absl::Status ForEachPlane(Fn&& fn) const;
 
@@ -99,6 +104,7 @@ absl::Status XSpaceReader::ForEachPlane(Fn&& fn) const {
     num_lines += plane.NumLines();
     if (num_lines > source_->limits.max_lines) return TooManyLines(i);
     if (!internal::CallVisitor(fn, plane, &error)) return Annotate(error, name_);
+    Forget(layout_.planes[i]);
   }
   return absl::OkStatus();
 }

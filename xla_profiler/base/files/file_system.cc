@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -108,6 +109,15 @@ class PosixMappedRegion : public MappedRegion {
   }
 
   absl::string_view bytes() const override { return mapped_.bytes; }
+
+  void Forget(absl::string_view part) const override {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<uintptr_t>(part.data());
+    const uintptr_t first = (begin + page - 1) / page * page;
+    const uintptr_t last = (begin + part.size()) / page * page;
+    // The pages are those of the file, which nobody writes.
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
 
  private:
   const NamedBytes mapped_;

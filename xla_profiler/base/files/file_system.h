@@ -36,6 +36,10 @@ class MappedRegion {
   virtual ~MappedRegion() = default;
 
   virtual absl::string_view bytes() const = 0;
+
+  // Takes a part of the bytes out of memory until they are read again: who has read a large file need
+  // not hold it.
+  virtual void Forget(absl::string_view /*part*/) const {}
 };
 
 // Returns the name of the mapped file whose bytes the address lies in, or null. For the handler of
