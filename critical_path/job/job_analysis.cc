@@ -80,6 +80,14 @@ absl::StatusOr<TraceAnalysis> JoinLoaded(LoadedJob loaded, const JobOptions& opt
   return analysis;
 }
 
+size_t WorkIn(const WorkWindow& window) {
+  size_t work = 0;
+  for (const std::vector<WorkRange>& devices : window) {
+    for (const WorkRange& range : devices) work += range.last - range.first;
+  }
+  return work;
+}
+
 absl::Status NameInput(const absl::Status& status, const JobInput& input) {
   return NamesItsInput(status, input) ? status : Annotate(status, SourceName(input));
 }
@@ -140,9 +148,12 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
     analysis->source.trace = SourceName(input);
     return describe({*std::move(analysis), windows[number].steps, number, windows.size()});
   };
-  // As many as are described at once.
-  for (size_t first = 0; first < windows.size(); first += kMostThreads) {
-    const size_t count = std::min(kMostThreads, windows.size() - first);
+  // Steps of many ranks may have more work than a window should: then fewer are described at once.
+  size_t largest = window_work;
+  for (const XSpaceWindow& window : windows) largest = std::max(largest, WorkIn(window.work));
+  const size_t at_once = std::max<size_t>(1, 2 * kMostThreads * window_work / largest);
+  for (size_t first = 0; first < windows.size(); first += at_once) {
+    const size_t count = std::min(at_once, windows.size() - first);
     RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return visit(first + i); }));
     for (size_t i = 0; i < count; ++i) merge(first + i);
   }
