@@ -66,6 +66,7 @@ absl::StatusOr<EtTrace> EtWorkloadWriter::Begin(
 }
 
 absl::Status EtWorkloadWriter::Finish(EtTrace trace) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   report_.set_nodes(report_.nodes() + trace.described_.nodes());
   *report_.add_ranks() = std::move(trace.described_);
   return finished_.Add(std::move(trace.file_));
@@ -90,6 +91,8 @@ absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
 }
 
 absl::StatusOr<ChakraWorkloadReport> EtWorkloadWriter::Commit(std::optional<int64_t> rank_count) {
+  std::sort(report_.mutable_ranks()->begin(), report_.mutable_ranks()->end(),
+            [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
   const std::string groups_path = CommGroupsPath(prefix_);
   if (!groups_.empty()) {
     report_.set_comm_groups(groups_path);

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,7 +63,7 @@ class EtTrace {
 };
 
 // Until the workload is committed its files keep what they had; a writer that is not committed leaves
-// no trace. Not thread safe, but several traces may be written at once.
+// no trace. Traces may be begun and finished from several threads.
 class EtWorkloadWriter {
  public:
   EtWorkloadWriter(FileSystem& file_system, std::string prefix)
@@ -71,11 +72,14 @@ class EtWorkloadWriter {
   // Begins the trace of a rank, in a file that has no name yet.
   absl::StatusOr<EtTrace> Begin(int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata) const;
 
-  // Takes a trace to which nothing will be added any more.
+  // Takes a trace to which nothing will be added any more. The report has them by rank.
   absl::Status Finish(EtTrace trace);
 
   // A group of a name that is known already must have the same ranks.
-  void AddGroups(CommGroups groups) { groups_.merge(groups); }
+  void AddGroups(CommGroups groups) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    groups_.merge(groups);
+  }
 
   // Gives the traces their names and writes the groups, if there are any; no file is replaced
   // before all are on the disk. Then removes what an earlier workload left under the prefix and
@@ -92,6 +96,8 @@ class EtWorkloadWriter {
 
   FileSystem& file_system_;
   const std::string prefix_;
+  // Of what follows.
+  std::mutex mutex_;
   CommGroups groups_;
   // Its ranks are the traces that are finished.
   ChakraWorkloadReport report_;

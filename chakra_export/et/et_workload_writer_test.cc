@@ -57,6 +57,14 @@ TEST(EtWorkloadWriterTest, WritesTracesAndGroups) {
   EXPECT_THAT(written.removed(), IsEmpty());
 }
 
+TEST(EtWorkloadWriterTest, TheReportHasTheRanksInOrderWhicheverWasDoneFirst) {
+  const TemporaryDirectory directory;
+  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written,
+                       Commit(FileSystem::Posix(), directory.PathOf("w"), {2, 0, 1}, {}, 3));
+  ASSERT_EQ(written.ranks_size(), 3);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written.ranks(rank).rank(), rank);
+}
+
 // An earlier workload "w" of three ranks, and files that only look like parts of it.
 void WriteEarlier(const TemporaryDirectory& directory) {
   for (const char* name : {"w.0.et.gz", "w.1.et", "w.2.et", "w.comm_groups.json", "w2.2.et",

@@ -114,9 +114,8 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
   metadata.set_version(kEtSchemaVersion);
 
   const std::vector<int64_t> ranks = graph.Ranks();
-  std::vector<EtTrace> traces(ranks.size());
   const auto write_rank = [&](size_t position) -> absl::Status {
-    ASSIGN_OR_RETURN(traces[position], writer->Begin(ranks[position], metadata));
+    ASSIGN_OR_RETURN(EtTrace trace, writer->Begin(ranks[position], metadata));
     NodeEncoder encoder(graph);
     Node message;
     for (auto node =
@@ -126,18 +125,11 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
       encoder.Encode(*node, &message);
       if (decorate != nullptr) decorate(*node, &message);
       CompleteForSimulators(&message);
-      RETURN_IF_ERROR(traces[position].Add(message));
+      RETURN_IF_ERROR(trace.Add(message));
     }
-    return absl::OkStatus();
+    return writer->Finish(std::move(trace));
   };
-  // As many files are open as there are threads.
-  for (size_t first = 0; first < ranks.size(); first += kMostThreads) {
-    const size_t count = std::min(kMostThreads, ranks.size() - first);
-    RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return write_rank(first + i); }));
-    for (size_t i = first; i < first + count; ++i) {
-      RETURN_IF_ERROR(writer->Finish(std::move(traces[i])));
-    }
-  }
+  RETURN_IF_ERROR(ParallelFor(ranks.size(), write_rank));
   writer->AddGroups(GroupsOf(graph));
   return absl::OkStatus();
 }

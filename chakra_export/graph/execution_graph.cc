@@ -1,6 +1,7 @@
 #include "chakra_export/graph/execution_graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -119,6 +120,40 @@ size_t ExecutionGraph::RetainDependencies(
   sources_.resize(kept);
   kinds_.resize(kept);
   return removed;
+}
+
+absl::Status ExecutionGraph::Append(const ExecutionGraph& other) {
+  if (node_count() + other.node_count() >= kMaxNodes ||
+      dependency_count() + other.dependency_count() >= kMaxDependencies) {
+    return absl::OutOfRangeError("the run has over 2^31 nodes or edges; convert fewer ranks");
+  }
+  const auto append = [](const auto& from, auto* to, const auto& convert) {
+    std::transform(from.begin(), from.end(), std::back_inserter(*to), convert);
+  };
+  const auto copy = [](const auto& from, auto* to) {
+    to->insert(to->end(), from.begin(), from.end());
+  };
+  const auto plus = [](size_t offset) {
+    return [offset](uint32_t id) { return static_cast<uint32_t>(id + offset); };
+  };
+  groups_ = other.groups_;
+  append(other.name_ids_, &name_ids_,
+         [&](uint32_t id) { return names_.Intern(other.names_.Get(id)); });
+  append(other.communication_ids_, &communication_ids_, [this](uint32_t id) {
+    return id == kNoCommunication ? id : static_cast<uint32_t>(id + communications_.size());
+  });
+  copy(other.communications_, &communications_);
+  append(other.resource_ids_, &resource_ids_, plus(resources_.size()));
+  copy(other.resources_, &resources_);
+  first_dependency_.pop_back();
+  append(other.first_dependency_, &first_dependency_, plus(sources_.size()));
+  append(other.sources_, &sources_, plus(node_count()));
+  copy(other.kinds_, &kinds_);
+  copy(other.ids_, &ids_);
+  copy(other.starts_ns_, &starts_ns_);
+  copy(other.durations_ns_, &durations_ns_);
+  copy(other.types_, &types_);
+  return absl::OkStatus();
 }
 
 std::map<std::string, int64_t> ExecutionGraph::CountEdgeKinds() const {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/buckets.h"
@@ -229,6 +230,10 @@ class ExecutionGraph {
   // Removes every edge for which `keep` is false; it is called with the node and the position among
   // its dependencies, before any is removed from that node. Returns how many were removed.
   size_t RetainDependencies(absl::FunctionRef<bool(NodeIndex node, size_t position)> keep);
+
+  // Adds the nodes of a graph of other ranks, after these; both have the same groups. OutOfRange
+  // for more nodes or dependencies than a graph holds.
+  absl::Status Append(const ExecutionGraph& other);
 
   // Returns how many dependencies have each kind, by its name; one that has several counts for each.
   std::map<std::string, int64_t> CountEdgeKinds() const;

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -113,6 +114,46 @@ TEST(ExecutionGraphTest, RetainRemovesEdges) {
   EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
   EXPECT_THAT(graph.dependencies(2), ElementsAre(1));
   EXPECT_THAT(graph.dependency_kinds(2), ElementsAre(kData));
+}
+
+TEST(ExecutionGraphTest, GraphsOfRanksMakeOne) {
+  const auto rank_graph = [](int64_t rank) {
+    ExecutionGraphBuilder builder;
+    builder.AddGroup({"", {0, 1}});
+    ExecutionNode node;
+    node.resource = builder.AddResource({rank, ResourceKind::kStream, 7});
+    node.name = rank == 0 ? "a" : "b";
+    node.id = 1;
+    builder.AddNode(node);
+    node.id = 2;
+    node.name = "all-reduce";
+    node.type = ChakraProtoMsg::COMM_COLL_NODE;
+    node.duration_ns = 10 + rank;
+    node.communication = Communication{100 + rank};
+    builder.AddNode(node);
+    builder.AddDependency(1, 0, rank == 0 ? kData : kStream);
+    return std::move(builder).Build();
+  };
+  ExecutionGraph graph;
+  // In whichever order.
+  ASSERT_OK(graph.Append(rank_graph(1)));
+  ASSERT_OK(graph.Append(rank_graph(0)));
+  ASSERT_EQ(graph.node_count(), 4);
+  EXPECT_THAT(graph.Ranks(), ElementsAre(0, 1));
+  EXPECT_EQ(graph.groups().size(), 1);
+  for (const int64_t rank : {0, 1}) {
+    const NodeIndex first = rank == 1 ? 0 : 2;
+    EXPECT_EQ(graph.name(first), rank == 0 ? "a" : "b");
+    EXPECT_EQ(graph.rank(first), rank);
+    EXPECT_THAT(graph.dependencies(first), IsEmpty());
+    EXPECT_EQ(graph.communication(first), nullptr);
+    EXPECT_EQ(graph.name(first + 1), "all-reduce");
+    EXPECT_EQ(graph.id(first + 1), 2);
+    EXPECT_EQ(graph.duration_ns(first + 1), 10 + rank);
+    EXPECT_EQ(graph.communication(first + 1)->bytes, 100 + rank);
+    EXPECT_THAT(graph.dependencies(first + 1), ElementsAre(first));
+    EXPECT_THAT(graph.dependency_kinds(first + 1), ElementsAre(rank == 0 ? kData : kStream));
+  }
 }
 
 TEST(ExecutionGraphTest, AnEmptyGraphIsAGraph) {

@@ -92,30 +92,23 @@ struct ChainPlace {
 
 class Reducer {
  public:
-  Reducer(const ExecutionGraph& graph, size_t max_chains)
+  // `order` holds all nodes, each after what it waits for.
+  Reducer(const ExecutionGraph& graph, const std::vector<NodeIndex>& order, size_t max_chains)
       : graph_(graph),
         max_chains_(max_chains),
         successors_left_(graph.node_count(), 0),
         places_(graph.node_count()),
-        reach_(graph.node_count()),
+        slots_(graph.node_count()),
         extended_(graph.node_count(), false),
         implied_(graph.dependency_count(), false),
         first_edge_(graph.node_count() + 1, 0) {
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-      first_edge_[node + 1] = first_edge_[node] + graph.dependencies(node).size();
+      first_edge_[node + 1] =
+          first_edge_[node] + static_cast<uint32_t>(graph.dependencies(node).size());
       for (const NodeIndex source : graph.dependencies(node)) ++successors_left_[source];
     }
-  }
-
-  void Visit(NodeIndex node) {
-    reach_[node].assign(max_chains_, 0);
-    for (const NodeIndex source : graph_.dependencies(node)) MergeReach(source, node);
-    MarkImplied(node);
-    Place(node);
-    for (const NodeIndex source : graph_.dependencies(node)) {
-      if (--successors_left_[source] == 0) reach_[source] = {};
-    }
-    if (successors_left_[node] == 0) reach_[node] = {};
+    for (const NodeIndex node : order) Place(node);
+    for (const NodeIndex node : order) Visit(node);
   }
 
   bool IsImplied(NodeIndex node, size_t position) const {
@@ -123,65 +116,90 @@ class Reducer {
   }
 
  private:
+  // Puts the node behind one of its dependencies that ends a chain, else on a chain of its own.
+  void Place(NodeIndex node) {
+    for (const NodeIndex source : graph_.dependencies(node)) {
+      const ChainPlace& before = places_[source];
+      if (before.chain == kNoChain || extended_[source]) continue;
+      extended_[source] = true;
+      places_[node] = {before.chain, before.position + 1};
+      return;
+    }
+    // Ranks have no edges between them, so each numbers its chains from 0.
+    uint32_t& count = chains_[graph_.rank(node)];
+    if (count == max_chains_) return;
+    places_[node] = {count++, 1};
+    most_chains_ = std::max(most_chains_, count);
+  }
+
+  void Visit(NodeIndex node) {
+    const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
+    slots_[node] = TakeSlot();
+    uint32_t* reach = ReachOf(node);
+    std::fill_n(reach, most_chains_, 0);
+    for (const NodeIndex source : sources) MergeReach(source, reach);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const ChainPlace& place = places_[sources[i]];
+      if (place.chain == kNoChain) continue;
+      implied_[first_edge_[node] + i] = reach[place.chain] >= place.position;
+    }
+    for (const NodeIndex source : sources) AddPlace(source, reach);
+    AddPlace(node, reach);
+    for (const NodeIndex source : sources) {
+      if (--successors_left_[source] == 0) free_slots_.push_back(slots_[source]);
+    }
+    if (successors_left_[node] == 0) free_slots_.push_back(slots_[node]);
+  }
+
+  uint32_t TakeSlot() {
+    if (free_slots_.empty()) {
+      reaches_.resize(reaches_.size() + most_chains_);
+      return slot_count_++;
+    }
+    const uint32_t slot = free_slots_.back();
+    free_slots_.pop_back();
+    return slot;
+  }
+
+  uint32_t* ReachOf(NodeIndex node) { return &reaches_[size_t{slots_[node]} * most_chains_]; }
+
   // Takes over what is strictly above the source, so that a dependency shows in the node's reach
-  // exactly when another one lies below it. The dependencies themselves are added by Place.
-  void MergeReach(NodeIndex source, NodeIndex node) {
-    const std::vector<uint32_t>& from = reach_[source];
-    std::vector<uint32_t>& to = reach_[node];
+  // exactly when another one lies below it. The dependencies themselves are added afterwards.
+  void MergeReach(NodeIndex source, uint32_t* to) {
+    const uint32_t* from = ReachOf(source);
     const ChainPlace& place = places_[source];
-    for (size_t chain = 0; chain < max_chains_; ++chain) {
+    for (uint32_t chain = 0; chain < most_chains_; ++chain) {
       // The source's own entry is itself; above it on its chain is its predecessor there.
       const uint32_t reach = chain == place.chain ? place.position - 1 : from[chain];
       to[chain] = std::max(to[chain], reach);
     }
   }
 
-  void MarkImplied(NodeIndex node) {
-    const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
-    for (size_t i = 0; i < sources.size(); ++i) {
-      const ChainPlace& place = places_[sources[i]];
-      if (place.chain == kNoChain) continue;
-      implied_[first_edge_[node] + i] = reach_[node][place.chain] >= place.position;
-    }
-  }
-
-  // Puts the node behind one of its dependencies that ends a chain, else on a chain of its own.
-  void Place(NodeIndex node) {
-    std::vector<uint32_t>& reach = reach_[node];
-    ChainPlace& place = places_[node];
-    for (const NodeIndex source : graph_.dependencies(node)) {
-      const ChainPlace& before = places_[source];
-      if (before.chain == kNoChain) continue;
-      reach[before.chain] = std::max(reach[before.chain], before.position);
-      if (place.chain != kNoChain || extended_[source]) continue;
-      extended_[source] = true;
-      place = {before.chain, before.position + 1};
-    }
-    if (place.chain == kNoChain) place = NewChain(graph_.rank(node));
-    if (place.chain != kNoChain) reach[place.chain] = place.position;
-  }
-
-  // Ranks have no edges between them, so each numbers its chains from 0.
-  ChainPlace NewChain(int64_t rank) {
-    uint32_t& count = chains_[rank];
-    if (count == max_chains_) return {};
-    return {count++, 1};
+  void AddPlace(NodeIndex node, uint32_t* reach) const {
+    const ChainPlace& place = places_[node];
+    if (place.chain == kNoChain) return;
+    reach[place.chain] = std::max(reach[place.chain], place.position);
   }
 
   const ExecutionGraph& graph_;
   const size_t max_chains_;
-  // By node: how many successors are to come, and its place.
+  // By node: how many successors are to come, its place, and its slot.
   std::vector<uint32_t> successors_left_;
   std::vector<ChainPlace> places_;
-  // By node, while successors are to come: how far up each chain its ancestors and itself reach.
-  std::vector<std::vector<uint32_t>> reach_;
+  std::vector<uint32_t> slots_;
+  // By slot, which a node has while successors are to come: how far up each chain its ancestors and
+  // itself reach.
+  std::vector<uint32_t> reaches_;
+  std::vector<uint32_t> free_slots_;
+  uint32_t slot_count_ = 0;
   // By node: whether another one follows it on its chain.
   std::vector<bool> extended_;
   // By edge: whether others imply it; and by node its first edge.
   std::vector<bool> implied_;
-  std::vector<size_t> first_edge_;
-  // How many chains each rank has.
+  std::vector<uint32_t> first_edge_;
+  // How many chains each rank has, and the most that one has.
   std::map<int64_t, uint32_t> chains_;
+  uint32_t most_chains_ = 0;
 };
 
 }  // namespace
@@ -189,8 +207,7 @@ class Reducer {
 absl::StatusOr<size_t> RemoveTransitiveEdges(ExecutionGraph* graph, size_t max_chains) {
   MERIDIAN_CHECK(max_chains > 0);
   ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, TopologicalOrder(*graph));
-  Reducer reducer(*graph, max_chains);
-  for (const NodeIndex node : order) reducer.Visit(node);
+  const Reducer reducer(*graph, order, max_chains);
   return graph->RetainDependencies(
       [&](NodeIndex node, size_t position) { return !reducer.IsImplied(node, position); });
 }

@@ -36,6 +36,23 @@ GroupIndex ProcessGroupList::Add(const std::vector<int64_t>& ranks) {
   return it->second;
 }
 
+void RunOutline::Add(const RunGraph& graph) {
+  for (NodeIndex i = 0; i < graph.nodes.size(); ++i) {
+    const RunNode& node = graph.nodes[i];
+    if (node.IsDeviceWork()) {
+      begin_ns = std::min(begin_ns, node.start_ns);
+      end_ns = std::max(end_ns, node.end_ns);
+    }
+    if (!node.IsCommunication()) continue;
+    Meeting& meeting = meetings[node.instance];
+    ++meeting.nodes;
+    if (node.type == ChakraProtoMsg::COMM_RECV_NODE || node.resource.rank >= meeting.rank) continue;
+    meeting.rank = node.resource.rank;
+    meeting.node = i;
+    meeting.start_ns = node.start_ns;
+  }
+}
+
 NodeIndex AddTimedNode(absl::string_view name, Resource resource, int64_t start_ns, int64_t end_ns,
                        RunGraph* graph) {
   RunNode& node = graph->nodes.emplace_back();

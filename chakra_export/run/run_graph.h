@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -90,6 +91,8 @@ class ProcessGroupList {
   std::map<std::vector<int64_t>, GroupIndex> known_;
 };
 
+struct RunOutline;
+
 struct RunGraph {
   std::vector<RunNode> nodes;
   std::vector<DependencyEdge> edges;
@@ -100,6 +103,31 @@ struct RunGraph {
   // Whether times of different ranks can be compared. Otherwise all ranks are taken to begin at
   // once.
   bool has_one_clock = true;
+  // Of a graph that has one rank alone, what it needs of the others, on one clock; else null.
+  const RunOutline* outline = nullptr;
+};
+
+// What ranks need of each other when each has a graph of its own.
+struct RunOutline {
+  struct Meeting {
+    // The collective's member of the least rank, or the message's send: its place in the graph of its
+    // rank, and its start.
+    int64_t rank = std::numeric_limits<int64_t>::max();
+    NodeIndex node = kNoNodeIndex;
+    int64_t start_ns = 0;
+    // How many nodes it has on all ranks.
+    size_t nodes = 0;
+  };
+
+  // Adds the graph of a rank, or of all.
+  void Add(const RunGraph& graph);
+
+  // The first start and the last end of work of devices; the start is the greatest number when there
+  // is none.
+  int64_t begin_ns = std::numeric_limits<int64_t>::max();
+  int64_t end_ns = std::numeric_limits<int64_t>::min();
+  // By instance.
+  absl::flat_hash_map<uint32_t, Meeting> meetings;
 };
 
 // Adds a node of that time, and returns it; one that stands for time which nothing in the trace

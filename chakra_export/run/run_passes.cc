@@ -29,6 +29,11 @@ namespace {
 
 bool IsCollective(const RunNode& node) { return node.type == ChakraProtoMsg::COMM_COLL_NODE; }
 
+// Whether the order of other ranks depends on where the node comes.
+bool IsMetByOthers(const RunNode& node) {
+  return IsCollective(node) || node.type == ChakraProtoMsg::COMM_SEND_NODE;
+}
+
 // Returns when each rank began, where ranks have clocks of their own.
 std::map<int64_t, int64_t> BeginsNs(const RunGraph& graph) {
   std::map<int64_t, int64_t> begins_ns;
@@ -40,46 +45,64 @@ std::map<int64_t, int64_t> BeginsNs(const RunGraph& graph) {
   return begins_ns;
 }
 
-// Nodes that come at once: one, or the members of a collective.
+// Nodes that come at once: one, or the members of a collective; in the graph of one rank also the
+// sends of other ranks that it receives from, which have no nodes there.
 struct Joints {
+  // Of joints that may come next the smallest does: that of the earliest time, then of the first
+  // node in a graph of all ranks.
+  using Place = std::pair<int64_t, uint64_t>;
+
   explicit Joints(const RunGraph& graph) {
     absl::flat_hash_map<uint32_t, uint32_t> collectives;
     const std::map<int64_t, int64_t> begins_ns = BeginsNs(graph);
-    for (const RunNode& work : graph.nodes) {
-      const auto fresh = static_cast<uint32_t>(times_ns.size());
+    for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
+      const RunNode& work = graph.nodes[node];
+      const auto fresh = static_cast<uint32_t>(places.size());
       const uint32_t joint =
           IsCollective(work) ? collectives.emplace(work.instance, fresh).first->second : fresh;
       of_node.push_back(joint);
       if (joint != fresh) continue;
-      times_ns.push_back(!graph.has_one_clock ? work.start_ns - begins_ns.at(work.resource.rank)
-                         : IsCollective(work) ? work.instance_start_ns
-                                              : work.start_ns);
+      if (work.type == ChakraProtoMsg::COMM_SEND_NODE) sends[work.instance] = fresh;
+      places.emplace_back(!graph.has_one_clock ? work.start_ns - begins_ns.at(work.resource.rank)
+                          : IsCollective(work) ? work.instance_start_ns
+                                               : work.start_ns,
+                          NumberOf(graph, node));
     }
-    members = Buckets<NodeIndex>(times_ns.size(), [this](const auto& visit) {
+    for (const RunNode& work : graph.nodes) {
+      if (graph.outline == nullptr || work.type != ChakraProtoMsg::COMM_RECV_NODE) continue;
+      const RunOutline::Meeting& meeting = graph.outline->meetings.at(work.instance);
+      sends[work.instance] = static_cast<uint32_t>(places.size());
+      places.emplace_back(meeting.start_ns, NumberOf(meeting.rank, meeting.node));
+    }
+    members = Buckets<NodeIndex>(places.size(), [this](const auto& visit) {
       for (NodeIndex node = 0; node < of_node.size(); ++node) visit(of_node[node], node);
     });
   }
 
   std::vector<uint32_t> of_node;
-  std::vector<int64_t> times_ns;
+  std::vector<Place> places;
   Buckets<NodeIndex> members;
-};
+  // The joints of sends, by instance.
+  absl::flat_hash_map<uint32_t, uint32_t> sends;
 
-std::vector<std::pair<NodeIndex, NodeIndex>> Messages(const RunGraph& graph) {
-  absl::flat_hash_map<uint32_t, NodeIndex> sends;
-  for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
-    if (graph.nodes[node].type == ChakraProtoMsg::COMM_SEND_NODE) {
-      sends[graph.nodes[node].instance] = node;
+ private:
+  // Hosts have their nodes after those of all devices.
+  static constexpr uint64_t kHosts = uint64_t{1} << 63;
+
+  static uint64_t NumberOf(int64_t rank, NodeIndex node) {
+    return static_cast<uint64_t>(rank) << 32 | node;
+  }
+  static uint64_t NumberOf(const RunGraph& graph, NodeIndex node) {
+    const RunNode& work = graph.nodes[node];
+    if (graph.outline == nullptr) return node;
+    if (work.IsOnHost()) return kHosts | node;
+    if (IsCollective(work)) {
+      const RunOutline::Meeting& meeting = graph.outline->meetings.at(work.instance);
+      if (meeting.rank != work.resource.rank) return NumberOf(meeting.rank, meeting.node);
     }
+    return NumberOf(work.resource.rank, node);
   }
-  std::vector<std::pair<NodeIndex, NodeIndex>> messages;
-  for (NodeIndex node = 0; node < graph.nodes.size() && !sends.empty(); ++node) {
-    if (graph.nodes[node].type != ChakraProtoMsg::COMM_RECV_NODE) continue;
-    const auto send = sends.find(graph.nodes[node].instance);
-    if (send != sends.end()) messages.emplace_back(send->second, node);
-  }
-  return messages;
-}
+};
 
 // Names a joint that never came, since it waits for itself through others, or for one that does.
 absl::Status DescribeDeadlock(const RunGraph& graph, const Joints& joints,
@@ -104,35 +127,44 @@ absl::Status DescribeDeadlock(const RunGraph& graph, const Joints& joints,
 
 absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const RunGraph& graph) {
   const Joints joints(graph);
-  const std::vector<std::pair<NodeIndex, NodeIndex>> messages = Messages(graph);
   // Which joints wait for a joint, by edges and since a receive waits for its send.
-  const Buckets<uint32_t> targets(joints.times_ns.size(), [&](const auto& visit) {
+  const Buckets<uint32_t> targets(joints.places.size(), [&](const auto& visit) {
     for (const DependencyEdge& edge : graph.edges) {
       visit(joints.of_node[edge.source], joints.of_node[edge.node]);
     }
-    for (const auto& [send, receive] : messages) {
-      visit(joints.of_node[send], joints.of_node[receive]);
+    for (NodeIndex node = 0; node < graph.nodes.size() && !joints.sends.empty(); ++node) {
+      if (graph.nodes[node].type != ChakraProtoMsg::COMM_RECV_NODE) continue;
+      const auto send = joints.sends.find(graph.nodes[node].instance);
+      if (send != joints.sends.end()) visit(send->second, joints.of_node[node]);
     }
   });
   // How many edges lead to each joint from those that have not come.
-  std::vector<uint32_t> waiting(joints.times_ns.size(), 0);
+  std::vector<uint32_t> waiting(joints.places.size(), 0);
   for (uint32_t joint = 0; joint < waiting.size(); ++joint) {
     for (const uint32_t target : targets.Of(joint)) ++waiting[target];
   }
-  using Entry = std::tuple<int64_t, uint32_t>;
+  using Entry = std::pair<Joints::Place, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
   for (uint32_t joint = 0; joint < waiting.size(); ++joint) {
-    if (waiting[joint] == 0) ready.push({joints.times_ns[joint], joint});
+    if (waiting[joint] == 0) ready.push({joints.places[joint], joint});
   }
   std::vector<NodeIndex> order;
   order.reserve(graph.nodes.size());
+  Entry last = ready.empty() ? Entry() : ready.top();
   while (!ready.empty()) {
-    const uint32_t joint = std::get<1>(ready.top());
+    const Entry next = ready.top();
+    const uint32_t joint = next.second;
     ready.pop();
     const absl::Span<const NodeIndex> members = joints.members.Of(joint);
+    // Other ranks cannot know that it had to wait.
+    if (graph.outline != nullptr && next < last && !members.empty() &&
+        IsMetByOthers(graph.nodes[members[0]])) {
+      return FailedPrecondition("the order of a rank's communication depends on other ranks");
+    }
+    last = std::max(last, next);
     order.insert(order.end(), members.begin(), members.end());
     for (const uint32_t target : targets.Of(joint)) {
-      if (--waiting[target] == 0) ready.push({joints.times_ns[target], target});
+      if (--waiting[target] == 0) ready.push({joints.places[target], target});
     }
   }
   if (order.size() < graph.nodes.size()) return DescribeDeadlock(graph, joints, waiting);
@@ -301,7 +333,8 @@ class GapMaker {
   int64_t EndNs(NodeIndex node) const { return replayed_end_ns_[node]; }
 
   void FindBegins(const std::vector<NodeIndex>& order) {
-    int64_t first_ns = std::numeric_limits<int64_t>::max();
+    int64_t first_ns =
+        graph_.outline == nullptr ? std::numeric_limits<int64_t>::max() : graph_.outline->begin_ns;
     for (const NodeIndex index : order) {
       const RunNode& node = graph_.nodes[index];
       if (!node.IsDeviceWork() && !node.IsOnHost()) continue;

@@ -25,6 +25,10 @@ namespace meridian {
 // node and a receive waits for its send; of nodes that may both come next the one that was measured
 // first goes first. FailedPrecondition names an execution that waits for itself: ranks which run
 // collectives in different orders.
+//
+// The graph of one rank with an outline of the others gives the order that its nodes have among those
+// of all ranks. FailedPrecondition when it cannot tell that: communication came earlier, by its time,
+// than what it waited for.
 absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const RunGraph& graph);
 
 // Lets every collective wait for the one before it on its rank.

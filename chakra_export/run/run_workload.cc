@@ -60,6 +60,7 @@ std::vector<NodeIndex> AddGroupTables(const std::vector<NodeIndex>& order, RunGr
 
 // Returns how long the run took; where ranks have clocks of their own, the longest of them.
 int64_t MeasuredNs(const RunGraph& run, const std::vector<NodeIndex>& order) {
+  if (run.outline != nullptr) return run.outline->end_ns - run.outline->begin_ns;
   struct Span {
     int64_t begin_ns = std::numeric_limits<int64_t>::max();
     int64_t end_ns = std::numeric_limits<int64_t>::min();
@@ -79,8 +80,37 @@ int64_t MeasuredNs(const RunGraph& run, const std::vector<NodeIndex>& order) {
   return longest_ns;
 }
 
-absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWorkload* workload) {
+}  // namespace
+
+absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run) {
+  ASSIGN_OR_RETURN(RunWorkload workload, BuildRunWorkload(flavor, has_times, run));
+  RETURN_IF_ERROR(CheckRunWorkload(flavor, has_times, &workload));
+  return workload;
+}
+
+absl::StatusOr<RunWorkload> BuildRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run) {
+  RETURN_IF_ERROR(CheckSize(*run, flavor));
+  ASSIGN_OR_RETURN(std::vector<NodeIndex> order, GlobalOrder(*run));
+  if (flavor == EtFlavor::kSimulation) {
+    order = FoldHosts(order, run);
+    RETURN_IF_ERROR(CheckSize(*run, flavor));
+    AddCommunicationOrder(order, run);
+  }
+  if (has_times) order = AddHostGaps(order, run);
+  if (flavor == EtFlavor::kFull) order = AddGroupTables(order, run);
+  RunWorkload workload;
+  workload.graph = ToExecutionGraph(*run, order);
+  if (has_times) workload.report.set_measured_ns(MeasuredNs(*run, order));
+  workload.run_nodes = std::move(order);
+  RETURN_IF_ERROR(RemoveTransitiveEdges(&workload.graph).status());
+  return workload;
+}
+
+absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* workload) {
   const ExecutionGraph& graph = workload->graph;
+  ChakraWorkloadReport& report = workload->report;
+  const std::map<std::string, int64_t> edges = graph.CountEdgeKinds();
+  report.mutable_edges()->insert(edges.begin(), edges.end());
   RETURN_IF_ERROR(TopologicalOrder(graph).status());
   const CommunicationMatch match(graph);
   if (!match.problems().empty()) {
@@ -90,7 +120,7 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   if (!simulated.ok()) {
     // Traces for analysis may keep apart what overlapped.
     if (flavor == EtFlavor::kSimulation) return simulated;
-    workload->report.add_warnings(absl::StrCat(
+    report.add_warnings(absl::StrCat(
         "with one communication of a rank at a time these traces would not run to the end (",
         std::string(simulated.message()), "); those of --flavor=simulation do"));
   }
@@ -98,8 +128,6 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   ReplayOptions options;
   options.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, options));
-  ChakraWorkloadReport& report = workload->report;
-  report.set_measured_ns(MeasuredNs(run, workload->run_nodes));
   report.set_replayed_ns(replay.makespan_ns);
   const double off = std::abs(static_cast<double>(report.replayed_ns()) /
                                   static_cast<double>(std::max<int64_t>(1, report.measured_ns())) -
@@ -113,45 +141,28 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run) {
-  RETURN_IF_ERROR(CheckSize(*run, flavor));
-  ASSIGN_OR_RETURN(std::vector<NodeIndex> order, GlobalOrder(*run));
-  if (flavor == EtFlavor::kSimulation) {
-    order = FoldHosts(order, run);
-    RETURN_IF_ERROR(CheckSize(*run, flavor));
-    AddCommunicationOrder(order, run);
-  }
-  if (has_times) order = AddHostGaps(order, run);
-  if (flavor == EtFlavor::kFull) order = AddGroupTables(order, run);
-  RunWorkload workload;
-  workload.graph = ToExecutionGraph(*run, order);
-  workload.run_nodes = std::move(order);
-  RETURN_IF_ERROR(RemoveTransitiveEdges(&workload.graph).status());
-  const std::map<std::string, int64_t> edges = workload.graph.CountEdgeKinds();
-  workload.report.mutable_edges()->insert(edges.begin(), edges.end());
-  RETURN_IF_ERROR(Check(flavor, has_times, *run, &workload));
-  return workload;
-}
-
-absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
-                              const std::string& prefix, const EtNodeDecorator& decorate,
-                              RunWorkload* workload) {
-  const ExecutionGraph& graph = workload->graph;
-  const std::string group_table = ProcessGroupTable(GroupsOf(graph));
+absl::Status AddRunWorkload(const RunGraph& run, const RunWorkload& workload,
+                            const EtNodeDecorator& decorate, EtWorkloadWriter* writer) {
+  const std::string group_table = ProcessGroupTable(GroupsOf(workload.graph));
   const auto decorate_node = [&](NodeIndex index, ChakraProtoMsg::Node* message) {
-    const RunNode& node = run.nodes[workload->run_nodes[index]];
+    const RunNode& node = run.nodes[workload.run_nodes[index]];
     EtAttributes* attributes = message->mutable_attr();
     if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
     if (node.step.has_value()) SetIntAttribute(kStepAttribute, *node.step, attributes);
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
       message->mutable_inputs()->set_values(group_table);
     }
-    decorate(workload->run_nodes[index], message);
+    decorate(workload.run_nodes[index], message);
   };
-  ASSIGN_OR_RETURN(const ChakraWorkloadReport written,
-                   WriteEtWorkload(file_system, graph, prefix, run.rank_count, decorate_node));
+  return AddEtGraph(workload.graph, decorate_node, writer);
+}
+
+absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
+                              const std::string& prefix, const EtNodeDecorator& decorate,
+                              RunWorkload* workload) {
+  EtWorkloadWriter writer(file_system, prefix);
+  RETURN_IF_ERROR(AddRunWorkload(run, *workload, decorate, &writer));
+  ASSIGN_OR_RETURN(const ChakraWorkloadReport written, writer.Commit(run.rank_count));
   workload->report.MergeFrom(written);
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/run/run_graph.h"
@@ -38,9 +39,20 @@ struct RunWorkload {
 // ever.
 absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run);
 
-// Writes the workload in place of what is under the prefix (EtWorkloadWriter::Commit), nodes with what
-// all runs say of them: op_kind, step, the table of groups. `decorate` adds what else is known of a
-// node of the run. The report learns of the ranks and files.
+// The same in two parts. The first makes the graph of a run, or of one of its ranks
+// (RunGraph::outline), and says how long the run took; the second checks and describes what all ranks
+// make together.
+absl::StatusOr<RunWorkload> BuildRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run);
+absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* workload);
+
+// Adds the workload of a run, or of one of its ranks, to what is being written, nodes with what all
+// runs say of them: op_kind, step, the table of groups. `decorate` adds what else is known of a node
+// of the run.
+absl::Status AddRunWorkload(const RunGraph& run, const RunWorkload& workload,
+                            const EtNodeDecorator& decorate, EtWorkloadWriter* writer);
+
+// Writes the workload in place of what is under the prefix (EtWorkloadWriter::Commit). The report
+// learns of the ranks and files.
 absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
                               const std::string& prefix, const EtNodeDecorator& decorate,
                               RunWorkload* workload);

@@ -128,7 +128,7 @@ class Program {
 void SortByLaunch(const RunGraph& graph, std::vector<NodeIndex>* nodes) {
   const auto launch = [&](NodeIndex node) {
     const DeviceWork& work = *graph.nodes[node].work;
-    return std::make_tuple(work.launch_ps.value_or(work.start_ps), node);
+    return std::make_tuple(work.LaunchPs(), node);
   };
   std::sort(nodes->begin(), nodes->end(),
             [&](NodeIndex a, NodeIndex b) { return launch(a) < launch(b); });
@@ -177,7 +177,7 @@ class Execution {
     std::vector<NodeIndex> launched = nodes_;
     SortByLaunch(*graph_, &launched);
     int64_t place = kNoPlace;
-    std::map<std::optional<uint64_t>, size_t> known;
+    std::map<std::optional<int64_t>, size_t> known;
     size_t first_open = 0;
     for (const NodeIndex node : launched) {
       const DeviceWork& work = *graph_->nodes[node].work;
@@ -455,9 +455,9 @@ int64_t AddInferredDependencies(RunGraph* graph) {
       span.end_ps = picoseconds(work.end_ns);
       // Where nobody knows the launch, it may have come as late as the start.
       span.ready_ps = span.start_ps;
-      if (!work.work->launch_end_ps.has_value()) continue;
+      if (work.work->call == nullptr) continue;
       span.ready_ps = SaturateToInt64(absl::int128(span.start_ps) - work.work->start_ps +
-                                      *work.work->launch_end_ps);
+                                      work.work->call->end_ps);
       for (const DependencyEdge& edge : sources.Of(node)) {
         span.ready_ps = std::max(span.ready_ps, picoseconds(graph->nodes[edge.source].end_ns));
       }

@@ -35,7 +35,6 @@ class ProgramWorkTest : public ::testing::Test {
     work.instruction = (*program_->Module())->FindInstruction(hlo_op);
     work.run_id = run_id;
     work.start_ps = start_ns * 1000;
-    work.launch_ps = work.start_ps;
     RunNode node;
     node.resource = {0, ResourceKind::kStream, stream};
     node.start_ns = start_ns;
@@ -228,7 +227,9 @@ TEST_F(AsyncWaitsTest, TheNextExecutionWaitsAndTimesAreBelieved) {
 TEST_F(AsyncWaitsTest, LateStartsAreExplainedByWhatHasJustEnded) {
   const NodeIndex gather = Add("all-gather", 0, 990'000);
   const NodeIndex late = Add("beside", 1'000'000, 1'000'100);
-  work_[1].launch_end_ps = 1'000;
+  HostCall call;
+  call.end_ps = 1'000;
+  work_[1].call = &call;
   EXPECT_EQ(AddInferredDependencies(&graph_), 1);
   ASSERT_EQ(graph_.edges.size(), 1);
   EXPECT_EQ(graph_.edges[0].node, late);

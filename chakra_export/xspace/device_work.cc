@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -73,6 +74,7 @@ class WorkReader {
       ++thread;
       return read;
     });
+    SortCalls(&out_->calls);
     for (auto& [ordinal, device] : cpus_) {
       Sort(&device.work);
       DropSurrounding("thunk that surrounds others", &device.work);
@@ -82,15 +84,27 @@ class WorkReader {
     return Annotate(status, out_->reader.name());
   }
 
+  // Calls nest; of those of one id the innermost comes last and is the launch itself.
+  static void SortCalls(std::vector<HostCall>* calls) {
+    absl::c_stable_sort(*calls, HasSmallerId);
+    const auto is_same = [](const HostCall& a, const HostCall& b) {
+      return a.correlation == b.correlation;
+    };
+    calls->erase(calls->begin(), std::unique(calls->rbegin(), calls->rend(), is_same).base());
+    calls->shrink_to_fit();
+  }
+
+  static bool HasSmallerId(const HostCall& a, const HostCall& b) {
+    return a.correlation < b.correlation;
+  }
+
   void ReadHostEvent(const XLineVisitor& line, int64_t thread, const XEventVisitor& event) {
     if (event.IsAggregatedEvent()) return;
     DeviceWork work;
     if (const std::optional<int64_t> correlation =
             NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId))) {
       if (!ReadTimes(line, event, &work)) return;
-      // Calls nest; the innermost comes last and is the launch itself.
-      out_->calls[static_cast<uint64_t>(*correlation)] = {event.Name(), thread, work.start_ps,
-                                                          work.end_ps};
+      out_->calls.push_back({*correlation, event.Name(), thread, work.start_ps, work.end_ps});
       return;
     }
     const std::optional<int64_t> ordinal = NumberOf(event.GetStat(StatType::kDeviceOrdinal));
@@ -140,12 +154,12 @@ class WorkReader {
     work.in_command_buffer = event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr;
     if (const std::optional<int64_t> correlation =
             NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId))) {
-      work.correlation = static_cast<uint64_t>(*correlation);
-      if (const auto call = out_->calls.find(*work.correlation); call != out_->calls.end()) {
-        work.launch_ps = call->second.start_ps;
-        work.launch_end_ps = call->second.end_ps;
-      }
-      if (const std::optional<HostLaunch> launch = executions_.FindLaunch(*work.correlation)) {
+      work.correlation = *correlation;
+      const auto call =
+          absl::c_lower_bound(out_->calls, HostCall{*correlation, {}, 0, 0, 0}, HasSmallerId);
+      if (call != out_->calls.end() && call->correlation == *correlation) work.call = &*call;
+      if (const std::optional<HostLaunch> launch =
+              executions_.FindLaunch(static_cast<uint64_t>(*correlation))) {
         work.run_id = launch->run_id;
       }
     }
@@ -221,7 +235,7 @@ class WorkReader {
     const bool on_host = source == StepSource::kAnnotation || source == StepSource::kHostModule;
     for (WorkingDevice& device : out_->devices) {
       for (DeviceWork& work : device.work) {
-        const int64_t time_ps = on_host ? work.launch_ps.value_or(work.start_ps) : work.start_ps;
+        const int64_t time_ps = on_host ? work.LaunchPs() : work.start_ps;
         auto step = std::upper_bound(
             steps.begin(), steps.end(), time_ps,
             [](int64_t time, const StepEvent& event) { return time < event.start_ps; });

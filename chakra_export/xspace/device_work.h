@@ -35,10 +35,19 @@ namespace meridian {
 
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset, kThunk };
 
+// A call on the host that launched work.
+struct HostCall {
+  int64_t correlation = 0;
+  absl::string_view name;
+  // Position of its line in the file, from 0.
+  int64_t thread = 0;
+  int64_t start_ps = 0;
+  int64_t end_ps = 0;
+};
+
 // Texts point into the profile's bytes.
 struct DeviceWork {
   absl::string_view name;
-  WorkKind kind = WorkKind::kKernel;
   // The stream, or the thread of a CPU.
   int64_t stream = 0;
   // Time from the profile's base.
@@ -54,28 +63,22 @@ struct DeviceWork {
   const HloCollective* collective = nullptr;
   // Bytes that a copy on a GPU moves; 0 when the profile does not say, and for other work.
   int64_t copied_bytes = 0;
+  // Equal for all work of one execution of the program.
+  std::optional<int64_t> run_id;
+  // Correlation id of the host's call that launched it, and the call, one of ProfileWork::calls;
+  // absent when that is not known.
+  std::optional<int64_t> correlation;
+  const HostCall* call = nullptr;
+  // Number of the step that it belongs to; absent when the profile has no steps.
+  std::optional<int64_t> step;
+  WorkKind kind = WorkKind::kKernel;
   // A copy or fill that runs under the name of a collective, before or after it.
   bool prepares_collective = false;
   // Launched as a part of a CUDA graph: hlo_op names the graph's thunk.
   bool in_command_buffer = false;
-  // Equal for all work of one execution of the program.
-  std::optional<int64_t> run_id;
-  // Correlation id, start and end of the host's call that launched it; absent when that is not
-  // known.
-  std::optional<uint64_t> correlation;
-  std::optional<int64_t> launch_ps;
-  std::optional<int64_t> launch_end_ps;
-  // Number of the step that it belongs to; absent when the profile has no steps.
-  std::optional<int64_t> step;
-};
 
-// A call on the host that launched work.
-struct HostCall {
-  absl::string_view name;
-  // Position of its line in the file, from 0.
-  int64_t thread = 0;
-  int64_t start_ps = 0;
-  int64_t end_ps = 0;
+  // When the call that launched it began; its own start when that is not known.
+  int64_t LaunchPs() const { return call == nullptr ? start_ps : call->start_ps; }
 };
 
 struct WorkingDevice {
@@ -94,8 +97,8 @@ struct ProfileWork {
   // Unix time that all times count from: the session's start.
   int64_t base_ns = 0;
   std::vector<WorkingDevice> devices;
-  // Calls by correlation id.
-  std::map<uint64_t, HostCall> calls;
+  // Calls in the order of their correlation ids.
+  std::vector<HostCall> calls;
   // How many device events are no work, by reason.
   std::map<std::string, int64_t> dropped;
   // The steps that the work is in.

@@ -37,8 +37,8 @@ TEST(DeviceWorkTest, KernelsKnowTheirInstructionExecutionAndLaunch) {
   ASSERT_NE(fusion.instruction, nullptr);
   EXPECT_EQ(fusion.collective, nullptr);
   EXPECT_EQ(fusion.run_id, SyntheticRunId(0));
-  ASSERT_TRUE(fusion.launch_ps.has_value());
-  EXPECT_LE(*fusion.launch_ps, fusion.start_ps);
+  ASSERT_NE(fusion.call, nullptr);
+  EXPECT_LE(fusion.call->start_ps, fusion.start_ps);
   // Rank 1 computes for 110 us.
   EXPECT_EQ(fusion.end_ps - fusion.start_ps, 110000000);
   const DeviceWork& all_reduce = profile->devices[0].work[5];

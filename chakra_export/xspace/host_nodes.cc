@@ -33,37 +33,25 @@ Launches FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> no
   const RunClock clock(profile.base_ns);
   Launches launches;
   for (const NodeIndex node : nodes) {
-    const DeviceWork* work = graph.nodes[node].work;
-    if (work != nullptr && work->correlation.has_value()) launches.work.push_back(node);
+    const RunNode& work = graph.nodes[node];
+    if (work.work == nullptr || work.work->call == nullptr) continue;
+    // On clocks that disagree work may seem to start before its launch.
+    if (work.start_ns < clock.ToUnixNs(work.work->call->start_ps)) continue;
+    launches.work.push_back(node);
   }
-  const auto correlation_of = [&](NodeIndex node) { return *graph.nodes[node].work->correlation; };
-  absl::c_stable_sort(launches.work, [&](NodeIndex a, NodeIndex b) {
-    return correlation_of(a) < correlation_of(b);
-  });
-  // Both are in the order of their correlation ids.
-  auto call = launches.work.empty() ? profile.calls.end()
-                                    : profile.calls.lower_bound(correlation_of(launches.work[0]));
-  size_t kept = 0;
+  const auto call_of = [&](NodeIndex node) { return graph.nodes[node].work->call; };
+  absl::c_stable_sort(launches.work,
+                      [&](NodeIndex a, NodeIndex b) { return call_of(a) < call_of(b); });
   for (size_t i = 0; i < launches.work.size();) {
-    const uint64_t correlation = correlation_of(launches.work[i]);
-    while (call != profile.calls.end() && call->first < correlation) ++call;
     Launch launch;
-    const bool is_known = call != profile.calls.end() && call->first == correlation;
-    if (is_known) {
-      launch.call = &call->second;
-      launch.start_ns = clock.ToUnixNs(call->second.start_ps);
-      launch.end_ns = clock.ToUnixNs(call->second.end_ps);
+    launch.call = call_of(launches.work[i]);
+    launch.start_ns = clock.ToUnixNs(launch.call->start_ps);
+    launch.end_ns = clock.ToUnixNs(launch.call->end_ps);
+    const size_t first = i;
+    for (; i < launches.work.size() && call_of(launches.work[i]) == launch.call; ++i) {
+      launch.end_ns = std::min(launch.end_ns, graph.nodes[launches.work[i]].start_ns);
     }
-    const size_t first = kept;
-    for (; i < launches.work.size() && correlation_of(launches.work[i]) == correlation; ++i) {
-      const NodeIndex node = launches.work[i];
-      // On clocks that disagree work may seem to start before its launch.
-      if (!is_known || graph.nodes[node].start_ns < launch.start_ns) continue;
-      launch.end_ns = std::min(launch.end_ns, graph.nodes[node].start_ns);
-      launches.work[kept++] = node;
-    }
-    if (kept == first) continue;
-    launch.work = absl::MakeConstSpan(launches.work).subspan(first, kept - first);
+    launch.work = absl::MakeConstSpan(launches.work).subspan(first, i - first);
     launches.calls.push_back(launch);
   }
   absl::c_stable_sort(launches.calls,

@@ -23,11 +23,11 @@ class HostNodesTest : public ::testing::Test {
   }
 
   // Work and the call that launched it; times in ns.
-  NodeIndex Add(uint64_t correlation, int64_t call_start, int64_t call_end, int64_t start,
+  NodeIndex Add(int64_t correlation, int64_t call_start, int64_t call_end, int64_t start,
                 int64_t end) {
-    profile_->calls[correlation] = {"launch", 3, call_start * 1000, call_end * 1000};
+    calls_.push_back({correlation, "launch", 3, call_start * 1000, call_end * 1000});
     DeviceWork& work = work_.emplace_back();
-    work.correlation = correlation;
+    work.call = &calls_.back();
     RunNode node;
     node.name = "kernel";
     node.resource = {0, ResourceKind::kStream, 7};
@@ -47,6 +47,7 @@ class HostNodesTest : public ::testing::Test {
 
   std::string bytes_;
   std::unique_ptr<ProfileWork> profile_;
+  std::deque<HostCall> calls_;
   std::deque<DeviceWork> work_;
   RunGraph graph_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -74,18 +76,57 @@ class NodeMaker {
       : profiles_(profiles), run_(run), table_(run.table), options_(options) {}
 
   absl::StatusOr<WorkNodes> Run() {
-    RETURN_IF_ERROR(PlaceDevices());
-    RETURN_IF_ERROR(CheckCollectivesAgree(run_));
-    IndexMembers();
-    ListGroups();
-    for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
-    if (!something_ran_) return NothingRan();
-    TakeApartIncomplete();
-    DescribeApproximations();
+    RETURN_IF_ERROR(Prepare());
+    for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank, &out_);
+    for (size_t p = 0; p < profiles_.size(); ++p) EventsOf(p, &out_);
+    outline_.Add(out_.graph);
+    RETURN_IF_ERROR(CheckSomethingRan());
+    unmatched_ = TakeApartIncomplete(&out_.graph);
+    Describe();
+    return std::move(out_);
+  }
+
+  absl::StatusOr<WorkNodes> RunByRank(absl::FunctionRef<absl::Status(WorkNodes*)> take) {
+    RETURN_IF_ERROR(Prepare());
+    const WorkNodes none = out_;
+    std::mutex mutex;
+    const auto for_each_rank = [&](absl::FunctionRef<absl::Status(WorkNodes*)> visit) {
+      return ParallelFor(places_.size(), [&](size_t rank) {
+        WorkNodes nodes = none;
+        AddRank(static_cast<int64_t>(rank), &nodes);
+        return visit(&nodes);
+      });
+    };
+    RETURN_IF_ERROR(for_each_rank([&](WorkNodes* nodes) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      outline_.Add(nodes->graph);
+      out_.dropped.merge(nodes->dropped);
+      return absl::OkStatus();
+    }));
+    RETURN_IF_ERROR(CheckSomethingRan());
+    RETURN_IF_ERROR(for_each_rank([&](WorkNodes* nodes) {
+      nodes->graph.outline = &outline_;
+      const int64_t unmatched = TakeApartIncomplete(&nodes->graph);
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        unmatched_ += unmatched;
+      }
+      return take(nodes);
+    }));
+    Describe();
     return std::move(out_);
   }
 
  private:
+  absl::Status Prepare() {
+    RETURN_IF_ERROR(PlaceDevices());
+    RETURN_IF_ERROR(CheckCollectivesAgree(run_));
+    IndexMembers();
+    ListGroups();
+    out_.node_of_event.resize(profiles_.size());
+    return absl::OkStatus();
+  }
+
   struct Place {
     size_t profile = 0;
     const WorkingDevice* device = nullptr;
@@ -93,7 +134,8 @@ class NodeMaker {
     std::optional<uint32_t> local_device;
   };
 
-  absl::Status NothingRan() const {
+  absl::Status CheckSomethingRan() const {
+    if (outline_.begin_ns != std::numeric_limits<int64_t>::max()) return absl::OkStatus();
     if (!options_.steps.has_value()) {
       return InvalidArgument(
           "the profiles hold no device work; expected kernels on streams, TPU ops or XLA:CPU "
@@ -161,7 +203,6 @@ class NodeMaker {
     members_.resize(profiles_.size());
     for (size_t p = 0; p < profiles_.size(); ++p) {
       members_[p].resize(run_.profiles[p].events.size());
-      out_.node_of_event.emplace_back(run_.profiles[p].events.size(), kNoNodeIndex);
     }
     const std::vector<CollectiveInstance>& instances = table_.instances();
     last_starts_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
@@ -216,10 +257,19 @@ class NodeMaker {
     return work.subspan(range.first, range.last - range.first);
   }
 
-  void AddRank(int64_t rank) {
+  // Returns the first node of each event of a profile.
+  std::vector<NodeIndex>& EventsOf(size_t profile, WorkNodes* out) const {
+    std::vector<NodeIndex>& nodes = out->node_of_event[profile];
+    nodes.resize(run_.profiles[profile].events.size(), kNoNodeIndex);
+    return nodes;
+  }
+
+  void AddRank(int64_t rank, WorkNodes* out) const {
     const Place& place = places_[rank];
     if (place.device == nullptr) return;
-    std::map<std::string, int64_t>& dropped = out_.dropped[rank];
+    std::vector<RunNode>& nodes = out->graph.nodes;
+    std::map<std::string, int64_t>& dropped = out->dropped[rank];
+    std::vector<NodeIndex>& node_of_event = EventsOf(place.profile, out);
     // Counted once for a profile of several devices.
     if (place.device == &profiles_[place.profile]->devices[0]) {
       dropped = profiles_[place.profile]->dropped;
@@ -228,7 +278,7 @@ class NodeMaker {
     if (place.local_device.has_value()) {
       index.emplace(run_.profiles[place.profile], *place.local_device);
     }
-    const size_t first = out_.graph.nodes.size();
+    const size_t first = nodes.size();
     for (const DeviceWork& work : WorkOf(place)) {
       if (!IsSelected(work)) {
         ++dropped["outside the chosen steps"];
@@ -236,77 +286,74 @@ class NodeMaker {
       }
       const uint32_t event = index.has_value() ? index->Find(work) : kNoEvent;
       if (event == kNoEvent) {
-        AddComputation(rank, place, work);
+        AddComputation(rank, place, work, &nodes);
         continue;
       }
       // The first kernel of an execution stands for all of them.
-      NodeIndex& node = out_.node_of_event[place.profile][event];
+      NodeIndex& node = node_of_event[event];
       if (node != kNoNodeIndex) continue;
-      node = static_cast<NodeIndex>(out_.graph.nodes.size());
-      AddCommunication(rank, place, work, event);
+      node = static_cast<NodeIndex>(nodes.size());
+      AddCommunication(rank, place, work, event, &nodes);
     }
-    if (out_.graph.nodes.size() > first) {
-      something_ran_ = true;
-    } else if (!options_.allow_missing_ranks) {
-      AddIdleNode(rank);
-    }
+    if (nodes.size() == first && !options_.allow_missing_ranks) AddIdleNode(rank, &nodes);
   }
 
-  RunNode NewNode(int64_t rank, const Place& place, const DeviceWork& work) {
+  RunNode NewNode(int64_t rank, const Place& place, const DeviceWork& work, size_t number) const {
     RunNode node;
     node.name = work.name;
     node.resource = {rank, ResourceKind::kStream, work.stream};
     node.start_ns = UnixNs(place.profile, work.start_ps);
     node.end_ns = UnixNs(place.profile, work.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
-    node.kernel = next_kernel_++;
-    node.is_launched = work.launch_ps.has_value();
+    node.kernel = static_cast<uint32_t>(number);
+    node.is_launched = work.call != nullptr;
     node.step = work.step;
     node.work = &work;
     node.instruction = work.instruction;
     return node;
   }
 
-  void AddComputation(int64_t rank, const Place& place, const DeviceWork& work) {
-    RunNode node = NewNode(rank, place, work);
+  void AddComputation(int64_t rank, const Place& place, const DeviceWork& work,
+                      std::vector<RunNode>* nodes) const {
+    RunNode node = NewNode(rank, place, work, nodes->size());
     if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
     if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
-    out_.graph.nodes.push_back(node);
+    nodes->push_back(node);
   }
 
   // A simulator wants at least one node of every rank.
-  void AddIdleNode(int64_t rank) {
+  static void AddIdleNode(int64_t rank, std::vector<RunNode>* nodes) {
     RunNode node;
     node.name = "idle";
     node.resource = {rank, ResourceKind::kStream, 0};
     node.op_kind = kHostGapOpKind;
-    out_.graph.nodes.push_back(node);
+    nodes->push_back(node);
   }
 
   // Adds the nodes of one execution on one rank.
   void AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
-                        uint32_t event_index) {
+                        uint32_t event_index, std::vector<RunNode>* nodes) const {
     const CollectiveEvent& event = run_.profiles[place.profile].events[event_index];
-    RunNode node = NewNode(rank, place, work);
+    RunNode node = NewNode(rank, place, work, nodes->size());
     node.end_ns = UnixNs(place.profile, event.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
     node.name = run_.profiles[place.profile].ops[event.op].instruction;
     const std::optional<MemberPlace>& member = members_[place.profile][event_index];
-    std::vector<RunNode> nodes;
+    std::vector<RunNode> made;
     absl::string_view reason = kUnmatchedOpKind;
     if (member.has_value() && table_.instances()[member->instance].missing == 0) {
-      nodes = CommunicationNodes(node, *member);
+      made = CommunicationNodes(node, *member);
       reason = kLocalOpKind;
     }
-    if (nodes.empty()) {
+    if (made.empty()) {
       node.op_kind = reason;
-      nodes.push_back(node);
+      made.push_back(node);
     }
-    out_.graph.nodes.insert(out_.graph.nodes.end(), nodes.begin(), nodes.end());
+    nodes->insert(nodes->end(), made.begin(), made.end());
   }
 
   // Returns the nodes of an execution on one rank; none when the rank does not communicate in it.
-  std::vector<RunNode> CommunicationNodes(const RunNode& base, const MemberPlace& place) {
+  std::vector<RunNode> CommunicationNodes(const RunNode& base, const MemberPlace& place) const {
     const CollectiveInstance& instance = table_.instances()[place.instance];
     const MatchedOp& op = table_.OpOf(instance);
     if (op.operand_bytes <= 0) return {};
@@ -314,9 +361,8 @@ class NodeMaker {
     const std::optional<ChakraProtoMsg::CollectiveCommType> type = SimulatedCommTypeOf(op.kind);
     if (!type.has_value() || instance.group == CollectiveInstance::kNoGroup) return {};
     if (table_.groups()[instance.group].size() < 2) return {};
-    if (IsApproximated(op.kind)) ++approximated_[op.kind];
     RunNode node = base;
-    node.SetCollective(op.operand_bytes, *type, group_of_[instance.group]);
+    node.SetCollective(op.operand_bytes, *type, group_of_.at(instance.group));
     node.instance = place.instance;
     SetTransfer(last_starts_ps_[place.instance], &node);
     return {node};
@@ -330,7 +376,7 @@ class NodeMaker {
   }
 
   std::vector<RunNode> MessageNodes(const RunNode& base, const MemberPlace& place,
-                                    const MatchedOp& op) {
+                                    const MatchedOp& op) const {
     const CollectiveInstance& instance = table_.instances()[place.instance];
     const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
     std::vector<RunNode> nodes;
@@ -353,37 +399,41 @@ class NodeMaker {
   }
 
   // Makes computation of executions that the chosen steps cut on some ranks: nobody could run them.
-  void TakeApartIncomplete() {
-    absl::flat_hash_map<uint32_t, size_t> present;
-    for (const RunNode& node : out_.graph.nodes) {
-      if (node.IsCommunication()) ++present[node.instance];
+  // Returns how many nodes are unmatched.
+  int64_t TakeApartIncomplete(RunGraph* graph) const {
+    int64_t unmatched = 0;
+    for (RunNode& node : graph->nodes) {
+      if (node.IsCommunication()) {
+        const size_t expected = node.type == ChakraProtoMsg::COMM_COLL_NODE
+                                    ? graph->groups[node.communication->group].ranks.size()
+                                    : 2;
+        if (outline_.meetings.at(node.instance).nodes == expected) continue;
+        node.type = ChakraProtoMsg::COMP_NODE;
+        node.communication.reset();
+        node.instance = RunNode::kNoInstance;
+        node.duration_ns = node.end_ns - node.start_ns;
+        node.op_kind = kUnmatchedOpKind;
+      }
+      if (node.op_kind == kUnmatchedOpKind) ++unmatched;
     }
-    for (RunNode& node : out_.graph.nodes) {
-      if (!node.IsCommunication()) continue;
-      const size_t expected = node.type == ChakraProtoMsg::COMM_COLL_NODE
-                                  ? out_.graph.groups[node.communication->group].ranks.size()
-                                  : 2;
-      if (present[node.instance] == expected) continue;
-      node.type = ChakraProtoMsg::COMP_NODE;
-      node.communication.reset();
-      node.instance = RunNode::kNoInstance;
-      node.duration_ns = node.end_ns - node.start_ns;
-      node.op_kind = kUnmatchedOpKind;
-    }
+    return unmatched;
   }
 
-  void DescribeApproximations() {
-    for (const auto& [kind, count] : approximated_) {
+  void Describe() {
+    std::map<CollectiveKind, int64_t> approximated;
+    for (const auto& [instance, meeting] : outline_.meetings) {
+      if (instance >= table_.instances().size()) continue;
+      const CollectiveKind kind = table_.OpOf(table_.instances()[instance]).kind;
+      if (IsApproximated(kind)) approximated[kind] += static_cast<int64_t>(meeting.nodes);
+    }
+    for (const auto& [kind, count] : approximated) {
       out_.notes.push_back(absl::StrCat(
           count, " x ", std::string(CollectiveKindName(kind)),
           " became the nearest collective that ASTRA-sim simulates, of the same bytes"));
     }
-    const auto unmatched =
-        std::count_if(out_.graph.nodes.begin(), out_.graph.nodes.end(),
-                      [](const RunNode& node) { return node.op_kind == kUnmatchedOpKind; });
-    if (unmatched > 0) {
+    if (unmatched_ > 0) {
       out_.notes.push_back(absl::StrCat(
-          unmatched, " collective(s) lack members in other profiles: they became computation"));
+          unmatched_, " collective(s) lack members in other profiles: they became computation"));
     }
   }
 
@@ -401,9 +451,9 @@ class NodeMaker {
   absl::flat_hash_map<uint32_t, std::vector<uint32_t>> pairs_of_;
   // The graph's group for each group of the table.
   std::map<uint32_t, GroupIndex> group_of_;
-  std::map<CollectiveKind, int64_t> approximated_;
-  uint32_t next_kernel_ = 0;
-  bool something_ran_ = false;
+  RunOutline outline_;
+  // How many nodes stand for collectives that lack members.
+  int64_t unmatched_ = 0;
 };
 
 }  // namespace
@@ -411,6 +461,12 @@ class NodeMaker {
 absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
                                         const CollectiveRun& run, const WorkNodesOptions& options) {
   return NodeMaker(profiles, run, options).Run();
+}
+
+absl::StatusOr<WorkNodes> MakeWorkNodesByRank(
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
+    const WorkNodesOptions& options, absl::FunctionRef<absl::Status(WorkNodes*)> take) {
+  return NodeMaker(profiles, run, options).RunByRank(take);
 }
 
 namespace {

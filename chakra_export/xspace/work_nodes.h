@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/run/run_graph.h"
@@ -65,6 +67,13 @@ struct WorkNodes {
 absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
                                         const CollectiveRun& run,
                                         const WorkNodesOptions& options = {});
+
+// Makes the same nodes rank by rank, as many ranks at once as there are cores, and hands each to
+// `take`, with an outline of the others (RunGraph::outline); nodes are numbered from 0 in each.
+// Returns what there is beside the nodes. Errors are those of MakeWorkNodes and of `take`.
+absl::StatusOr<WorkNodes> MakeWorkNodesByRank(
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
+    const WorkNodesOptions& options, absl::FunctionRef<absl::Status(WorkNodes*)> take);
 
 // Returns the programs of the run as they were compiled, without what was measured: each once, in the
 // order in which they first ran, on every rank that they are assigned to, whether or not its profile

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/run/run_graph.h"
 #include "chakra_export/run/run_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
@@ -29,9 +31,12 @@ constexpr absl::string_view kHloModuleAttribute = "hlo_module";
 class Exporter {
  public:
   Exporter(const ProfiledRun& input, const XSpaceExportOptions& options)
-      : input_(input), options_(options) {}
+      : input_(input), options_(options), is_profiled_(options.intent == EtIntent::kProfiled) {
+    node_options_.steps = options.steps;
+  }
 
   absl::StatusOr<XSpaceGraph> BuildGraph() {
+    RETURN_IF_ERROR(CheckInput());
     RETURN_IF_ERROR(Build());
     XSpaceGraph result;
     for (const NodeIndex index : workload_.run_nodes) {
@@ -45,27 +50,61 @@ class Exporter {
   }
 
   absl::StatusOr<ChakraWorkloadReport> Export(FileSystem& files, const std::string& prefix) {
-    RETURN_IF_ERROR(Build());
-    const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
-      Decorate(nodes_.graph.nodes[node], message);
-    };
-    RETURN_IF_ERROR(WriteRunWorkload(files, nodes_.graph, prefix, decorate, &workload_));
+    RETURN_IF_ERROR(CheckInput());
+    // Hosts may begin before all devices, and ranks without a common clock have an order only
+    // together.
+    const bool can_go_by_rank =
+        is_profiled_ && clocks_agree_ && options_.flavor == EtFlavor::kSimulation;
+    absl::Status status = absl::FailedPreconditionError("");
+    if (can_go_by_rank) status = ExportByRank(files, prefix);
+    // What ranks say only together, and what they contradict each other in, takes all of them.
+    if (absl::IsFailedPrecondition(status)) {
+      workload_ = RunWorkload();
+      RETURN_IF_ERROR(Build());
+      status = WriteRunWorkload(files, nodes_.graph, prefix, DecoratorOf(nodes_.graph), &workload_);
+    }
+    RETURN_IF_ERROR(status);
     Describe(&workload_.report);
     return std::move(workload_.report);
   }
 
  private:
-  absl::Status Build() {
+  absl::Status CheckInput() {
     RETURN_IF_ERROR(CheckAgreement());
-    const bool is_profiled = options_.intent == EtIntent::kProfiled;
-    if (is_profiled) {
-      RETURN_IF_ERROR(CheckClocks());
-      RETURN_IF_ERROR(MakeProfiledNodes());
+    return is_profiled_ ? CheckClocks() : absl::OkStatus();
+  }
+
+  absl::Status Build() {
+    if (is_profiled_) {
+      ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options_));
+      Connect(&nodes_);
     } else {
       ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
-      SetCosts();
+      SetCosts(&nodes_.graph.nodes);
     }
-    ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled, &nodes_.graph));
+    ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled_, &nodes_.graph));
+    return absl::OkStatus();
+  }
+
+  // Makes and writes one rank after the other, so that only what the checks need is there of all.
+  absl::Status ExportByRank(FileSystem& files, const std::string& prefix) {
+    EtWorkloadWriter writer(files, prefix);
+    std::mutex mutex;
+    const auto export_rank = [&](WorkNodes* rank) -> absl::Status {
+      Connect(rank);
+      RunGraph& graph = rank->graph;
+      ASSIGN_OR_RETURN(RunWorkload part,
+                       BuildRunWorkload(options_.flavor, /*has_times=*/true, &graph));
+      RETURN_IF_ERROR(AddRunWorkload(graph, part, DecoratorOf(graph), &writer));
+      const std::lock_guard<std::mutex> lock(mutex);
+      workload_.report = part.report;
+      return workload_.graph.Append(part.graph);
+    };
+    ASSIGN_OR_RETURN(nodes_, MakeWorkNodesByRank(input_.profiles, input_.collectives, node_options_,
+                                                 export_rank));
+    RETURN_IF_ERROR(CheckRunWorkload(options_.flavor, /*has_times=*/true, &workload_));
+    ASSIGN_OR_RETURN(const ChakraWorkloadReport written, writer.Commit(nodes_.graph.rank_count));
+    workload_.report.MergeFrom(written);
     return absl::OkStatus();
   }
 
@@ -94,23 +133,26 @@ class Exporter {
     return RefuseViolations(input_.collectives, check);
   }
 
-  absl::Status MakeProfiledNodes() {
-    WorkNodesOptions node_options;
-    node_options.steps = options_.steps;
-    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
-    RunGraph& graph = nodes_.graph;
+  // Adds what the nodes cost and wait for, and the host's nodes.
+  void Connect(WorkNodes* nodes) const {
+    RunGraph& graph = nodes->graph;
     graph.has_one_clock = clocks_agree_;
     AddDeviceDependencies(&graph);
-    SetCosts();
+    SetCosts(&graph.nodes);
     MergeWork(options_.granularity, &graph);
     const size_t device_nodes = graph.nodes.size();
-    AddHostNodes(nodes_.profile_of_rank, &graph);
+    AddHostNodes(nodes->profile_of_rank, &graph);
     if (options_.flavor == EtFlavor::kFull && graph.nodes.size() == device_nodes) {
-      nodes_.notes.push_back(
+      nodes->notes.push_back(
           "the profiles hold no calls that launched device work, as those of XLA:CPU do not: "
           "--flavor=full adds no host nodes");
     }
-    return absl::OkStatus();
+  }
+
+  static EtNodeDecorator DecoratorOf(const RunGraph& graph) {
+    return [&graph](NodeIndex node, ChakraProtoMsg::Node* message) {
+      Decorate(graph.nodes[node], message);
+    };
   }
 
   static void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) {
@@ -135,18 +177,17 @@ class Exporter {
   // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
   // Copies have one of their own. Must come before nodes are merged, so that those that stand for
   // many cost what all of them do.
-  void SetCosts() {
-    std::vector<RunNode>& nodes = nodes_.graph.nodes;
+  static void SetCosts(std::vector<RunNode>* nodes) {
     std::map<Resource, NodeIndex> last;
     // Computing what an instruction costs takes longer than to remember it.
     absl::flat_hash_map<const HloInstruction*, HloCost> costs;
-    for (NodeIndex i = 0; i < nodes.size(); ++i) {
-      RunNode& node = nodes[i];
+    for (NodeIndex i = 0; i < nodes->size(); ++i) {
+      RunNode& node = (*nodes)[i];
       const bool is_copy = node.work != nullptr && node.work->kind == WorkKind::kMemcpy;
       if (is_copy) node.bytes = node.work->copied_bytes;
       if (node.instruction != nullptr) {
         const auto [it, is_first] = last.emplace(node.resource, i);
-        const RunNode& before = nodes[it->second];
+        const RunNode& before = (*nodes)[it->second];
         it->second = i;
         const bool goes_on = !is_first && node.work != nullptr && before.work != nullptr &&
                              before.instruction == node.instruction &&
@@ -180,6 +221,8 @@ class Exporter {
 
   const ProfiledRun& input_;
   const XSpaceExportOptions& options_;
+  const bool is_profiled_;
+  WorkNodesOptions node_options_;
   WorkNodes nodes_;
   RunWorkload workload_;
   bool clocks_agree_ = true;

@@ -473,6 +473,32 @@ void ExpectReplayWithinFivePercent(const ChakraWorkloadReport& report) {
               0.05 * static_cast<double>(report.measured_ns()));
 }
 
+// What is known of each node, by rank and id.
+std::map<std::pair<int64_t, uint64_t>, std::string> Describe(const ExecutionGraph& graph) {
+  std::map<std::pair<int64_t, uint64_t>, std::string> nodes;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    std::string& text = nodes[{graph.rank(node), graph.id(node)}];
+    text = absl::StrCat(std::string(graph.name(node)), " ", graph.type(node), " ",
+                        ResourceName(graph.resource(node)), " ", graph.start_ns(node), " ",
+                        graph.duration_ns(node), " ", EdgeKindsText(graph.dependency_kinds(node)));
+    for (const NodeIndex source : graph.dependencies(node)) {
+      absl::StrAppend(&text, " ", graph.id(source));
+    }
+  }
+  return nodes;
+}
+
+TEST_P(ExampleTest, RankByRankIsAsAllAtOnce) {
+  for (const WorkGranularity granularity : {WorkGranularity::kKernel, WorkGranularity::kHlo}) {
+    XSpaceExportOptions options;
+    options.granularity = granularity;
+    const ChakraWorkloadReport report = Export(options);
+    ASSERT_OK_AND_ASSIGN(const ProfiledRun run, ReadProfiledRun(Files(), traces_, options));
+    ASSERT_OK_AND_ASSIGN(const XSpaceGraph built, BuildXSpaceGraph(run, options));
+    EXPECT_EQ(Describe(ReadGraph(prefix_, report.comm_groups())), Describe(built.graph));
+  }
+}
+
 TEST_P(ExampleTest, EveryDeviceEventAndEveryKindOfEdgeIsThere) {
   const ChakraWorkloadReport report = Export();
   for (const ChakraWorkloadRank& rank : report.ranks()) {

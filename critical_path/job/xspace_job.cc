@@ -71,7 +71,7 @@ class XSpaceJobLoader {
     std::iota(order.begin(), order.end(), 0);
     // Large, and of no use once they are in the graph.
     if (emptied != nullptr) {
-      for (const auto& profile : emptied->profiles) profile->calls.clear();
+      for (const auto& profile : emptied->profiles) profile->calls = {};
     }
     execution_.graph = ToExecutionGraph(graph, order);
     graph.edges = std::vector<DependencyEdge>();
