@@ -5,11 +5,20 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/engine/collective_plan.h"
+#include "astra_bridge/engine/et_workload.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/testing/builders.h"
+#include "astra_bridge/engine/topology.h"
+#include "chakra_export/generate/msccl.h"
+#include "chakra_export/testing/et_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -72,13 +81,58 @@ TEST(CustomAlgorithmTest, RunsTheExampleThatAstraSimShips) {
   EXPECT_THAT(result.finish_ns, Each(14 * 2941 + 7 * 7000));
 }
 
-// The built-in ring has its endpoint delay; here a reduction lasts 1 ns at least.
-TEST(CustomAlgorithmTest, ARingLastsWhatTheBuiltInOneDoes) {
-  CustomRun run = OnRing(4, RingAllReduce(4, kMiB, 0));
+// What allreduce_ring.py of MSCCL's tools writes: each rank sends its chunk on, adds to what it receives
+// and sends that, until all chunks have gone round twice.
+std::string RingXml(int32_t n) {
+  std::string xml =
+      absl::StrCat("<algo coll=\"allreduce\" ngpus=\"", n, "\" nchunksperloop=\"", n, "\">\n");
+  for (int32_t gpu = 0; gpu < n; ++gpu) {
+    absl::StrAppend(&xml, "<gpu id=\"", gpu, "\"><tb id=\"0\" send=\"", (gpu + 1) % n, "\" recv=\"",
+                    (gpu + n - 1) % n, "\" chan=\"0\">\n");
+    const int32_t last = 4 * (n - 1) - 1;
+    for (int32_t s = 0; s <= last; ++s) {
+      const char* const type = s % 2 == 0 ? "s" : s < last / 2 + 1 ? "rrc" : "r";
+      absl::StrAppend(&xml, "<step s=\"", s, "\" type=\"", type,
+                      "\" cnt=\"1\" depid=\"-1\" deps=\"-1\"/>\n");
+    }
+    absl::StrAppend(&xml, "</tb></gpu>\n");
+  }
+  return absl::StrCat(xml, "</algo>\n");
+}
+
+TEST(CustomAlgorithmTest, ARingOfMscclIsTheBuiltInRing) {
+  const TemporaryDirectory directory;
+  directory.Write("ring.xml", RingXml(4));
+  ASSERT_OK(WriteMscclTraces(FileSystem::Posix(), directory.PathOf("ring.xml"), {}, kMiB,
+                             directory.PathOf("ring")));
+  CustomRun run = OnRing(4, {});
+  run.system.custom[kAllReduce] = directory.PathOf("ring");
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    directory.Write(absl::StrCat("w.", rank, ".et"),
+                    EncodeEt({CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, kMiB)}));
+  }
+  ASSERT_OK_AND_ASSIGN(run.workload, ReadEtWorkload(FileSystem::Posix(), directory.PathOf("w"),
+                                                    run.network, run.system, EtWorkloadOptions()));
+  const Topology topology(run.network);
+  CollectiveRequest request;
+  request.bytes = kMiB;
+  request.algorithms = run.system.algorithms_of(CollectiveKind::kAllReduce);
+  ASSERT_OK_AND_ASSIGN(const CollectivePlan plan, PlanCollective(request, topology, run.system));
+  for (const RankWorkload& member : run.workload.custom[kAllReduce]) {
+    int32_t sends = 0;
+    for (const WorkloadNode& node : member.nodes()) {
+      if (node.type != WorkloadNodeType::kSend) continue;
+      ++sends;
+      EXPECT_EQ(node.bytes, plan.phases[0].message_bytes);
+    }
+    EXPECT_EQ(sends, plan.phases[0].messages);
+  }
   ASSERT_OK_AND_ASSIGN(const SimulationResult custom, run.Run());
   run.workload.custom[kAllReduce].clear();
+  run.system.custom[kAllReduce].clear();
   run.system.endpoint_delay_ns = 0;
   ASSERT_OK_AND_ASSIGN(const SimulationResult built_in, run.Run());
+  // A reduction lasts 1 ns at least.
   EXPECT_EQ(custom.makespan_ns(), built_in.makespan_ns() + 3);
 }
 
