@@ -43,8 +43,8 @@ absl::StatusOr<CustomMember> MakeMember(const RankWorkload& nodes) {
     if (member.dependency_counts[member.graph.Find(nodes, id)] == 0) member.roots.insert(id);
   }
   for (const std::unordered_set<uint64_t>& ids : dependents) {
-    for (const uint64_t id : ids) member.dependents.push_back(member.graph.Find(nodes, id));
-    member.dependents_end.push_back(member.dependents.size());
+    std::vector<uint32_t>& found = member.dependents.emplace_back();
+    for (const uint64_t id : ids) found.push_back(member.graph.Find(nodes, id));
   }
   return member;
 }
@@ -109,13 +109,8 @@ absl::Status CustomAlgorithm::CheckEnds() const {
                          : ""));
   }
   for (size_t i = 0; i < states.size(); ++i) {
-    for (uint32_t node = 0; node < members_[i].graph.size(); ++node) {
-      if (!states[i].Waits(node)) continue;
-      return error(
-          static_cast<int32_t>(i),
-          absl::StrCat("nodes depend on each other in a circle, among them or behind them ",
-                       "node ", members_[i].nodes->nodes()[node].id));
-    }
+    if (states[i].done()) continue;
+    return error(static_cast<int32_t>(i), "nodes depend on each other in a circle");
   }
   const std::vector<SendKey> messages = sends.WaitingMessages();
   if (messages.empty()) return absl::OkStatus();
@@ -138,9 +133,7 @@ std::vector<uint32_t> CustomState::TakeReady() {
 
 void CustomState::Finish(uint32_t node) {
   ++done_;
-  const size_t begin = node == 0 ? 0 : member_->dependents_end[node - 1];
-  for (size_t i = begin; i < member_->dependents_end[node]; ++i) {
-    const uint32_t dependent = member_->dependents[i];
+  for (const uint32_t dependent : member_->dependents[node]) {
     if (--waits_for_[dependent] == 0) ready_.insert(member_->nodes->nodes()[dependent].id);
   }
 }

@@ -37,10 +37,8 @@ struct CustomMember {
   std::unordered_set<uint64_t> roots;
   // How many others each node depends on.
   std::vector<uint32_t> dependency_counts;
-  // Those that depend on a node, each once, in the order in which they become ready; those of node n
-  // end at dependents_end[n].
-  std::vector<uint32_t> dependents;
-  std::vector<size_t> dependents_end;
+  // Those that depend on each node, each once, in the order in which they become ready.
+  std::vector<std::vector<uint32_t>> dependents;
 };
 
 class CustomAlgorithm {
@@ -70,8 +68,6 @@ class CustomState {
   void Finish(uint32_t node);
   // Returns whether all nodes are over.
   bool done() const { return done_ == member_->graph.size(); }
-  // Returns whether the node waits for others.
-  bool Waits(uint32_t node) const { return waits_for_[node] > 0; }
 
  private:
   const CustomMember* member_;

@@ -107,6 +107,8 @@ TEST_F(RealAstraTest, GivesTheSameTimesWithCustomAlgorithms) {
   RandomSimulationOptions options;
   options.custom = true;
   CompareOnRandomSimulations(options, 600);
+  options.max_dimensions = 3;
+  CompareOnRandomSimulations(options, 300);
 }
 
 }  // namespace

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/generate/generated_workload.h"
@@ -22,55 +20,43 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 
-constexpr MscclOperation kOperations[] = {
+// No count, channel or number of a step comes near.
+constexpr int64_t kMaxNumber = std::numeric_limits<int32_t>::max();
+
+// What a type of step does, in this order.
+struct StepType {
+  absl::string_view name;
+  bool receives, computes, sends;
+};
+constexpr StepType kStepTypes[] = {
     {"s", false, false, true},   {"r", true, false, false},  {"rcs", true, false, true},
     {"rrc", true, true, false},  {"rrs", true, true, true},  {"rrcs", true, true, true},
     {"cpy", false, true, false}, {"re", false, true, false}, {"nop", false, false, false},
 };
 
-struct XmlTag {
-  size_t offset = 0;
-  absl::string_view name;
-  std::vector<std::pair<absl::string_view, absl::string_view>> attributes;
-  // <name ...> and </name>; <name .../> is both.
-  bool opens = true;
-  bool closes = false;
-};
+absl::Status XmlError(absl::string_view source, size_t offset, absl::string_view reason) {
+  return InvalidArgument(source, ": offset ", offset, ": ", reason);
+}
 
-// The tags of an XML text one after another, without a meaning. Text between them is refused, as is
-// all that would need a definition elsewhere; values are as they stand.
-class XmlTags {
+// Elements with attributes, whose values are as they stand; comments and <?...?> between them are
+// skipped.
+class XmlReader {
  public:
-  XmlTags(absl::string_view text, absl::string_view source) : text_(text), source_(source) {}
+  XmlReader(absl::string_view text, absl::string_view source) : text_(text), source_(source) {}
 
-  absl::Status Error(size_t offset, absl::string_view reason) const {
-    return InvalidArgument(source_, ": offset ", offset, ": ", reason);
-  }
-
-  // False at the end of the text.
-  absl::StatusOr<bool> Next(XmlTag* tag) {
-    while (true) {
-      SkipSpace();
-      if (at_ == text_.size()) return false;
-      if (!SkipBetween("<!--", "-->") && !SkipBetween("<?", "?>")) break;
-    }
-    *tag = XmlTag();
-    tag->offset = at_;
-    if (!Skip("<")) return Error(at_, "expected a tag, e.g. <step ...>");
-    if (Skip("/")) tag->opens = false;
-    tag->closes = !tag->opens;
-    tag->name = Name();
-    if (tag->name.empty()) return Error(at_, "expected the name of a tag");
-    while (true) {
-      SkipSpace();
-      if (tag->opens && Skip("/")) tag->closes = true;
-      if (Skip(">")) return true;
-      if (tag->closes) return Error(at_, "expected >");
-      RETURN_IF_ERROR(Attribute(tag));
-    }
+  absl::StatusOr<XmlElement> Read() {
+    RETURN_IF_ERROR(SkipBetweenElements());
+    ASSIGN_OR_RETURN(XmlElement root, Element(0));
+    RETURN_IF_ERROR(SkipBetweenElements());
+    if (at_ < text_.size()) return Error("the document has ended before");
+    return root;
   }
 
  private:
+  static constexpr int kMaxDepth = 4;
+
+  absl::Status Error(absl::string_view reason) const { return XmlError(source_, at_, reason); }
+
   void SkipSpace() {
     while (at_ < text_.size() && absl::ascii_isspace(text_[at_])) ++at_;
   }
@@ -81,12 +67,14 @@ class XmlTags {
     return true;
   }
 
-  bool SkipBetween(absl::string_view begin, absl::string_view end) {
-    if (!absl::StartsWith(text_.substr(at_), begin)) return false;
-    const size_t found = text_.find(end, at_ + begin.size());
-    if (found == absl::string_view::npos) return false;
-    at_ = found + end.size();
-    return true;
+  absl::Status SkipBetweenElements() {
+    for (SkipSpace(); true; SkipSpace()) {
+      const absl::string_view end = Skip("<!--") ? "-->" : Skip("<?") ? "?>" : "";
+      if (end.empty()) return absl::OkStatus();
+      const size_t found = text_.find(end, at_);
+      if (found == absl::string_view::npos) return Error(absl::StrCat("there is no ", end));
+      at_ = found + end.size();
+    }
   }
 
   absl::string_view Name() {
@@ -95,16 +83,39 @@ class XmlTags {
     return text_.substr(begin, at_ - begin);
   }
 
-  absl::Status Attribute(XmlTag* tag) {
+  absl::StatusOr<XmlElement> Element(int depth) {
+    XmlElement element;
+    element.offset = at_;
+    if (depth == kMaxDepth) return Error("is nested too deeply");
+    if (!Skip("<") || (element.name = Name()).empty()) {
+      return Error("expected an element, e.g. <step ...>");
+    }
+    for (SkipSpace(); !Skip(">"); SkipSpace()) {
+      if (Skip("/>")) return element;
+      RETURN_IF_ERROR(Attribute(&element));
+    }
+    while (true) {
+      RETURN_IF_ERROR(SkipBetweenElements());
+      if (Skip("</")) break;
+      ASSIGN_OR_RETURN(XmlElement child, Element(depth + 1));
+      element.children.push_back(std::move(child));
+    }
+    const bool is_closed = Name() == element.name;
+    SkipSpace();
+    if (is_closed && Skip(">")) return element;
+    return Error(absl::StrCat("expected </", element.name, ">"));
+  }
+
+  absl::Status Attribute(XmlElement* element) {
     const absl::string_view name = Name();
     SkipSpace();
-    if (name.empty() || !Skip("=")) return Error(at_, "expected an attribute, e.g. type=\"s\"");
+    if (name.empty() || !Skip("=")) return Error("expected an attribute, e.g. type=\"s\"");
     SkipSpace();
     const absl::string_view quote = text_.substr(at_, 1);
     const bool is_quoted = Skip("\"") || Skip("'");
     const size_t end = is_quoted ? text_.find(quote, at_) : absl::string_view::npos;
-    if (end == absl::string_view::npos) return Error(at_, "expected a value in quotes");
-    tag->attributes.emplace_back(name, text_.substr(at_, end - at_));
+    if (end == absl::string_view::npos) return Error("expected a value in quotes");
+    element->attributes.emplace_back(name, text_.substr(at_, end - at_));
     at_ = end + 1;
     return absl::OkStatus();
   }
@@ -114,266 +125,192 @@ class XmlTags {
   size_t at_ = 0;
 };
 
-class MscclParser {
+// Reads what elements say.
+class MscclReader {
  public:
-  MscclParser(absl::string_view xml, absl::string_view source) : tags_(xml, source) {
-    algorithm_.source = std::string(source);
+  explicit MscclReader(absl::string_view source) : source_(source) {}
+
+  absl::Status Error(const XmlElement& element, absl::string_view reason) const {
+    return XmlError(source_, element.offset, reason);
   }
 
-  absl::StatusOr<MscclAlgorithm> Parse() {
-    size_t depth = 0;
-    bool is_over = false;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, tags_.Next(&tag_));
-      if (!more) break;
-      if (tag_.opens) {
-        if (is_over || depth == std::size(kElements) || tag_.name != kElements[depth]) {
-          return Error(absl::StrCat("<", Printable(tag_.name), "> is not expected here"));
-        }
-        RETURN_IF_ERROR(Open(depth++));
-      }
-      if (!tag_.closes) continue;
-      if (depth == 0 || tag_.name != kElements[depth - 1]) {
-        return Error(absl::StrCat("</", Printable(tag_.name), "> closes nothing"));
-      }
-      is_over = --depth == 0;
+  absl::StatusOr<absl::string_view> Text(const XmlElement& element, absl::string_view name) const {
+    for (const auto& [known, value] : element.attributes) {
+      if (known == name) return value;
     }
-    if (!is_over) return Error("the text ends before </algo>; expected an algorithm of MSCCL");
-    if (seen_gpus_ < algorithm_.gpus.size()) {
-      return Error(absl::StrCat("has ", seen_gpus_, " of ", algorithm_.gpus.size(), " <gpu>"));
+    return Error(element, absl::StrCat("<", element.name, "> has no ", name));
+  }
+
+  absl::StatusOr<int64_t> Number(const XmlElement& element, absl::string_view name, int64_t low,
+                                 int64_t high) const {
+    ASSIGN_OR_RETURN(const absl::string_view text, Text(element, name));
+    int64_t number = 0;
+    if (absl::SimpleAtoi(text, &number) && number >= low && number <= high) return number;
+    return Error(element, absl::StrCat(name, " is \"", Printable(text),
+                                       "\"; expected a number from ", low, " to ", high));
+  }
+
+  absl::StatusOr<StepType> Type(const XmlElement& step) const {
+    ASSIGN_OR_RETURN(const absl::string_view name, Text(step, "type"));
+    for (const StepType& type : kStepTypes) {
+      if (type.name == name) return type;
     }
-    return std::move(algorithm_);
+    return Error(step, absl::StrCat("type \"", Printable(name), "\" is unknown"));
+  }
+
+  // Fails unless the children are such elements, numbered from 0 on.
+  absl::Status CheckChildren(const XmlElement& element, absl::string_view name,
+                             absl::string_view number) const {
+    int64_t next = 0;
+    for (const XmlElement& child : element.children) {
+      if (child.name != name) {
+        return Error(child, absl::StrCat("expected <", name, ">, not <", child.name, ">"));
+      }
+      RETURN_IF_ERROR(Number(child, number, next, next).status());
+      ++next;
+    }
+    return absl::OkStatus();
   }
 
  private:
-  static constexpr absl::string_view kElements[] = {"algo", "gpu", "tb", "step"};
-  // Times of more might not fit into 64 bits; no real algorithm comes near.
-  static constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-
-  absl::Status Error(absl::string_view reason) const { return tags_.Error(tag_.offset, reason); }
-
-  absl::StatusOr<absl::string_view> Text(absl::string_view name) const {
-    for (const auto& [known, value] : tag_.attributes) {
-      if (known == name) return value;
-    }
-    return Error(absl::StrCat("<", tag_.name, "> has no ", name));
-  }
-
-  absl::StatusOr<int64_t> Number(absl::string_view name, int64_t low, int64_t high) const {
-    ASSIGN_OR_RETURN(const absl::string_view text, Text(name));
-    int64_t number = 0;
-    if (absl::SimpleAtoi(text, &number) && number >= low && number <= high) return number;
-    return Error(absl::StrCat(name, " is \"", Printable(text), "\"; expected a number from ", low,
-                              " to ", high));
-  }
-
-  // Numbers count up from 0.
-  absl::Status CheckNext(absl::string_view name, size_t next) const {
-    return Number(name, static_cast<int64_t>(next), static_cast<int64_t>(next)).status();
-  }
-
-  absl::Status Open(size_t depth) {
-    switch (depth) {
-      case 0:
-        return OpenAlgorithm();
-      case 1:
-        return OpenGpu();
-      case 2:
-        return OpenBlock();
-      default:
-        return OpenStep();
-    }
-  }
-
-  absl::Status OpenAlgorithm() {
-    ASSIGN_OR_RETURN(const absl::string_view collective, Text("coll"));
-    algorithm_.is_all_gather = collective == "allgather";
-    ASSIGN_OR_RETURN(algorithm_.chunks, Number("nchunksperloop", 1, kMost));
-    ASSIGN_OR_RETURN(const int64_t gpus, Number("ngpus", 1, kMaxGeneratedRanks));
-    algorithm_.gpus.resize(gpus);
-    is_seen_.resize(gpus);
-    return absl::OkStatus();
-  }
-
-  absl::Status OpenGpu() {
-    ASSIGN_OR_RETURN(gpu_, Number("id", 0, last_gpu()));
-    if (is_seen_[gpu_]) return Error(absl::StrCat("GPU ", gpu_, " is there twice"));
-    is_seen_[gpu_] = true;
-    ++seen_gpus_;
-    return absl::OkStatus();
-  }
-
-  absl::Status OpenBlock() {
-    RETURN_IF_ERROR(CheckNext("id", algorithm_.gpus[gpu_].size()));
-    MscclBlock block;
-    ASSIGN_OR_RETURN(block.send, Number("send", -1, last_gpu()));
-    ASSIGN_OR_RETURN(block.receive, Number("recv", -1, last_gpu()));
-    ASSIGN_OR_RETURN(block.channel, Number("chan", -1, kMost));
-    if (block.send == gpu_ || block.receive == gpu_) {
-      return Error(absl::StrCat("GPU ", gpu_, " exchanges messages with itself"));
-    }
-    algorithm_.gpus[gpu_].push_back(std::move(block));
-    return absl::OkStatus();
-  }
-
-  absl::Status OpenStep() {
-    MscclBlock& block = algorithm_.gpus[gpu_].back();
-    RETURN_IF_ERROR(CheckNext("s", block.steps.size()));
-    ASSIGN_OR_RETURN(const absl::string_view type, Text("type"));
-    const auto* const known =
-        std::find_if(std::begin(kOperations), std::end(kOperations),
-                     [&](const MscclOperation& operation) { return operation.type == type; });
-    if (known == std::end(kOperations)) {
-      return Error(absl::StrCat(
-          "type \"", Printable(type), "\" is unknown; expected one of ",
-          absl::StrJoin(kOperations, ", ", [](std::string* out, const MscclOperation& operation) {
-            absl::StrAppend(out, operation.type);
-          })));
-    }
-    const bool is_message = known->sends || known->receives;
-    if ((known->sends && block.send < 0) || (known->receives && block.receive < 0) ||
-        (is_message && block.channel < 0)) {
-      return Error(
-          absl::StrCat("type ", type, " needs a peer and a channel, but its <tb> has none"));
-    }
-    MscclStep step;
-    step.operation = *known;
-    ASSIGN_OR_RETURN(step.count, Number("cnt", is_message ? 1 : 0, kMost));
-    ASSIGN_OR_RETURN(step.waits_for_block, Number("depid", -1, kMost));
-    ASSIGN_OR_RETURN(step.waits_for_step, Number("deps", -1, kMost));
-    block.steps.push_back(step);
-    return absl::OkStatus();
-  }
-
-  int64_t last_gpu() const { return static_cast<int64_t>(algorithm_.gpus.size()) - 1; }
-
-  XmlTags tags_;
-  XmlTag tag_;
-  MscclAlgorithm algorithm_;
-  // The GPU of the elements that are being read.
-  int64_t gpu_ = 0;
-  std::vector<bool> is_seen_;
-  size_t seen_gpus_ = 0;
+  const absl::string_view source_;
 };
 
-// Writes down the nodes of one GPU. Ids count up from 0 in the order of blocks and steps.
+// Writes down the nodes of one GPU. Ids count up from 0 in the order of thread blocks and steps.
 class NodeMaker {
  public:
   NodeMaker(const MscclAlgorithm& algorithm, int64_t gpu, int64_t chunk_bytes)
-      : blocks_(algorithm.gpus[gpu]), gpu_(gpu), chunk_bytes_(chunk_bytes) {}
+      : reader_(algorithm.source),
+        element_(algorithm.gpus[gpu]),
+        gpu_(gpu),
+        gpus_(static_cast<int64_t>(algorithm.gpus.size())),
+        chunk_bytes_(chunk_bytes) {}
 
   absl::StatusOr<std::vector<Node>> Make() {
+    RETURN_IF_ERROR(reader_.CheckChildren(element_, "tb", "id"));
     int64_t next = 0;
-    for (const MscclBlock& block : blocks_) {
+    for (const XmlElement& block : element_.children) {
+      RETURN_IF_ERROR(reader_.CheckChildren(block, "step", "s"));
       std::vector<int64_t>& last = last_ids_.emplace_back();
-      for (const MscclStep& step : block.steps) {
-        const int64_t nodes =
-            step.operation.receives + step.operation.computes + step.operation.sends;
+      for (const XmlElement& step : block.children) {
+        ASSIGN_OR_RETURN(const StepType type, reader_.Type(step));
+        const int64_t nodes = type.receives + type.computes + type.sends;
         next += nodes;
         last.push_back(nodes == 0 ? -1 : next - 1);
       }
     }
-    for (size_t block = 0; block < blocks_.size(); ++block) RETURN_IF_ERROR(AddBlock(block));
+    for (const XmlElement& block : element_.children) RETURN_IF_ERROR(AddBlock(block));
     // Simulators want a node of every rank.
-    if (nodes_.empty()) Add(ChakraProtoMsg::COMP_NODE, "idle", {});
+    if (nodes_.empty()) Add(ChakraProtoMsg::COMP_NODE);
     return std::move(nodes_);
   }
 
  private:
-  absl::Status AddBlock(size_t number) {
-    const MscclBlock& block = blocks_[number];
-    // What the next step waits for. Steps that do nothing add to that.
-    std::vector<int64_t> waits_for;
-    for (size_t s = 0; s < block.steps.size(); ++s) {
-      const MscclStep& step = block.steps[s];
-      const std::string name = absl::StrCat("tb", number, "_step", s);
-      if (step.waits_for_block >= 0) {
-        ASSIGN_OR_RETURN(const int64_t id, Annotate(LastIdOf(step), name));
-        waits_for.push_back(id);
+  absl::Status AddBlock(const XmlElement& block) {
+    waits_for_.clear();
+    ASSIGN_OR_RETURN(const int64_t target, reader_.Number(block, "send", -1, gpus_ - 1));
+    ASSIGN_OR_RETURN(const int64_t source, reader_.Number(block, "recv", -1, gpus_ - 1));
+    ASSIGN_OR_RETURN(const int64_t channel, reader_.Number(block, "chan", -1, kMaxNumber));
+    for (const XmlElement& step : block.children) {
+      ASSIGN_OR_RETURN(const StepType type, reader_.Type(step));
+      name_ = absl::StrCat(type.name, "_tb", *reader_.Text(block, "id"), "_step",
+                           *reader_.Text(step, "s"));
+      RETURN_IF_ERROR(AddWait(step));
+      if (type.receives) {
+        RETURN_IF_ERROR(
+            SetMessage(source, gpu_, channel, step, Add(ChakraProtoMsg::COMM_RECV_NODE)));
       }
-      if (last_ids_[number][s] < 0) continue;
-      const auto add = [&](ChakraProtoMsg::NodeType type, absl::string_view what) -> Node& {
-        Node& node = Add(type, absl::StrCat(what, "_", name), waits_for);
-        waits_for = {static_cast<int64_t>(node.id())};
-        return node;
-      };
-      if (step.operation.receives) {
-        SetMessage(block.receive, gpu_, block, step,
-                   add(ChakraProtoMsg::COMM_RECV_NODE, "receive"));
-      }
-      if (step.operation.computes) add(ChakraProtoMsg::COMP_NODE, step.operation.type);
-      if (step.operation.sends) {
-        SetMessage(gpu_, block.send, block, step, add(ChakraProtoMsg::COMM_SEND_NODE, "send"));
+      if (type.computes) Add(ChakraProtoMsg::COMP_NODE);
+      if (type.sends) {
+        RETURN_IF_ERROR(
+            SetMessage(gpu_, target, channel, step, Add(ChakraProtoMsg::COMM_SEND_NODE)));
       }
     }
     return absl::OkStatus();
   }
 
-  Node& Add(ChakraProtoMsg::NodeType type, absl::string_view name,
-            const std::vector<int64_t>& waits_for) {
+  // Adds what the step waits for in another thread block. A nop hands it on to the step after it.
+  absl::Status AddWait(const XmlElement& step) {
+    ASSIGN_OR_RETURN(const int64_t block, reader_.Number(step, "depid", -1, kMaxNumber));
+    ASSIGN_OR_RETURN(const int64_t number, reader_.Number(step, "deps", -1, kMaxNumber));
+    if (block < 0) return absl::OkStatus();
+    const bool exists = block < static_cast<int64_t>(last_ids_.size()) && number >= 0 &&
+                        number < static_cast<int64_t>(last_ids_[block].size());
+    if (!exists || last_ids_[block][number] < 0) {
+      return reader_.Error(step, absl::StrCat("waits for step ", number, " of thread block ", block,
+                                              ", which ", exists ? "is a nop" : "does not exist"));
+    }
+    waits_for_.push_back(last_ids_[block][number]);
+    return absl::OkStatus();
+  }
+
+  // Adds a node that those after it in its thread block wait for.
+  Node& Add(ChakraProtoMsg::NodeType type) {
     Node& node = nodes_.emplace_back();
     node.set_id(nodes_.size() - 1);
-    node.set_name(std::string(name));
+    node.set_name(name_);
     node.set_type(type);
-    for (const int64_t id : waits_for) node.add_data_deps(id);
+    for (const int64_t id : waits_for_) node.add_data_deps(id);
     SetBoolAttribute(kIsCpuOpAttribute, false, node.mutable_attr());
+    waits_for_ = {static_cast<int64_t>(node.id())};
     return node;
   }
 
-  void SetMessage(int64_t source, int64_t destination, const MscclBlock& block,
-                  const MscclStep& step, Node& node) const {
-    SetIntAttribute(kCommSrcAttribute, source, node.mutable_attr());
-    SetIntAttribute(kCommDstAttribute, destination, node.mutable_attr());
-    SetIntAttribute(kCommSizeAttribute, step.count * chunk_bytes_, node.mutable_attr());
-    SetIntAttribute(kCommTagAttribute, block.channel, node.mutable_attr());
-  }
-
-  absl::StatusOr<int64_t> LastIdOf(const MscclStep& step) const {
-    const size_t block = static_cast<size_t>(step.waits_for_block);
-    const bool exists = block < last_ids_.size() && step.waits_for_step >= 0 &&
-                        static_cast<size_t>(step.waits_for_step) < last_ids_[block].size();
-    if (exists && last_ids_[block][step.waits_for_step] >= 0) {
-      return last_ids_[block][step.waits_for_step];
+  absl::Status SetMessage(int64_t source, int64_t target, int64_t channel, const XmlElement& step,
+                          Node& node) const {
+    if (source < 0 || target < 0 || source == target || channel < 0) {
+      return reader_.Error(step, "its <tb> has no other GPU or no channel for a message");
     }
-    return InvalidArgument("waits for step ", step.waits_for_step, " of thread block ",
-                           step.waits_for_block, ", which ",
-                           exists ? "is a nop" : "does not exist");
+    ASSIGN_OR_RETURN(
+        const int64_t count,
+        reader_.Number(step, "cnt", 1, std::min(kMaxNumber, kMaxCommBytes / chunk_bytes_)));
+    SetIntAttribute(kCommSrcAttribute, source, node.mutable_attr());
+    SetIntAttribute(kCommDstAttribute, target, node.mutable_attr());
+    SetIntAttribute(kCommSizeAttribute, count * chunk_bytes_, node.mutable_attr());
+    SetIntAttribute(kCommTagAttribute, channel, node.mutable_attr());
+    return absl::OkStatus();
   }
 
-  const std::vector<MscclBlock>& blocks_;
+  const MscclReader reader_;
+  const XmlElement& element_;
   const int64_t gpu_;
+  const int64_t gpus_;
   const int64_t chunk_bytes_;
-  // Id of the last node of each step, by block; -1 for a step without nodes.
+  // Id of the last node of each step, by thread block; -1 for a step without nodes.
   std::vector<std::vector<int64_t>> last_ids_;
+  // Name of the next node, and what it waits for.
+  std::string name_ = "idle";
+  std::vector<int64_t> waits_for_;
   std::vector<Node> nodes_;
 };
 
 }  // namespace
 
 absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_view source) {
-  return MscclParser(xml, source).Parse();
+  ASSIGN_OR_RETURN(XmlElement root, XmlReader(xml, source).Read());
+  const MscclReader reader(source);
+  if (root.name != "algo") return reader.Error(root, "expected an algorithm of MSCCL, <algo ...>");
+  MscclAlgorithm algorithm;
+  algorithm.source = std::string(source);
+  ASSIGN_OR_RETURN(const absl::string_view collective, reader.Text(root, "coll"));
+  algorithm.is_all_gather = collective == "allgather";
+  ASSIGN_OR_RETURN(algorithm.chunks, reader.Number(root, "nchunksperloop", 1, kMaxNumber));
+  RETURN_IF_ERROR(reader.CheckChildren(root, "gpu", "id"));
+  const int64_t gpus = static_cast<int64_t>(root.children.size());
+  RETURN_IF_ERROR(CheckRange("GPUs", gpus, 1, kMaxGeneratedRanks));
+  RETURN_IF_ERROR(reader.Number(root, "ngpus", gpus, gpus).status());
+  algorithm.gpus = std::move(root.children);
+  return algorithm;
 }
 
 absl::StatusOr<std::vector<Node>> MscclNodes(const MscclAlgorithm& algorithm, int64_t gpu,
                                              int64_t bytes) {
   RETURN_IF_ERROR(CheckRange("--bytes", bytes, 1, kMaxCommBytes));
-  // At most 2^14 GPUs: no overflow.
-  const int64_t buffer =
-      algorithm.is_all_gather ? bytes * static_cast<int64_t>(algorithm.gpus.size()) : bytes;
-  RETURN_IF_ERROR(CheckDivides(algorithm.is_all_gather ? "--bytes x ngpus" : "--bytes", buffer,
+  const int64_t shards = algorithm.is_all_gather ? static_cast<int64_t>(algorithm.gpus.size()) : 1;
+  RETURN_IF_ERROR(CheckDivides(shards > 1 ? "--bytes x ngpus" : "--bytes", bytes * shards,
                                absl::StrCat("nchunksperloop=", algorithm.chunks),
                                algorithm.chunks));
-  const int64_t chunk_bytes = buffer / algorithm.chunks;
-  for (const MscclBlock& block : algorithm.gpus[gpu]) {
-    for (const MscclStep& step : block.steps) {
-      if (step.count > kMaxCommBytes / chunk_bytes) {
-        return InvalidArgument(algorithm.source, ": GPU ", gpu, ": a message of ", step.count,
-                               " chunks has more than ", kMaxCommBytes, " bytes");
-      }
-    }
-  }
-  return Annotate(NodeMaker(algorithm, gpu, chunk_bytes).Make(),
-                  absl::StrCat(algorithm.source, ": GPU ", gpu));
+  return NodeMaker(algorithm, gpu, bytes * shards / algorithm.chunks).Make();
 }
 
 absl::StatusOr<ChakraWorkloadReport> WriteMscclTraces(FileSystem& file_system,

@@ -18,8 +18,10 @@
 #ifndef CHAKRA_EXPORT_GENERATE_MSCCL_H_
 #define CHAKRA_EXPORT_GENERATE_MSCCL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,29 +33,11 @@
 
 namespace meridian {
 
-// What a step does, in this order.
-struct MscclOperation {
-  absl::string_view type;
-  bool receives = false;
-  bool computes = false;
-  bool sends = false;
-};
-
-struct MscclStep {
-  MscclOperation operation;
-  // Chunks that it moves.
-  int64_t count = 0;
-  // The thread block and its step that this one waits for; -1 for none.
-  int64_t waits_for_block = -1;
-  int64_t waits_for_step = -1;
-};
-
-struct MscclBlock {
-  // The GPUs that it sends to and receives from; -1 for none.
-  int64_t send = -1;
-  int64_t receive = -1;
-  int64_t channel = 0;
-  std::vector<MscclStep> steps;
+struct XmlElement {
+  size_t offset = 0;
+  absl::string_view name;
+  std::vector<std::pair<absl::string_view, absl::string_view>> attributes;
+  std::vector<XmlElement> children;
 };
 
 struct MscclAlgorithm {
@@ -63,17 +47,16 @@ struct MscclAlgorithm {
   bool is_all_gather = false;
   // Into how many chunks the buffer of a rank is divided.
   int64_t chunks = 0;
-  // Thread blocks by GPU.
-  std::vector<std::vector<MscclBlock>> gpus;
+  std::vector<XmlElement> gpus;
 };
 
-// Errors name source and offset. Other attributes than those above are ignored; other elements, text,
-// CDATA and declarations of types are refused.
+// The result refers to the text. Errors name source and offset. Elements beside those above, text between
+// them and what would need a definition (entities, types) are refused; other attributes are ignored.
 absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_view source);
 
 // Returns the nodes of a GPU for a collective of so many bytes, in ASTRA-sim's meaning. InvalidArgument
-// when the bytes are no multiple of the chunks, or a step waits for one that is not there or does
-// nothing.
+// when the bytes are no multiple of the chunks, for values that have no meaning, and when a step waits for
+// one that is not there or is a nop.
 absl::StatusOr<std::vector<ChakraProtoMsg::Node>> MscclNodes(const MscclAlgorithm& algorithm,
                                                              int64_t gpu, int64_t bytes);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -26,7 +27,6 @@ using ::testing::SizeIs;
 constexpr absl::string_view kPair = R"(<?xml version="1.0"?>
 <!-- Every type of step. -->
 <algo name="pair" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce" inplace="1">
-  <gpu id="1" i_chunks="2"/>
   <gpu id="0" i_chunks="2">
     <tb id="0" send="1" recv="1" chan="3">
       <step s="0" type="s" cnt="1" depid="1" deps="1" hasdep="0"/>
@@ -40,10 +40,11 @@ constexpr absl::string_view kPair = R"(<?xml version="1.0"?>
       <step s="2" type="re" cnt="1" depid="-1" deps="-1" hasdep="0"/>
     </tb>
   </gpu>
+  <gpu id="1" i_chunks="2"/>
 </algo>
 )";
 
-// E.g. "2 receive_tb0_step1 0>1 tag 3 512 bytes after 0".
+// E.g. "2 r_tb0_step1 0>1 tag 3 512 bytes after 0".
 std::string Describe(const Node& node) {
   std::string text = absl::StrCat(node.id(), " ", node.name());
   if (node.type() != ChakraProtoMsg::COMP_NODE) {
@@ -70,12 +71,12 @@ std::vector<std::string> NodesOf(absl::string_view xml, int64_t gpu, int64_t byt
 TEST(MscclTest, StepsBecomeReceivesComputationsAndSends) {
   EXPECT_THAT(
       NodesOf(kPair, 0, 1024),
-      ElementsAre("0 send_tb0_step0 0>1 tag 3 512 bytes after 8",
-                  "1 receive_tb0_step1 1>0 tag 3 1024 bytes after 0", "2 rrcs_tb0_step1 after 1",
-                  "3 send_tb0_step1 0>1 tag 3 1024 bytes after 2",
-                  "4 receive_tb0_step2 1>0 tag 3 512 bytes after 3",
-                  "5 send_tb0_step2 0>1 tag 3 512 bytes after 4",
-                  "6 receive_tb0_step3 1>0 tag 3 512 bytes after 5", "7 rrc_tb0_step3 after 6",
+      ElementsAre("0 s_tb0_step0 0>1 tag 3 512 bytes after 8",
+                  "1 rrcs_tb0_step1 1>0 tag 3 1024 bytes after 0", "2 rrcs_tb0_step1 after 1",
+                  "3 rrcs_tb0_step1 0>1 tag 3 1024 bytes after 2",
+                  "4 rcs_tb0_step2 1>0 tag 3 512 bytes after 3",
+                  "5 rcs_tb0_step2 0>1 tag 3 512 bytes after 4",
+                  "6 rrc_tb0_step3 1>0 tag 3 512 bytes after 5", "7 rrc_tb0_step3 after 6",
                   // The nop waited for step 1.
                   "8 cpy_tb1_step1 after 3 5", "9 re_tb1_step2 after 8"));
   EXPECT_THAT(NodesOf(kPair, 1, 1024), ElementsAre("0 idle"));
@@ -92,50 +93,49 @@ TEST(MscclTest, RefusesWhatIsNoAlgorithm) {
     std::vector<std::pair<absl::string_view, absl::string_view>> edits;
     std::string message;
   } cases[] = {
-      {{{"type=\"re\"", "type=\"x\""}}, "type \"x\" is unknown; expected one of s, r, "},
-      {{{"type=\"re\"", "type=\"r\""}}, "type r needs a peer"},
+      {{{"type=\"re\"", "type=\"x\""}}, "type \"x\" is unknown"},
+      {{{"type=\"re\"", "type=\"r\""}}, "its <tb> has no other GPU or no channel"},
       {{{"type=\"re\" ", ""}}, "<step> has no type"},
       {{{"<step s=\"2\" type=\"re\"", "<step s=\"4\" type=\"re\""}}, "s is \"4\"; expected"},
       {{{"recv=\"1\"", "recv=\"2\""}}, "recv is \"2\"; expected a number from -1 to 1"},
-      {{{"recv=\"1\"", "recv=\"0\""}}, "exchanges messages with itself"},
-      {{{"id=\"1\" i_chunks", "id=\"0\" i_chunks"}}, "GPU 0 is there twice"},
-      {{{"ngpus=\"2\"", "ngpus=\"3\""}}, "has 2 of 3 <gpu>"},
-      {{{"ngpus=\"2\"", "ngpus=\"99999999\""}}, "ngpus is \"99999999\""},
+      {{{"recv=\"1\"", "recv=\"0\""}}, "its <tb> has no other GPU"},
+      {{{"id=\"1\" i_chunks", "id=\"0\" i_chunks"}}, "id is \"0\"; expected a number from 1 to 1"},
+      {{{"ngpus=\"2\"", "ngpus=\"3\""}}, "ngpus is \"3\"; expected a number from 2 to 2"},
       {{{"nchunksperloop=\"2\"", "nchunksperloop=\"0\""}}, "nchunksperloop is \"0\""},
       {{{"cnt=\"2\"", "cnt=\"0\""}}, "cnt is \"0\""},
-      {{{"</algo>", ""}}, "the text ends before </algo>"},
-      {{{"</algo>", "</algo><algo>"}}, "<algo> is not expected here"},
-      {{{"<gpu id=\"1\" i_chunks=\"2\"/>", "<tb/>"}}, "<tb> is not expected here"},
-      {{{"</tb>", "</gpu>"}}, "</gpu> closes nothing"},
-      {{{"<?xml version=\"1.0\"?>", "<!DOCTYPE algo [<!ENTITY a \"b\">]>"}},
-       "offset 1: expected the name of a tag"},
-      {{{"</tb>", "text</tb>"}}, "expected a tag"},
+      {{{"cnt=\"2\"", "cnt=\"2147483648\""}}, "cnt is \"2147483648\""},
+      {{{"deps=\"2\"", "deps=\"9\""}}, "waits for step 9 of thread block 0, which does not exist"},
+      {{{"depid=\"1\" deps=\"1\"", "depid=\"1\" deps=\"0\""}},
+       "step 0 of thread block 1, which is a nop"},
+      {{{"</algo>", ""}}, "expected an element"},
+      {{{"</algo>", "</algo><algo>"}}, "the document has ended before"},
+      {{{"<algo", "<b"}, {"</algo", "</b"}}, "expected an algorithm of MSCCL"},
+      {{{"<gpu id=\"1\" i_chunks=\"2\"/>", "<tb/>"}}, "expected <gpu>, not <tb>"},
+      {{{"</tb>", "</gpu>"}}, "expected </tb>"},
+      {{{"</step>", "<x/></step>"}}, "is nested too deeply"},
+      {{{"<?xml version=\"1.0\"?>", "<!DOCTYPE algo [<!ENTITY a \"b\">]>"}}, "expected an element"},
+      {{{"-->", ""}}, "there is no -->"},
+      {{{"</tb>", "text</tb>"}}, "expected an element"},
       {{{"type=\"re\"", "type=re"}}, "expected a value in quotes"},
   };
   for (const auto& test : cases) {
     const std::string xml = absl::StrReplaceAll(kPair, test.edits);
-    EXPECT_THAT(ParseMsccl(xml, "a.xml"),
+    const absl::StatusOr<MscclAlgorithm> algorithm = ParseMsccl(xml, "a.xml");
+    EXPECT_THAT(algorithm.ok() ? MscclNodes(*algorithm, 0, 2).status() : algorithm.status(),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          AllOf(HasSubstr("a.xml: offset "), HasSubstr(test.message))))
         << test.message;
   }
 }
 
-TEST(MscclTest, RefusesWaitsAndSizesThatCannotBe) {
-  const auto error = [](absl::string_view from, absl::string_view to, int64_t bytes) {
-    const absl::StatusOr<MscclAlgorithm> algorithm =
-        ParseMsccl(absl::StrReplaceAll(kPair, {{from, to}}), "a.xml");
-    EXPECT_OK(algorithm);
-    return std::string(MscclNodes(*algorithm, 0, bytes).status().message());
+TEST(MscclTest, RefusesSizesThatCannotBe) {
+  ASSERT_OK_AND_ASSIGN(const MscclAlgorithm algorithm, ParseMsccl(kPair, "a.xml"));
+  const auto error = [&](int64_t bytes) {
+    return std::string(MscclNodes(algorithm, 0, bytes).status().message());
   };
-  EXPECT_EQ(error("deps=\"2\"", "deps=\"9\"", 2),
-            "a.xml: GPU 0: tb1_step1: waits for step 9 of thread block 0, which does not exist");
-  EXPECT_THAT(error("depid=\"1\" deps=\"1\"", "depid=\"1\" deps=\"0\"", 2),
-              HasSubstr("tb0_step0: waits for step 0 of thread block 1, which is a nop"));
-  EXPECT_THAT(error("", "", 3), HasSubstr("--bytes=3 does not divide by nchunksperloop=2"));
-  EXPECT_THAT(error("", "", 0), HasSubstr("--bytes=0: expected 1 to"));
-  EXPECT_THAT(error("cnt=\"2\"", "cnt=\"2000000000\"", int64_t{1} << 40),
-              HasSubstr("a message of 2000000000 chunks"));
+  EXPECT_THAT(error(3), HasSubstr("--bytes=3 does not divide by nchunksperloop=2"));
+  EXPECT_THAT(error(0), HasSubstr("--bytes=0: expected 1 to"));
+  EXPECT_EQ(error(int64_t{1} << 42), "");
 }
 
 TEST(MscclTest, DamageIsRefusedOrHarmless) {
