@@ -523,8 +523,8 @@ std::vector<OpenCollective> CollectiveRunner::OpenCollectives() const {
   for (size_t number = 0; number < collectives_.size(); ++number) {
     if (is_free[number]) continue;
     const Collective& collective = *collectives_[number];
+    if (collective.planned->custom != nullptr) continue;
     OpenCollective& open = result.emplace_back();
-    open.is_custom = collective.planned->custom != nullptr;
     for (size_t i = 0; i < collective.members.size(); ++i) {
       const Member& member = collective.members[i];
       const int32_t rank = RankOf(collective, static_cast<int32_t>(i));

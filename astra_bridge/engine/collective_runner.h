@@ -62,7 +62,6 @@ struct OpenCollective {
   // Ranks that have joined and are not done, and the position of the node of each.
   std::vector<int32_t> waiting_ranks;
   std::vector<uint32_t> waiting_nodes;
-  bool is_custom = false;
 };
 
 // Whether the order of the events of one instant may have made a difference in a simulation.
@@ -105,8 +104,13 @@ class CollectiveRunner {
     return operations_[number - kFirstOperation].node;
   }
   void OnOperationDone(uint32_t number);
+  // Returns the position of the node whose collective the operation is of, among those of its rank.
+  uint32_t NodeOfOperation(uint32_t number) const {
+    const Stream& stream = streams_[operations_[number - kFirstOperation].stream];
+    return collectives_[stream.collective]->members[stream.member].node;
+  }
 
-  // Returns what is not over, in no particular order.
+  // Returns what is not over, in no particular order, but for custom ones, whose receives wait.
   std::vector<OpenCollective> OpenCollectives() const;
 
  private:

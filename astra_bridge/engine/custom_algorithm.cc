@@ -1,8 +1,8 @@
 #include "astra_bridge/engine/custom_algorithm.h"
 
-#include <algorithm>
-#include <optional>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +46,37 @@ absl::StatusOr<CustomMember> MakeMember(const RankWorkload& nodes) {
     std::vector<uint32_t>& found = member.dependents.emplace_back();
     for (const uint64_t id : ids) found.push_back(member.graph.Find(nodes, id));
   }
+  CustomState state(member);
+  for (std::vector<uint32_t> ready = state.TakeReady(); !ready.empty(); ready = state.TakeReady()) {
+    for (const uint32_t node : ready) state.Finish(node);
+  }
+  if (!state.done()) return InvalidArgument("nodes depend on each other in a circle");
   return member;
+}
+
+// Fails on sends without receives and receives without sends.
+absl::Status CheckMatched(absl::Span<const RankWorkload> members) {
+  // Sends less receives.
+  std::map<std::tuple<int32_t, int32_t, int32_t, int64_t>, int64_t> balance;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const int32_t member = static_cast<int32_t>(i);
+    for (const WorkloadNode& node : members[i].nodes()) {
+      if (node.type == WorkloadNodeType::kSend) {
+        ++balance[SendKeyOf(member, node.peer, node).key()];
+      } else if (node.type == WorkloadNodeType::kReceive) {
+        --balance[SendKeyOf(node.peer, member, node).key()];
+      }
+    }
+  }
+  for (const auto& [key, sends] : balance) {
+    if (sends == 0) continue;
+    const auto [source, destination, tag, bytes] = key;
+    return InvalidArgument(MemberName(members[source], source), ": rank ", source,
+                           sends > 0 ? " sends more often to rank " : " sends less often to rank ",
+                           destination, " with tag ", tag, " and ", bytes,
+                           " bytes than that receives it");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -58,67 +88,8 @@ absl::StatusOr<CustomAlgorithm> CustomAlgorithm::Create(absl::Span<const RankWor
                      Annotate(MakeMember(members[i]), MemberName(members[i], i)));
     algorithm.members_.push_back(std::move(member));
   }
-  RETURN_IF_ERROR(algorithm.CheckEnds());
+  RETURN_IF_ERROR(CheckMatched(members));
   return algorithm;
-}
-
-absl::Status CustomAlgorithm::CheckEnds() const {
-  std::vector<CustomState> states(members_.begin(), members_.end());
-  SendMatcher sends;
-  // Members that may go on.
-  std::vector<int32_t> awake(members_.size());
-  for (size_t i = 0; i < awake.size(); ++i) awake[i] = static_cast<int32_t>(i);
-  while (!awake.empty()) {
-    const int32_t at = awake.back();
-    awake.pop_back();
-    for (const uint32_t node : states[at].TakeReady()) {
-      const WorkloadNode& operation = members_[at].nodes->nodes()[node];
-      if (operation.type == WorkloadNodeType::kReceive) {
-        if (!sends.Receive(SendKeyOf(operation.peer, at, operation), node)) continue;
-      } else if (operation.type == WorkloadNodeType::kSend) {
-        const std::optional<uint32_t> receive =
-            sends.Arrive(SendKeyOf(at, operation.peer, operation));
-        if (receive.has_value()) {
-          states[operation.peer].Finish(*receive);
-          awake.push_back(operation.peer);
-        }
-      }
-      states[at].Finish(node);
-      awake.push_back(at);
-    }
-  }
-  const auto error = [&](int32_t member, const std::string& reason) {
-    return InvalidArgument(MemberName(*members_[member].nodes, member), ": ", reason);
-  };
-  const auto describe = [](const SendKey& key) {
-    return absl::StrCat(" (tag ", key.tag, ", ", key.bytes, " bytes)");
-  };
-  std::vector<WaitingReceive> receives = sends.WaitingReceives();
-  if (!receives.empty()) {
-    const WaitingReceive& first = *std::min_element(
-        receives.begin(), receives.end(), [](const WaitingReceive& a, const WaitingReceive& b) {
-          return std::pair(a.key.destination, a.node) < std::pair(b.key.destination, b.node);
-        });
-    return error(
-        first.key.destination,
-        absl::StrCat("node ", members_[first.key.destination].nodes->nodes()[first.node].id,
-                     ": the send of rank ", first.key.source, describe(first.key),
-                     " never comes: there is none, or it waits for this receive",
-                     first.other_bytes.has_value()
-                         ? absl::StrCat("; one has ", *first.other_bytes, " bytes")
-                         : ""));
-  }
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].done()) continue;
-    return error(static_cast<int32_t>(i), "nodes depend on each other in a circle");
-  }
-  const std::vector<SendKey> messages = sends.WaitingMessages();
-  if (messages.empty()) return absl::OkStatus();
-  const SendKey& first =
-      *std::min_element(messages.begin(), messages.end(),
-                        [](const SendKey& a, const SendKey& b) { return a.key() < b.key(); });
-  return error(first.source, absl::StrCat("a send to rank ", first.destination, describe(first),
-                                          " has no receive"));
 }
 
 CustomState::CustomState(const CustomMember& member)

@@ -44,16 +44,12 @@ struct CustomMember {
 class CustomAlgorithm {
  public:
   // The members must outlive the result, and their nodes be in range (workload_check.h). Fails, naming
-  // trace and node, on what never ends: circles, receives and sends without each other; and on
-  // collectives.
+  // the trace, on circles, on sends and receives without each other, and on collectives.
   static absl::StatusOr<CustomAlgorithm> Create(absl::Span<const RankWorkload> members);
 
   const std::vector<CustomMember>& members() const { return members_; }
 
  private:
-  // Runs all members, whatever the times.
-  absl::Status CheckEnds() const;
-
   std::vector<CustomMember> members_;
 };
 

@@ -22,16 +22,15 @@ std::string DescribeNode(const WorkloadNode& node) {
              : absl::StrCat(CollectiveKindName(node.op), " of group ", node.group);
 }
 
-// Returns e.g. " for ranks 2, 5 and others": the ranks but for one; "" for none.
+// Returns e.g. "ranks 2, 5 and others": the ranks but for one.
 std::string DescribeRanks(absl::Span<const int32_t> ranks, int32_t except) {
   std::vector<int32_t> shown;
   for (size_t i = 0; i < ranks.size() && shown.size() <= kShownRanks; ++i) {
     if (ranks[i] != except) shown.push_back(ranks[i]);
   }
-  if (shown.empty()) return "";
   const bool has_more = shown.size() > kShownRanks;
   if (has_more) shown.pop_back();
-  return absl::StrCat(shown.size() == 1 ? " for rank " : " for ranks ", absl::StrJoin(shown, ", "),
+  return absl::StrCat(shown.size() == 1 ? "rank " : "ranks ", absl::StrJoin(shown, ", "),
                       has_more ? " and others" : "");
 }
 
@@ -40,7 +39,7 @@ std::string DescribeWait(const Workload& workload, const WaitingNode& waiting) {
   const WorkloadNode& node = rank.nodes()[waiting.node];
   return absl::StrCat("rank ", waiting.rank,
                       rank.source.empty() ? "" : absl::StrCat(" (", rank.source, ")"),
-                      " waits in node ", node.id, " (", DescribeNode(node), ")",
+                      " waits in node ", node.id, " (", DescribeNode(node), ") for ",
                       DescribeRanks(waiting.for_ranks, waiting.rank),
                       waiting.note.empty() ? "" : ": ", waiting.note);
 }

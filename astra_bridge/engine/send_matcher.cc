@@ -44,12 +44,4 @@ std::vector<WaitingReceive> SendMatcher::WaitingReceives() const {
   return waiting;
 }
 
-std::vector<SendKey> SendMatcher::WaitingMessages() const {
-  std::vector<SendKey> waiting;
-  for (const auto& [key, channel] : channels_) {
-    if (channel.arrived > 0) waiting.push_back(key);
-  }
-  return waiting;
-}
-
 }  // namespace meridian

@@ -58,8 +58,6 @@ class SendMatcher {
 
   // Returns the receives that wait, in no particular order.
   std::vector<WaitingReceive> WaitingReceives() const;
-  // Returns the keys of messages that no receive has taken, in no particular order.
-  std::vector<SendKey> WaitingMessages() const;
 
  private:
   // What waits under one key: messages that have arrived, or receives in their order, never both.

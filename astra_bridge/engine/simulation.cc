@@ -489,12 +489,9 @@ class WorkloadRunner {
     for (const OpenCollective& open : collectives) {
       if (open.missing_ranks.empty()) {
         // All members wait for the same reason; one is enough.
-        waiting.push_back(
-            {open.waiting_ranks[0], open.waiting_nodes[0], open.waiting_ranks,
-             open.is_custom ? "a receive of the traces took a message of its algorithm, which has "
-                              "the same tag and bytes"
-                            : "its chunks hold up each other in different dimensions; raise "
-                              "active-chunks-per-dimension to preferred-dataset-splits"});
+        waiting.push_back({open.waiting_ranks[0], open.waiting_nodes[0], open.waiting_ranks,
+                           "its chunks hold up each other in different dimensions; raise "
+                           "active-chunks-per-dimension to preferred-dataset-splits"});
         continue;
       }
       for (size_t i = 0; i < open.waiting_ranks.size(); ++i) {
@@ -503,14 +500,17 @@ class WorkloadRunner {
     }
     const std::vector<WaitingReceive> receives = sends_.WaitingReceives();
     for (const WaitingReceive& receive : receives) {
-      // The collective stands for those of its algorithm.
-      if (receive.node >= kFirstOperation) continue;
+      const bool is_custom = receive.node >= kFirstOperation;
       std::string note;
-      if (receive.other_bytes.has_value()) {
+      if (is_custom) {
+        note = absl::StrCat("its algorithm receives ", receive.key.bytes, " bytes with tag ",
+                            receive.key.tag);
+      } else if (receive.other_bytes.has_value()) {
         note = absl::StrCat("a send with this tag has ", *receive.other_bytes, " bytes, not ",
                             receive.key.bytes);
       }
-      waiting.push_back({receive.key.destination, receive.node,
+      waiting.push_back({receive.key.destination,
+                         is_custom ? collectives_.NodeOfOperation(receive.node) : receive.node,
                          absl::MakeConstSpan(&receive.key.source, 1), std::move(note)});
     }
     return InvalidArgument(DescribeDeadlock(workload_, waiting, events_.now_ns()));
