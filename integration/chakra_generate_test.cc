@@ -100,6 +100,27 @@ TEST_F(ChakraGenerateTest, CollectivesTakeWhatTheRingFormulasSay) {
             10 + 3 * (20031 + 10));
 }
 
+// Two GPUs exchange halves of 1 MiB, trunc(500 + 9765.625) ns, add them up in 1 ns and exchange them
+// again.
+TEST_F(ChakraGenerateTest, AnAlgorithmOfMscclIsACustomCollective) {
+  std::string xml = "<algo coll=\"allreduce\" ngpus=\"2\" nchunksperloop=\"2\">";
+  for (const int gpu : {0, 1}) {
+    absl::SubstituteAndAppend(&xml, R"(<gpu id="$0"><tb id="0" send="$1" recv="$1" chan="0">)", gpu,
+                              1 - gpu);
+    int number = 0;
+    for (const char* const type : {"s", "rrc", "s", "r"}) {
+      absl::SubstituteAndAppend(&xml, R"(<step s="$0" type="$1" cnt="1" depid="-1" deps="-1"/>)",
+                                number++, type);
+    }
+    xml += "</tb></gpu>";
+  }
+  const std::string file = directory_.Write("a.xml", xml + "</algo>");
+  const CommandResult converted = Generate({"--msccl=" + file, "--bytes=1MiB"});
+  EXPECT_EQ(converted.exit_code, 0) << converted.standard_error;
+  absl::StrAppend(&speeds_, R"(, "all-reduce-implementation-custom": [")", prefix_, R"("])");
+  EXPECT_EQ(SimulatedNs({"--pattern=all-reduce", "--ranks=2", "--bytes=1MiB"}), 2 * 10265 + 1);
+}
+
 // Halves of 1 MiB: trunc(500 + 9765.625) and 3 * trunc(327.68).
 TEST_F(ChakraGenerateTest, GroupsWorkSideBySide) {
   EXPECT_EQ(SimulatedNs({"--pattern=all-reduce", "--ranks=4", "--group_size=2"}),
@@ -253,6 +274,9 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
       {{"--pattern=transformer", "--layers=65536", "--microbatches=1048576", "--batch=1048576"},
        "nodes; at most 50,000,000"},
       {{"--pattern=transformer", "--tflops=nan"}, "--tflops=nan"},
+      {{"--msccl=a.xml", "--ranks=4"}, "--ranks means nothing with --msccl"},
+      {{"--msccl=a.xml", "--bytes=1,2"}, "--bytes: '1,2' is no size"},
+      {{"--msccl=a.xml"}, "a.xml"},
   };
   for (const Case& bad : cases) {
     const CommandResult result = Generate(bad.flags);

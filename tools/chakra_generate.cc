@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/micro_benchmark.h"
+#include "chakra_export/generate/msccl.h"
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/run/run_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
@@ -35,6 +36,10 @@ Flag<std::string> FLAGS_pattern(
     "lu.");
 Flag<std::string> FLAGS_output(
     "output", "", "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
+Flag<std::string> FLAGS_msccl(
+    "msccl", "",
+    "In place of a pattern: an algorithm of MSCCL, XML, whose traces are a custom collective of "
+    "--bytes.");
 Flag<double> FLAGS_tflops("tflops", 300, "10^12 operations per second that a rank reaches.");
 
 Flag<int64_t> FLAGS_ranks("ranks", 0, "Micro-benchmark: number of ranks.");
@@ -122,7 +127,7 @@ AnyFlag* const kTransformerFlags[] = {&FLAGS_tp,
                                       &FLAGS_sequence_parallel};
 
 std::vector<AnyFlag*> AllFlags() {
-  std::vector<AnyFlag*> flags = {&FLAGS_pattern, &FLAGS_output, &FLAGS_tflops};
+  std::vector<AnyFlag*> flags = {&FLAGS_pattern, &FLAGS_output, &FLAGS_msccl, &FLAGS_tflops};
   flags.insert(flags.end(), std::begin(kMicroFlags), std::end(kMicroFlags));
   flags.insert(flags.end(), std::begin(kTransformerFlags), std::end(kTransformerFlags));
   return flags;
@@ -202,11 +207,28 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeWorkload(const std::strin
   return NoneOf("pattern", pattern, absl::StrCat(kTransformer, ", ", absl::StrJoin(micro, ", ")));
 }
 
+absl::StatusOr<ChakraWorkloadReport> ConvertMsccl(const std::string& output) {
+  std::vector<const AnyFlag*> others;
+  for (const AnyFlag* const flag : AllFlags()) {
+    if (flag != &FLAGS_output && flag != &FLAGS_msccl && flag != &FLAGS_bytes) {
+      others.push_back(flag);
+    }
+  }
+  RETURN_IF_ERROR(RefuseFlags(others, "means nothing with --msccl"));
+  ASSIGN_OR_RETURN(const int64_t bytes, Annotate(ParseByteSize(FLAGS_bytes.value()), "--bytes"));
+  return WriteMscclTraces(FileSystem::Posix(), UserPath(FLAGS_msccl), UserInputOptions(), bytes,
+                          output);
+}
+
 absl::StatusOr<int> Generate() {
   const std::string pattern = FLAGS_pattern.value();
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {}, {}));
+  if (!FLAGS_msccl.value().empty()) {
+    ASSIGN_OR_RETURN(const ChakraWorkloadReport report, ConvertMsccl(output));
+    return PrintReport(report, FormatWorkloadReport);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeWorkload(pattern));
   ASSIGN_OR_RETURN(const ChakraWorkloadReport report,
                    WriteGeneratedWorkload(FileSystem::Posix(), *workload, output,
@@ -224,7 +246,8 @@ Command ChakraGenerateCommand() {
           {"chakra_generate --pattern=all-reduce --ranks=8 --bytes=4KiB,1MiB,256MiB --repeats=10 "
            "--output=et/sweep",
            "chakra_generate --pattern=transformer --tp=8 --dp=2 --pp=4 --layers=96 --hidden=12288 "
-           "--batch=128 --microbatches=64 --output=et/gpt"},
+           "--batch=128 --microbatches=64 --output=et/gpt",
+           "chakra_generate --msccl=allreduce_ring.xml --bytes=1MiB --output=et/ring"},
           AllFlags(),
           Generate};
 }

@@ -181,6 +181,11 @@ absl::StatusOr<Workload> CorrectWorkload(const Workload& workload, const Network
                                          const TransferFactor& factor) {
   Workload corrected = workload;
   if (system.replay_only) return corrected;
+  if (workload.has_custom()) {
+    return InvalidArgument(system.source,
+                           ": custom collectives: corrections are of the algorithms "
+                           "that were measured; simulate without a calibration");
+  }
   RETURN_IF_ERROR(CheckWorkload(workload, network, system, SimulationOptions()));
   RETURN_IF_ERROR(GroupTable::Create(workload).status());
   Corrector corrector(workload, network, system, congestion, corrections, factor);

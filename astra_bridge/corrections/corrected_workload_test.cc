@@ -221,6 +221,15 @@ TEST(CorrectedWorkloadTest, CollectivesThatLeaveTheirMembersUntied) {
               ElementsAre(61'680 + 40'062, 61'680 + 40'062, 1'061'680, 1'061'680));
 }
 
+TEST(CorrectedWorkloadTest, RefusesAlgorithmsThatWereNotMeasured) {
+  Workload workload = EveryRank(2, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
+  workload.custom[static_cast<size_t>(CollectiveKind::kAllReduce)] =
+      EveryRank(2, ComputeNode(1, 0)).ranks;
+  EXPECT_THAT(CorrectWorkload(workload, Network({Dimension(BlockShape::kRing, 2)}),
+                              SystemWith({"ring"}), Congestion::kAware, Corrections()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("custom collectives")));
+}
+
 TEST(CorrectedWorkloadTest, TimesBeyondAllBoundsAreCut) {
   // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and a million times as long is 4.1e18 ns:
   // more than a simulated run may last.

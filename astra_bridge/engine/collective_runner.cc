@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 
@@ -60,7 +61,8 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
                                    const Topology& topology, const SystemConfig& system,
                                    const SimulationOptions& options, OrderWatch* order,
                                    LinkNetwork& network, EventQueue& events,
-                                   std::function<void(int32_t rank, uint32_t node)> on_done)
+                                   std::function<void(int32_t rank, uint32_t node)> on_done,
+                                   std::function<void(int32_t rank, uint32_t operation)> issue)
     : workload_(workload),
       groups_(groups),
       topology_(topology),
@@ -70,6 +72,7 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
       network_(network),
       events_(events),
       on_done_(std::move(on_done)),
+      issue_(std::move(issue)),
       open_groups_(groups.groups().size()),
       trees_taken_(kSimulatedCollectives * topology.dimension_count()),
       phase_finished_ns_(topology.npus(), -1) {
@@ -120,8 +123,47 @@ absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
   request.involved_dimensions = shape.involved_dimensions;
   auto planned = std::make_unique<PlannedShape>();
   planned->shape = shape;
-  ASSIGN_OR_RETURN(planned->plan, PlanCollective(request, topology_, system_));
+  if (shape.algorithms == kSystemAlgorithms &&
+      !workload_.custom[static_cast<size_t>(shape.op)].empty()) {
+    RETURN_IF_ERROR(Annotate(
+        PlanCustom(planned.get()),
+        absl::StrCat(system_.source, system_.source.empty() ? "" : ": ", CustomKey(shape.op))));
+  } else {
+    ASSIGN_OR_RETURN(planned->plan, PlanCollective(request, topology_, system_));
+  }
   return plans_.emplace(shape.key(), std::move(planned)).first->second.get();
+}
+
+absl::Status CollectiveRunner::PlanCustom(PlannedShape* planned) {
+  const size_t op = static_cast<size_t>(planned->shape.op);
+  const size_t size = groups_.size(planned->shape.group);
+  if (workload_.custom[op].size() != size) {
+    return InvalidArgument("the algorithm is of ", workload_.custom[op].size(),
+                           " ranks, but the collective of ", size);
+  }
+  if (system_.preferred_dataset_splits != 1) {
+    return InvalidArgument("an algorithm runs once, but AstraSim waits for ",
+                           system_.preferred_dataset_splits,
+                           " chunks; set preferred-dataset-splits to 1");
+  }
+  const int32_t group = groups_.groups()[planned->shape.group].id;
+  if (group != kWorldGroup && !absl::c_is_sorted(workload_.groups.at(group))) {
+    return InvalidArgument("the ranks of group ", group,
+                           " are not in ascending order; AstraSim then mixes up its positions");
+  }
+  if (!custom_[op].has_value()) {
+    ASSIGN_OR_RETURN(custom_[op], CustomAlgorithm::Create(workload_.custom[op]));
+  }
+  planned->custom = &*custom_[op];
+  size_t nodes = 0;
+  for (const CustomMember& member : planned->custom->members()) nodes += member.graph.size();
+  // So many may be under way at once.
+  if (nodes > kFirstOperation / options_.comm_streams / (topology_.npus() / size)) {
+    return InvalidArgument("the algorithm has ", nodes, " nodes, which is too many");
+  }
+  planned->plan.chunks = 1;
+  planned->plan.phases.emplace_back();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape& shape,
@@ -264,13 +306,20 @@ void CollectiveRunner::FreeStream(uint32_t number) {
   Stream& stream = streams_[number];
   StreamOf(*collectives_[stream.collective], stream.member, stream.chunk) = kNone;
   stream.is_running = false;
+  stream.custom.reset();
   free_streams_.push_back(number);
 }
 
 void CollectiveRunner::StartPhase(uint32_t number) {
   Stream& stream = streams_[number];
-  const CollectivePhase& phase = PhaseOf(stream);
   stream.is_running = true;
+  const Collective& collective = *collectives_[stream.collective];
+  if (const CustomAlgorithm* const custom = collective.planned->custom; custom != nullptr) {
+    stream.custom.emplace(custom->members()[stream.member]);
+    IssueOperations(number);
+    return;
+  }
+  const CollectivePhase& phase = PhaseOf(stream);
   stream.position = phase.stride == 0 ? stream.member : stream.member / phase.stride % phase.size;
   stream.packets_to_drop = phase.parallel;
   stream.prepared_ns = -1;
@@ -285,9 +334,37 @@ void CollectiveRunner::StartPhase(uint32_t number) {
     }
   }
   StreamHost host(*this, number);
-  const int32_t tree = collectives_[stream.collective]->first_tree[phase.dimension] +
-                       phase.tree_offset + stream.chunk * phase.trees_per_chunk;
+  const int32_t tree = collective.first_tree[phase.dimension] + phase.tree_offset +
+                       stream.chunk * phase.trees_per_chunk;
   stream.state.Start(phase, stream.position, tree, host);
+}
+
+void CollectiveRunner::IssueOperations(uint32_t number) {
+  Stream& stream = streams_[number];
+  const Collective& collective = *collectives_[stream.collective];
+  const CustomMember& member = collective.planned->custom->members()[stream.member];
+  for (const uint32_t position : stream.custom->TakeReady()) {
+    if (free_operations_.empty()) {
+      free_operations_.push_back(kFirstOperation + static_cast<uint32_t>(operations_.size()));
+      operations_.emplace_back();
+    }
+    const uint32_t operation = free_operations_.back();
+    free_operations_.pop_back();
+    WorkloadNode node = member.nodes->nodes()[position];
+    if (node.type != WorkloadNodeType::kCompute) node.peer = RankOf(collective, node.peer);
+    operations_[operation - kFirstOperation] = {number, position, std::move(node)};
+    issue_(RankOf(collective, stream.member), operation);
+  }
+}
+
+void CollectiveRunner::OnOperationDone(uint32_t number) {
+  const Operation& operation = operations_[number - kFirstOperation];
+  const uint32_t stream_number = operation.stream;
+  CustomState& state = *streams_[stream_number].custom;
+  state.Finish(operation.position);
+  free_operations_.push_back(number);
+  IssueOperations(stream_number);
+  if (state.done()) FinishPhase(stream_number);
 }
 
 void CollectiveRunner::OnPrepared(uint32_t number) {
@@ -415,7 +492,7 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
   }
   PlannedShape& planned = *collective.planned;
   if (network_.shares_fairly()) {
-    if (options_.comm_streams > 1) return;
+    if (options_.comm_streams > 1 || workload_.has_custom()) return;
     if (own_links_.empty()) {
       own_links_ =
           GroupsWithOwnLinks(workload_, groups_, topology_.network(), *options_.paths, system_);
@@ -446,6 +523,7 @@ std::vector<OpenCollective> CollectiveRunner::OpenCollectives() const {
   for (size_t number = 0; number < collectives_.size(); ++number) {
     if (is_free[number]) continue;
     const Collective& collective = *collectives_[number];
+    if (collective.planned->custom != nullptr) continue;
     OpenCollective& open = result.emplace_back();
     for (size_t i = 0; i < collective.members.size(); ++i) {
       const Member& member = collective.members[i];

@@ -12,6 +12,7 @@
 #ifndef ASTRA_BRIDGE_ENGINE_COLLECTIVE_RUNNER_H_
 #define ASTRA_BRIDGE_ENGINE_COLLECTIVE_RUNNER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -28,6 +29,7 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/collective_plan.h"
+#include "astra_bridge/engine/custom_algorithm.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/ring_lockstep.h"
@@ -73,11 +75,13 @@ class CollectiveRunner {
   // (null) events of one instant happen in AstraSim's order; with it short cuts that do not keep
   // that order are taken, and it is told when order mattered. `on_done` is told
   // when a rank's part of a collective is over, and by which node, given by its position among
-  // those of the rank; it may let the rank join the next one at once.
+  // those of the rank; it may let the rank join the next one at once. `issue` issues an operation of a
+  // custom algorithm, none of which is over at once.
   CollectiveRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
                    const SystemConfig& system, const SimulationOptions& options, OrderWatch* order,
                    LinkNetwork& network, EventQueue& events,
-                   std::function<void(int32_t rank, uint32_t node)> on_done);
+                   std::function<void(int32_t rank, uint32_t node)> on_done,
+                   std::function<void(int32_t rank, uint32_t operation)> issue);
   ~CollectiveRunner();
 
   // Lets a rank join the next collective of the node's group that it has not joined yet. The node
@@ -95,7 +99,18 @@ class CollectiveRunner {
   // Hands a message that has arrived to its receiver. False when it is of no collective.
   bool Deliver(uint32_t message);
 
-  // Returns what is not over, in no particular order.
+  // Returns an operation of a custom algorithm that is under way, and ends it. Its peer is a rank.
+  const WorkloadNode& operation(uint32_t number) const {
+    return operations_[number - kFirstOperation].node;
+  }
+  void OnOperationDone(uint32_t number);
+  // Returns the position of the node whose collective the operation is of, among those of its rank.
+  uint32_t NodeOfOperation(uint32_t number) const {
+    const Stream& stream = streams_[operations_[number - kFirstOperation].stream];
+    return collectives_[stream.collective]->members[stream.member].node;
+  }
+
+  // Returns what is not over, in no particular order, but for custom ones, whose receives wait.
   std::vector<OpenCollective> OpenCollectives() const;
 
  private:
@@ -105,6 +120,8 @@ class CollectiveRunner {
   struct PlannedShape {
     CollectiveShape shape;
     CollectivePlan plan;
+    // Null for the algorithms of the plan. Else the plan is one chunk and phase, which this fills.
+    const CustomAlgorithm* custom = nullptr;
     // How long a short cut says that it lasts. Absent until it is asked; then empty when it declines.
     std::optional<std::optional<int64_t>> short_cut_ns;
   };
@@ -169,6 +186,16 @@ class CollectiveRunner {
     int64_t received_ns = -1;
     PhaseState state;
     EarlyMessages early;
+    // With a custom algorithm, in place of all that.
+    std::optional<CustomState> custom;
+  };
+
+  // An operation of a custom algorithm that is under way.
+  struct Operation {
+    uint32_t stream = 0;
+    // Position among those of the member.
+    uint32_t position = 0;
+    WorkloadNode node;
   };
 
   // The chunks of a rank and comm stream in one dimension: how many are running, and the streams of
@@ -210,6 +237,8 @@ class CollectiveRunner {
 
   // Returns the plan of such a collective. Errors are those of PlanCollective.
   absl::StatusOr<PlannedShape*> PlanOf(const CollectiveShape& shape);
+  // Plans a collective that has a custom algorithm.
+  absl::Status PlanCustom(PlannedShape* planned);
   // Returns the collective that the member joins, a new one for the first. `rank` and `node` are
   // the member's.
   absl::StatusOr<uint32_t> FindCollective(const CollectiveShape& shape, int32_t member,
@@ -251,6 +280,8 @@ class CollectiveRunner {
   uint32_t NextChunk(uint32_t collective, int32_t member, int32_t dimension);
   void FreeStream(uint32_t stream);
   void StartPhase(uint32_t stream);
+  // Issues what a custom algorithm has ready.
+  void IssueOperations(uint32_t stream);
   void FinishPhase(uint32_t stream);
   void FinishMember(uint32_t collective, int32_t member);
 
@@ -269,7 +300,10 @@ class CollectiveRunner {
   LinkNetwork& network_;
   EventQueue& events_;
   const std::function<void(int32_t rank, uint32_t node)> on_done_;
+  const std::function<void(int32_t rank, uint32_t operation)> issue_;
 
+  // Custom algorithms by kind, once a collective has used them.
+  std::array<std::optional<CustomAlgorithm>, kSimulatedCollectives> custom_;
   absl::flat_hash_map<CollectiveShape::Key, std::unique_ptr<PlannedShape>> plans_;
   // All collectives, indexed by number; unused ones are kept to reuse their memory.
   std::vector<std::unique_ptr<Collective>> collectives_;
@@ -285,6 +319,9 @@ class CollectiveRunner {
 
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
+  // Indexed by number less kFirstOperation; unused ones are kept.
+  std::deque<Operation> operations_;
+  std::vector<uint32_t> free_operations_;
   // Queues of each rank, comm stream and dimension; QueueOf computes the index.
   std::vector<Queue> queues_;
   // What each rank's comm stream is doing; CurrentOf computes the index.

@@ -185,6 +185,28 @@ absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& pr
                   network.npus(), " NPUs (npus_count), each needs one");
 }
 
+// Reads the traces of a custom algorithm, from that of the first member on.
+absl::StatusOr<std::vector<RankWorkload>> ReadCustomTraces(FileSystem& file_system,
+                                                           const std::string& prefix,
+                                                           const NetworkConfig& network,
+                                                           const EtWorkloadOptions& options) {
+  ASSIGN_OR_RETURN(const EtFiles found, FindEtFiles(file_system, prefix));
+  if (!found.is_prefix) return InvalidArgument(prefix, ": is a file; expected a prefix of traces");
+  RETURN_IF_ERROR(CheckNoRankIsMissing(found, prefix));
+  std::vector<RankWorkload> members;
+  for (const EtFile& file : found.files) {
+    ASSIGN_OR_RETURN(EtReader reader,
+                     EtReader::Open(file_system, file.path, {options.input, nullptr}));
+    // Neither a roofline nor replay-only is about what happens within a collective.
+    const SystemConfig plain;
+    ASSIGN_OR_RETURN(
+        RankWorkload nodes,
+        RankReader(static_cast<int32_t>(file.rank), network, plain, options).Read(reader));
+    members.push_back(std::move(nodes));
+  }
+  return members;
+}
+
 }  // namespace
 
 std::string DescribeRanksLeftOut(FileSystem& file_system, const std::string& prefix,
@@ -209,6 +231,13 @@ absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::stri
     ASSIGN_OR_RETURN(RankWorkload nodes, RankReader(rank, network, system, options).Read(reader));
     workload.ranks.push_back(std::move(nodes));
     if (options.progress) options.progress(workload.ranks.size());
+  }
+  for (size_t op = 0; op < kSimulatedCollectives; ++op) {
+    if (system.custom[op].empty() || system.replay_only) continue;
+    ASSIGN_OR_RETURN(
+        workload.custom[op],
+        Annotate(ReadCustomTraces(file_system, system.custom[op], network, options),
+                 absl::StrCat(system.source, ": ", CustomKey(static_cast<CollectiveKind>(op)))));
   }
   return workload;
 }

@@ -37,7 +37,8 @@ std::string DescribeRanksLeftOut(FileSystem& file_system, const std::string& pre
                                  const NetworkConfig& network);
 
 // Reads a file per NPU of the network, plain or gzip. The configurations say what nodes must have:
-// with replay-only, communication is not looked at. Errors name the file, and node and attribute.
+// with replay-only, communication is not looked at. Also reads the custom algorithms that the system
+// names. Errors name the file, and node and attribute.
 absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::string& prefix,
                                         const NetworkConfig& network, const SystemConfig& system,
                                         const EtWorkloadOptions& options);

@@ -92,6 +92,34 @@ TEST_F(EtWorkloadTest, ReadsAllThatAstraSimReads) {
   EXPECT_EQ(named.ranks[0].nodes()[0].name, "n1");
 }
 
+TEST_F(EtWorkloadTest, ReadsCustomAlgorithms) {
+  WriteRank(0, {CompNode(1, 5)});
+  WriteRank(1, {CompNode(1, 5)});
+  system_.source = "s.json";
+  system_.custom[1] = directory_.PathOf("ag");
+  const auto error = [&] { return std::string(Read().status().message()); };
+  EXPECT_THAT(error(), StartsWith("s.json: all-gather-implementation-custom: "));
+  directory_.Write("ag.1.et", EncodeEt({RecvNode(2, 0, 1, 64)}));
+  EXPECT_THAT(error(), HasSubstr("no file for rank 0"));
+  directory_.Write("ag.0.et", EncodeEt({SendNode(1, 0, 2, 64)}));
+  directory_.Write("ag.2.et.gz", GzipText(EncodeEt({CompNode(7, 3, {7})})));
+  // A roofline is for the nodes of the workload.
+  system_.roofline_enabled = true;
+  EXPECT_THAT(error(), HasSubstr("num_ops"));
+  system_.roofline_enabled = false;
+  ASSERT_OK_AND_ASSIGN(const Workload workload, Read());
+  ASSERT_THAT(workload.custom[1], SizeIs(3));
+  EXPECT_EQ(workload.custom[1][0].nodes()[0].peer, 2);
+  EXPECT_EQ(workload.custom[1][1].source, directory_.PathOf("ag.1.et"));
+  EXPECT_EQ(workload.custom[1][2].nodes()[0].duration_ns, 3000);
+  EXPECT_TRUE(workload.has_custom());
+  directory_.Write("ag.1.et", "no trace");
+  EXPECT_THAT(error(), HasSubstr("ag.1.et"));
+  system_.replay_only = true;
+  ASSERT_OK_AND_ASSIGN(const Workload replayed, Read());
+  EXPECT_FALSE(replayed.has_custom());
+}
+
 // AstraSim takes the first ones, too.
 TEST_F(EtWorkloadTest, RanksBeyondTheNetworkAreCounted) {
   const auto left_out = [&] {

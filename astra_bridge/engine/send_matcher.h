@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "astra_bridge/engine/workload.h"
 
 namespace meridian {
 
@@ -30,6 +31,12 @@ struct SendKey {
   }
   friend bool operator==(const SendKey& a, const SendKey& b) { return a.key() == b.key(); }
 };
+
+// Returns the key of a send or receive. AstraSim folds tags into this range.
+inline SendKey SendKeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {
+  constexpr int32_t kTags = 500'000'000;
+  return {source, destination, node.tag % kTags, node.bytes};
+}
 
 // A receive whose message has not come.
 struct WaitingReceive {

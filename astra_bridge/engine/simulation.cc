@@ -26,9 +26,6 @@
 namespace meridian {
 namespace {
 
-// AstraSim folds the tags of sends into this range.
-constexpr int32_t kTags = 500'000'000;
-
 // 73 years; the sum with any one delay fits into 64 bits.
 constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
 
@@ -48,9 +45,10 @@ class WorkloadRunner {
         keep_order_(keep_order),
         events_(topology.npus()),
         network_(topology, options.congestion, events_, options.paths),
-        collectives_(workload, groups, topology, system, options, keep_order ? nullptr : &order_,
-                     network_, events_,
-                     [this](int32_t rank, uint32_t node) { OnNodeDone(rank, node); }),
+        collectives_(
+            workload, groups, topology, system, options, keep_order ? nullptr : &order_, network_,
+            events_, [this](int32_t rank, uint32_t node) { OnNodeDone(rank, node); },
+            [this](int32_t rank, uint32_t operation) { IssueOperation(rank, operation); }),
         ranks_(workload.ranks.size()) {}
 
   absl::StatusOr<SimulationResult> Run() {
@@ -207,7 +205,10 @@ class WorkloadRunner {
     }
   }
 
+  // Operations of custom algorithms are sends, receives and computations like others, but need no
+  // resource.
   const WorkloadNode& NodeOf(int32_t rank, uint32_t node) const {
+    if (node >= kFirstOperation) return collectives_.operation(node);
     return workload_.ranks[rank].nodes()[node];
   }
 
@@ -302,6 +303,18 @@ class WorkloadRunner {
     }
   }
 
+  void IssueOperation(int32_t r, uint32_t operation) {
+    const WorkloadNode& node = NodeOf(r, operation);
+    if (node.type == WorkloadNodeType::kSend) {
+      IssueSend(r, operation);
+    } else if (node.type == WorkloadNodeType::kReceive) {
+      IssueReceive(r, operation);
+    } else {
+      events_.ScheduleOnRank(r, events_.now_ns() + std::max<int64_t>(node.duration_ns, 1),
+                             EventKind::kNodeDone, static_cast<uint32_t>(r), operation);
+    }
+  }
+
   // Starts a collective or send, which occupies a comm stream by now.
   void Start(int32_t r, uint32_t position) {
     if (NodeOf(r, position).type == WorkloadNodeType::kSend) {
@@ -334,10 +347,6 @@ class WorkloadRunner {
     return static_cast<int64_t>(RooflineNs(node, system_));
   }
 
-  static SendKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {
-    return {source, destination, node.tag % kTags, node.bytes};
-  }
-
   void IssueSend(int32_t rank, uint32_t position) {
     if (const int64_t fixed_ns = NodeOf(rank, position).fixed_ns; fixed_ns != kSimulated) {
       events_.Schedule(events_.now_ns() + fixed_ns, EventKind::kSendDone,
@@ -345,7 +354,7 @@ class WorkloadRunner {
       return;
     }
     if (options_.rendezvous) {
-      const SendKey key = KeyOf(rank, NodeOf(rank, position).peer, NodeOf(rank, position));
+      const SendKey key = SendKeyOf(rank, NodeOf(rank, position).peer, NodeOf(rank, position));
       Rendezvous& meeting = rendezvous_[key];
       if (meeting.receives == 0) {
         meeting.sends.push_back({rank, position});
@@ -365,7 +374,7 @@ class WorkloadRunner {
 
   void IssueReceive(int32_t rank, uint32_t position) {
     const WorkloadNode& node = NodeOf(rank, position);
-    const SendKey key = KeyOf(node.peer, rank, node);
+    const SendKey key = SendKeyOf(node.peer, rank, node);
     if (options_.rendezvous) {
       Rendezvous& meeting = rendezvous_[key];
       if (meeting.sends.empty()) {
@@ -382,13 +391,18 @@ class WorkloadRunner {
   }
 
   void OnSendDone(int32_t rank, uint32_t position) {
-    const WorkloadNode& node = NodeOf(rank, position);
-    const std::optional<uint32_t> receive = sends_.Arrive(KeyOf(rank, node.peer, node));
+    const int32_t peer = NodeOf(rank, position).peer;
+    const std::optional<uint32_t> receive =
+        sends_.Arrive(SendKeyOf(rank, peer, NodeOf(rank, position)));
     OnNodeDone(rank, position);
-    if (receive.has_value()) OnNodeDone(node.peer, *receive);
+    if (receive.has_value()) OnNodeDone(peer, *receive);
   }
 
   void OnNodeDone(int32_t r, uint32_t node) {
+    if (node >= kFirstOperation) {
+      collectives_.OnOperationDone(node);
+      return;
+    }
     Rank& rank = ranks_[r];
     const Resource resource = ResourceOf(NodeOf(r, node));
     ++rank.free[resource];
@@ -486,12 +500,17 @@ class WorkloadRunner {
     }
     const std::vector<WaitingReceive> receives = sends_.WaitingReceives();
     for (const WaitingReceive& receive : receives) {
+      const bool is_custom = receive.node >= kFirstOperation;
       std::string note;
-      if (receive.other_bytes.has_value()) {
+      if (is_custom) {
+        note = absl::StrCat("its algorithm receives ", receive.key.bytes, " bytes with tag ",
+                            receive.key.tag);
+      } else if (receive.other_bytes.has_value()) {
         note = absl::StrCat("a send with this tag has ", *receive.other_bytes, " bytes, not ",
                             receive.key.bytes);
       }
-      waiting.push_back({receive.key.destination, receive.node,
+      waiting.push_back({receive.key.destination,
+                         is_custom ? collectives_.NodeOfOperation(receive.node) : receive.node,
                          absl::MakeConstSpan(&receive.key.source, 1), std::move(note)});
     }
     return InvalidArgument(DescribeDeadlock(workload_, waiting, events_.now_ns()));
@@ -574,7 +593,10 @@ bool HasFixedTransfers(const Workload& workload) {
 // Whether it is noticed when the order of the events of one instant matters.
 bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const SystemConfig& system,
                     const SimulationOptions& options) {
-  if (options.events_only || options.comm_streams > 1 || HasFixedTransfers(workload)) return false;
+  if (options.events_only || options.comm_streams > 1 || workload.has_custom() ||
+      HasFixedTransfers(workload)) {
+    return false;
+  }
   if (options.congestion == Congestion::kUnaware) return true;
   if (topology.network().has_links()) return false;
   // Chunks of one rank that come to a link in one instant are not told apart.

@@ -50,16 +50,23 @@ absl::Status RefuseUnmodelled(const ConfigValue& document) {
   if (shared_bus) {
     return document.Find("model-shared-bus").Error("the shared bus is not modelled; expected 0");
   }
-  std::vector<std::string> keys;
-  for (int op = 0; op < kSimulatedCollectives; ++op) {
-    keys.push_back(absl::StrCat(AlgorithmsKey(static_cast<CollectiveKind>(op)), "-custom"));
+  const ConfigValue per_node = document.Find("per-node-custom-implementation");
+  if (!per_node.exists()) return absl::OkStatus();
+  return per_node.Error("not modelled; all-reduce-implementation-custom and others like it are");
+}
+
+absl::Status ReadCustomPrefix(const ConfigValue& list, std::string* prefix) {
+  if (!list.exists()) return absl::OkStatus();
+  size_t elements = 0;
+  if (list.IsList()) {
+    RETURN_IF_ERROR(list.ForEachElement([&](const ConfigValue& element) -> absl::Status {
+      ++elements;
+      ASSIGN_OR_RETURN(*prefix, element.Text());
+      return absl::OkStatus();
+    }));
   }
-  keys.push_back("per-node-custom-implementation");
-  for (const std::string& key : keys) {
-    const ConfigValue custom = document.Find(key);
-    if (custom.exists()) return custom.Error("custom collectives are not modelled");
-  }
-  return absl::OkStatus();
+  if (elements == 1 && !prefix->empty()) return absl::OkStatus();
+  return list.Error("expected a list of one prefix of traces, e.g. [\"et/ring\"]");
 }
 
 // Reads one of several names; an absent value leaves the choice as it is.
@@ -93,6 +100,8 @@ absl::Status ReadAlgorithms(const ConfigValue& list, std::vector<CollectiveAlgor
 }
 
 }  // namespace
+
+std::string CustomKey(CollectiveKind op) { return absl::StrCat(AlgorithmsKey(op), "-custom"); }
 
 absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view name) {
   for (const AlgorithmName& known : kAlgorithmNames) {
@@ -182,6 +191,8 @@ absl::StatusOr<SystemConfig> ParseSystemConfig(absl::string_view json, absl::str
   for (int op = 0; op < kSimulatedCollectives; ++op) {
     RETURN_IF_ERROR(ReadAlgorithms(document.Find(AlgorithmsKey(static_cast<CollectiveKind>(op))),
                                    &system.algorithms[op]));
+    RETURN_IF_ERROR(ReadCustomPrefix(document.Find(CustomKey(static_cast<CollectiveKind>(op))),
+                                     &system.custom[op]));
   }
   RETURN_IF_ERROR(CheckSystemConfig(system));
   return system;

@@ -69,6 +69,9 @@ struct SystemConfig {
   // For each CollectiveKind the algorithms by dimension of the network. Later dimensions without an
   // entry do not take part. Without any entry the workload must not use this collective.
   std::array<std::vector<CollectiveAlgorithm>, kSimulatedCollectives> algorithms;
+  // For each CollectiveKind the prefix of the traces that it is carried out by instead, one per
+  // member: PREFIX.<position>.et, from the working folder. Empty: by the algorithms.
+  std::array<std::string, kSimulatedCollectives> custom;
   // In 1e9 bytes per second; with 0 reductions cost nothing.
   double local_memory_bandwidth = 0;
 
@@ -84,6 +87,9 @@ struct SystemConfig {
     return algorithms[static_cast<size_t>(op)];
   }
 };
+
+// Returns the key of SystemConfig::custom, e.g. "all-reduce-implementation-custom".
+std::string CustomKey(CollectiveKind op);
 
 // Returns InvalidArgument, naming source and key, unless all values are in range.
 absl::Status CheckSystemConfig(const SystemConfig& system);

@@ -25,7 +25,8 @@ constexpr char kGood[] = R"({
   "preferred-dataset-splits": 4, "collective-optimization": "baseline", "local-mem-bw": 1600,
   "peak-perf": 2000.5, "roofline-enabled": 1, "replay-only": 0, "boost-mode": 0,
   "all-reduce-implementation": ["ring", "direct3"],
-  "all-gather-implementation": ["oneDirect"], "trace-enabled": 1})";
+  "all-gather-implementation": ["oneDirect"], "trace-enabled": 1,
+  "reduce-scatter-implementation-custom": ["et/rs"]})";
 
 std::string With(const std::string& member) {
   return absl::StrCat(R"({"preferred-dataset-splits": 4, )", member, "}");
@@ -48,6 +49,7 @@ TEST(SystemConfigTest, ReadsWhatAstraSimReads) {
   EXPECT_THAT(system.algorithms_of(CollectiveKind::kAllGather),
               ElementsAre(CollectiveAlgorithm{Kind::kDirect, 0, true}));
   EXPECT_THAT(system.algorithms_of(CollectiveKind::kAllToAll), IsEmpty());
+  EXPECT_THAT(system.custom, ElementsAre("", "", "et/rs", ""));
 }
 
 TEST(SystemConfigTest, HasAstraSimsDefaults) {
@@ -79,8 +81,12 @@ TEST(SystemConfigTest, NamesTheKeyAtFault) {
       {With(R"("collective-optimization": 7)"), "s.json: collective-optimization: expected"},
       {With(R"("roofline-enabled": "yes")"), "s.json: roofline-enabled: expected 0 or 1"},
       {With(R"("model-shared-bus": 1)"), "s.json: model-shared-bus: the shared bus"},
-      {With(R"("all-reduce-implementation-custom": ["x"])"),
-       "s.json: all-reduce-implementation-custom: custom"},
+      {With(R"("all-reduce-implementation-custom": "x")"),
+       "s.json: all-reduce-implementation-custom: expected a list of one"},
+      {With(R"("all-gather-implementation-custom": ["x", "y"])"),
+       "s.json: all-gather-implementation-custom: expected a list of one"},
+      {With(R"("all-to-all-implementation-custom": [])"),
+       "s.json: all-to-all-implementation-custom: expected a list of one"},
       {With(R"("per-node-custom-implementation": "x")"), "s.json: per-node-custom-implementation"},
       {With(R"("all-reduce-implementation": "ring")"),
        "s.json: all-reduce-implementation: expected a list"},

@@ -14,6 +14,8 @@
 #ifndef ASTRA_BRIDGE_ENGINE_WORKLOAD_H_
 #define ASTRA_BRIDGE_ENGINE_WORKLOAD_H_
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -124,6 +126,14 @@ struct Workload {
   std::string groups_source;
   // Algorithm lists, one entry per network dimension, that nodes may name in place of the system's.
   std::vector<std::vector<CollectiveAlgorithm>> algorithms;
+  // What each member does in collectives of each kind, where the system configuration names traces
+  // (SystemConfig::custom): sends, receives and computations; peers are positions in the group.
+  std::array<std::vector<RankWorkload>, kSimulatedCollectives> custom;
+
+  bool has_custom() const {
+    return std::any_of(custom.begin(), custom.end(),
+                       [](const std::vector<RankWorkload>& members) { return !members.empty(); });
+  }
 };
 
 struct Group {

@@ -19,7 +19,7 @@ std::string SourceOr(const std::string& source, absl::string_view otherwise) {
 }
 
 // Returns what is wrong with the node, or "".
-std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& workload,
+std::string FindFault(const WorkloadNode& node, int32_t rank, size_t ranks, size_t algorithms,
                       const SystemConfig& system) {
   if (node.duration_ns < 0 || node.duration_ns > kMaxDurationNs) {
     return absl::StrCat("duration of ", node.duration_ns, " ns is out of range");
@@ -43,14 +43,13 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, const Workload& wo
                         " bytes are possible");
   }
   if (node.type == WorkloadNodeType::kCollective) {
-    const bool has_algorithms = node.algorithms >= kSystemAlgorithms &&
-                                node.algorithms < static_cast<int32_t>(workload.algorithms.size());
+    const bool has_algorithms =
+        node.algorithms >= kSystemAlgorithms && node.algorithms < static_cast<int32_t>(algorithms);
     return has_algorithms ? "" : absl::StrCat("has no algorithms number ", node.algorithms);
   }
   const char* const key = node.type == WorkloadNodeType::kSend ? "comm_dst" : "comm_src";
-  if (node.peer < 0 || node.peer >= static_cast<int32_t>(workload.ranks.size())) {
-    return absl::StrCat(key, " ", node.peer, " is no rank; the network has ranks 0 to ",
-                        workload.ranks.size() - 1);
+  if (node.peer < 0 || node.peer >= static_cast<int32_t>(ranks)) {
+    return absl::StrCat(key, " ", node.peer, " is no rank; there are ranks 0 to ", ranks - 1);
   }
   if (node.peer == rank) return absl::StrCat(key, " ", node.peer, " is the rank itself");
   if (node.bytes == 0) return "comm_size 0: a message has at least one byte";
@@ -74,6 +73,23 @@ absl::Status CheckConfig(const Workload& workload, const NetworkConfig& network,
       (system.peak_performance == 0 || system.local_memory_bandwidth == 0)) {
     return InvalidArgument(SourceOr(system.source, "system"),
                            ": roofline-enabled: peak-perf and local-mem-bw must be positive");
+  }
+  return absl::OkStatus();
+}
+
+// Checks each node on its own. Ranks have their sources as names.
+absl::Status CheckNodes(const std::vector<RankWorkload>& ranks, size_t algorithms,
+                        const SystemConfig& system) {
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const std::string name = SourceOr(ranks[r].source, absl::StrCat("rank ", r));
+    if (ranks[r].nodes().size() > kFirstOperation) {
+      return InvalidArgument(name, ": has more than ", kFirstOperation, " nodes");
+    }
+    for (const WorkloadNode& node : ranks[r].nodes()) {
+      const std::string fault =
+          FindFault(node, static_cast<int32_t>(r), ranks.size(), algorithms, system);
+      if (!fault.empty()) return InvalidArgument(name, ": node ", node.id, ": ", fault);
+    }
   }
   return absl::OkStatus();
 }
@@ -102,19 +118,14 @@ absl::Status CheckWorkload(const Workload& workload, const NetworkConfig& networ
   RETURN_IF_ERROR(CheckNetworkConfig(network));
   RETURN_IF_ERROR(CheckSystemConfig(system));
   RETURN_IF_ERROR(CheckConfig(workload, network, system, options));
-  for (size_t r = 0; r < workload.ranks.size(); ++r) {
-    const RankWorkload& rank = workload.ranks[r];
-    const std::string name = RankName(workload, static_cast<int32_t>(r));
-    if (rank.nodes().size() > kMaxEventDetail) {
-      return InvalidArgument(name, ": has more than ", kMaxEventDetail, " nodes");
-    }
-    for (const WorkloadNode& node : rank.nodes()) {
-      const std::string fault = FindFault(node, static_cast<int32_t>(r), workload, system);
-      if (fault.empty()) continue;
-      return InvalidArgument(name, ": node ", node.id, ": ", fault);
-    }
+  for (size_t op = 0; op < kSimulatedCollectives; ++op) {
+    RETURN_IF_ERROR(CheckNodes(workload.custom[op], 0, SystemConfig()));
+    if (system.custom[op].empty() || !workload.custom[op].empty() || system.replay_only) continue;
+    return InvalidArgument(SourceOr(system.source, "system"), ": ",
+                           CustomKey(static_cast<CollectiveKind>(op)),
+                           ": the traces of the algorithm were not read");
   }
-  return absl::OkStatus();
+  return CheckNodes(workload.ranks, workload.algorithms.size(), system);
 }
 
 }  // namespace meridian

@@ -50,6 +50,11 @@ double LocalMemoryBandwidth(const SystemConfig& system) {
   return is_free ? kAsGoodAsInfinite : system.local_memory_bandwidth;
 }
 
+// Returns the prefix of the traces of a custom algorithm.
+std::string CustomPrefix(CollectiveKind op) {
+  return absl::StrCat("custom-", CollectiveKindName(op));
+}
+
 template <typename Function>
 std::string YamlList(const NetworkConfig& network, absl::string_view key, Function value) {
   return absl::StrCat(key, ": [ ",
@@ -170,6 +175,12 @@ std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
   json.Member("replay-only", int{system.replay_only});
   json.Member("trace-enabled", int{trace_enabled});
   for (int op = 0; op < kSimulatedCollectives; ++op) {
+    if (!system.custom[op].empty()) {
+      const CollectiveKind kind = static_cast<CollectiveKind>(op);
+      json.BeginArray(CustomKey(kind));
+      json.Value(CustomPrefix(kind));
+      json.EndArray();
+    }
     const std::vector<CollectiveAlgorithm>& algorithms = system.algorithms[op];
     if (algorithms.empty()) continue;
     json.BeginArray(
@@ -198,10 +209,18 @@ absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
   RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(system, node_times)));
   RETURN_IF_ERROR(write(kMemoryFile, kNoRemoteMemory));
   if (!workload.groups.empty()) RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));
-  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
+  const auto write_traces = [&](absl::string_view prefix, const std::vector<RankWorkload>& ranks) {
+    absl::Status status;
+    for (size_t rank = 0; rank < ranks.size() && status.ok(); ++rank) {
+      status = write(EtPath(prefix, static_cast<int64_t>(rank)),
+                     RankEt(ranks[rank], static_cast<int32_t>(rank), network.dimensions.size()));
+    }
+    return status;
+  };
+  RETURN_IF_ERROR(write_traces(kWorkloadPrefix, workload.ranks));
+  for (size_t op = 0; op < kSimulatedCollectives; ++op) {
     RETURN_IF_ERROR(
-        write(EtPath(kWorkloadPrefix, static_cast<int64_t>(rank)),
-              RankEt(workload.ranks[rank], static_cast<int32_t>(rank), network.dimensions.size())));
+        write_traces(CustomPrefix(static_cast<CollectiveKind>(op)), workload.custom[op]));
   }
   return file_system.CreateDirectories(absl::StrCat(folder, "/", kLogFolder));
 }

@@ -43,14 +43,15 @@ SystemConfig RingSystem() {
 
 class AstraFilesTest : public ::testing::Test {
  protected:
-  absl::Status Write(const Workload& workload, const NetworkConfig& network) {
-    return WriteAstraFiles(FileSystem::Posix(), directory_.path(), workload, network, RingSystem(),
+  absl::Status Write(const Workload& workload, const NetworkConfig& network,
+                     const SystemConfig& system = RingSystem()) {
+    return WriteAstraFiles(FileSystem::Posix(), directory_.path(), workload, network, system,
                            /*node_times=*/false);
   }
 
-  std::vector<Node> ReadEt(int rank) {
+  std::vector<Node> ReadEt(int rank, absl::string_view prefix = "workload") {
     absl::StatusOr<EtReader> reader = EtReader::Open(
-        FileSystem::Posix(), directory_.PathOf(absl::StrCat("workload.", rank, ".et")));
+        FileSystem::Posix(), directory_.PathOf(absl::StrCat(prefix, ".", rank, ".et")));
     EXPECT_OK(reader);
     std::vector<Node> nodes;
     Node node;
@@ -64,6 +65,25 @@ class AstraFilesTest : public ::testing::Test {
 
   const TemporaryDirectory directory_;
 };
+
+TEST_F(AstraFilesTest, CustomAlgorithmsAreBesideTheWorkload) {
+  Workload workload;
+  workload.ranks.resize(2);
+  WorkloadNode send;
+  send.id = 4;
+  send.type = WorkloadNodeType::kSend;
+  send.peer = 1;
+  workload.custom[0].resize(2);
+  workload.custom[0][0].Add(send);
+  SystemConfig system = RingSystem();
+  system.custom[0] = "/home/me/et/ring";
+  ASSERT_OK(Write(workload, Network({Ring(2, 1)}), system));
+  EXPECT_THAT(SystemConfigToJson(system, false),
+              HasSubstr(R"("all-reduce-implementation-custom": ["custom-all-reduce"])"));
+  const std::vector<Node> nodes = ReadEt(0, "custom-all-reduce");
+  ASSERT_EQ(nodes.size(), 1);
+  EXPECT_EQ(Int(nodes[0], kCommDstAttribute), 1);
+}
 
 TEST_F(AstraFilesTest, NodesHaveTheAttributesThatAstraSimReads) {
   WorkloadNode compute;

@@ -61,6 +61,11 @@ absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& fi
       return InvalidArgument(
           files.system, ": replay-only: set it to 0; communication is to be timed, not replayed");
     }
+    for (size_t op = 0; op < kSimulatedCollectives && !with_computation; ++op) {
+      if (fabric.system.custom[op].empty()) continue;
+      return InvalidArgument(files.system, ": ", CustomKey(static_cast<CollectiveKind>(op)),
+                             ": only astra_simulate runs custom collectives");
+    }
     fabric.system.roofline_enabled &= with_computation;
   }
   fabric.content_hash = hash.value();

@@ -81,6 +81,10 @@ TEST_F(FabricTest, ErrorsNameFileAndKey) {
   EXPECT_THAT(Read(kNetwork, R"({"preferred-dataset-splits": 1, "replay-only": 1})"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("system.json"), HasSubstr("replay-only"))));
+  EXPECT_THAT(Read(kNetwork, R"({"preferred-dataset-splits": 1,
+                                 "all-reduce-implementation-custom": ["x"]})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("only astra_simulate runs custom collectives")));
   EXPECT_THAT(ReadFabric(FileSystem::Posix(), {directory_.PathOf("missing.yml"), ""}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing.yml")));
 }

@@ -19,6 +19,7 @@ class Maker {
     MakeSystem();
     npus_ = simulation_.network.npus();
     simulation_.workload.ranks.resize(npus_);
+    if (options_.custom) MakeCustom();
     next_id_.assign(npus_, 1);
     last_ordered_.assign(npus_, 0);
     const int32_t operations = Between(1, options_.max_operations);
@@ -100,6 +101,54 @@ class Maker {
     system.peak_performance = OneOf<double>({0.5, 100});
   }
 
+  // The last kind keeps its algorithms, so that one fits any number of ranks.
+  void MakeCustom() {
+    simulation_.system.preferred_dataset_splits = 1;
+    for (int op = 0; op + 1 < kSimulatedCollectives; ++op) {
+      if (Chance(3)) continue;
+      int32_t size = npus_;
+      while (size > 3 && Chance(2)) --size;
+      if (npus_ % size != 0) size = npus_;
+      simulation_.system.custom[op] = "custom";
+      simulation_.workload.custom[op] = MakeCustomAlgorithm(size);
+    }
+  }
+
+  // Messages and computations in an order in which all come to an end, with ids in no order.
+  std::vector<RankWorkload> MakeCustomAlgorithm(int32_t size) {
+    std::vector<RankWorkload> members(size);
+    const auto add = [&](int32_t member, WorkloadNode node) {
+      std::vector<uint64_t> dependencies;
+      for (const WorkloadNode& earlier : members[member].nodes()) {
+        if (Chance(4)) dependencies.push_back(earlier.id);
+      }
+      // Unique, since the factor has no divisor in common with the modulus.
+      constexpr uint64_t kFactor = 7919, kModulus = 10007;
+      node.id = (members[member].nodes().size() * kFactor + 17) % kModulus;
+      members[member].Add(node, dependencies);
+    };
+    const int32_t operations = Between(1, 6 * size);
+    for (int32_t i = 0; i < operations; ++i) {
+      const int32_t source = Between(0, size - 1);
+      const int32_t destination = (source + Between(1, size - 1)) % size;
+      WorkloadNode node;
+      node.duration_ns = OneOf<int64_t>({0, 1000, 5000});
+      if (Chance(4)) add(source, node);
+      node.tag = i;
+      node.bytes = OneOf<int64_t>({1000, 4096, 4096, 1 << 20});
+      node.type = WorkloadNodeType::kSend;
+      node.peer = destination;
+      add(source, node);
+      node.type = WorkloadNodeType::kReceive;
+      node.peer = source;
+      add(destination, node);
+    }
+    for (int32_t member = 0; member < size; ++member) {
+      if (members[member].nodes().empty()) add(member, WorkloadNode());
+    }
+    return members;
+  }
+
   // Adds a node to a rank. Collectives and sends follow each other, so that all ranks issue what
   // they share in one order; other dependencies are random.
   void Add(int32_t rank, WorkloadNode node) {
@@ -129,7 +178,7 @@ class Maker {
         AddGroupCollectives();
         return;
       default:
-        AddCollective(kWorldGroup, RandomCollective());
+        AddCollective(kWorldGroup, RandomCollective(npus_));
         return;
     }
   }
@@ -158,10 +207,15 @@ class Maker {
     Add(destination, node);
   }
 
-  WorkloadNode RandomCollective() {
+  WorkloadNode RandomCollective(size_t size) {
     WorkloadNode node;
     node.type = WorkloadNodeType::kCollective;
-    node.op = static_cast<CollectiveKind>(Between(0, kSimulatedCollectives - 1));
+    size_t custom_size = size;
+    do {
+      const int op = Between(0, kSimulatedCollectives - 1);
+      node.op = static_cast<CollectiveKind>(op);
+      custom_size = simulation_.workload.custom[op].size();
+    } while (custom_size != 0 && custom_size != size);
     node.bytes = OneOf<int64_t>({100, 4096, 65536, 1 << 20, 12345678});
     return node;
   }
@@ -178,11 +232,14 @@ class Maker {
     if (sizes.empty()) return;
     const int32_t size = OneOf(sizes);
     const int32_t parts = options_.whole_partitions ? npus_ / size : 1;
-    const WorkloadNode node = RandomCollective();
+    const WorkloadNode node = RandomCollective(size);
     for (int32_t part = 0; part < parts; ++part) {
       const int32_t id = static_cast<int32_t>(simulation_.workload.groups.size()) + 1;
       simulation_.workload.groups[id].assign(ranks.begin() + part * size,
                                              ranks.begin() + (part + 1) * size);
+      if (options_.custom) {
+        std::sort(simulation_.workload.groups[id].begin(), simulation_.workload.groups[id].end());
+      }
       AddCollective(id, node);
     }
   }

@@ -31,6 +31,8 @@ struct RandomSimulationOptions {
   // chunks of all collectives of a rank in one sequence, and waits forever in a collective of all
   // ranks when they have got to different numbers in their groups.
   bool whole_partitions = false;
+  // Some kinds of collectives have custom algorithms, of all ranks or of a part of a partition.
+  bool custom = false;
 };
 
 RandomSimulation MakeRandomSimulation(const RandomSimulationOptions& options,
