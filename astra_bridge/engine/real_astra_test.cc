@@ -93,5 +93,11 @@ TEST_F(RealAstraTest, GivesTheSameTimesInSeveralDimensions) {
   CompareOnRandomSimulations(options, 300);
 }
 
+TEST_F(RealAstraTest, GivesTheSameTimesWithRemoteMemory) {
+  RandomSimulationOptions options;
+  options.memory = true;
+  CompareOnRandomSimulations(options, 200);
+}
+
 }  // namespace
 }  // namespace meridian

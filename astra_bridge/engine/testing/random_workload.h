@@ -31,6 +31,9 @@ struct RandomSimulationOptions {
   // chunks of all collectives of a rank in one sequence, and waits forever in a collective of all
   // ranks when they have got to different numbers in their groups.
   bool whole_partitions = false;
+  // Accesses to remote memory. Each rank ends with a computation then: AstraSim crashes when it ends
+  // with a message.
+  bool memory = false;
 };
 
 RandomSimulation MakeRandomSimulation(const RandomSimulationOptions& options,
