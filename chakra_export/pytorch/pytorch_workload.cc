@@ -181,7 +181,7 @@ class Decorator {
         if (number.has_value()) SetIntAttribute(name, *number, message->mutable_attr());
       }
     });
-    SetTensors(details, /*with_values=*/true, message);
+    SetTensors(details, message);
   }
 
   void DecorateDeviceNode(const NodeOrigin& origin, const TimelineNode& node,
@@ -218,25 +218,21 @@ class Decorator {
     if (bearer == cost_bearers_[origin.input].end()) return;
     const HostTrace& host = ranks_[origin.input].host;
     const HostOpDetails details = host.Details(bearer->second);
-    SetTensors(details, /*with_values=*/false, message);
+    SetTensors(details, message);
     const OpCost cost = CostOfOperator(host.name(bearer->second), details);
     if (message->type() == ChakraProtoMsg::COMP_NODE) {
       SetRoofline(cost.operations.value_or(0), cost.bytes, message->mutable_attr());
     }
   }
 
-  static void SetTensors(const HostOpDetails& details, bool with_values,
-                         ChakraProtoMsg::Node* message) {
-    SetTensors(details.inputs, with_values, message->mutable_inputs());
+  static void SetTensors(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
+    SetTensors(details.inputs, message->mutable_inputs());
     if (message->inputs().ByteSizeLong() == 0) message->clear_inputs();
-    SetTensors(details.outputs, with_values, message->mutable_outputs());
+    SetTensors(details.outputs, message->mutable_outputs());
     if (message->outputs().ByteSizeLong() == 0) message->clear_outputs();
   }
-  static void SetTensors(const HostOpTensors& tensors, bool with_values,
-                         ChakraProtoMsg::IOInfo* info) {
-    if (with_values && IsWorthKeeping(tensors.values)) {
-      info->set_values(PythonLiteral(tensors.values.text()));
-    }
+  static void SetTensors(const HostOpTensors& tensors, ChakraProtoMsg::IOInfo* info) {
+    if (IsWorthKeeping(tensors.values)) info->set_values(PythonLiteral(tensors.values.text()));
     if (IsWorthKeeping(tensors.shapes)) info->set_shapes(PythonLiteral(tensors.shapes.text()));
     if (IsWorthKeeping(tensors.types)) info->set_types(PythonLiteral(tensors.types.text()));
   }

@@ -273,6 +273,10 @@ TEST_F(PytorchWorkloadTest, StatesWhatOperatorsMoveAndCompute) {
   // It waits for nothing, so it must not be too short.
   EXPECT_EQ(number(0, kTensorSizeAttribute), kMinEarlyTensorBytes);
   EXPECT_EQ(number(0, kNumOpsAttribute), 256);
+  // What the one gives and the other takes is one tensor.
+  constexpr absl::string_view kTensor = R"([1005, 5, 0, 256, 4, "cuda:0"])";
+  EXPECT_THAT(nodes[0].outputs().values(), HasSubstr(kTensor));
+  EXPECT_THAT(nodes[1].inputs().values(), HasSubstr(kTensor));
   EXPECT_EQ(nodes[2].name(), "host_gap");
   EXPECT_EQ(number(2, kTensorSizeAttribute), 1);
   EXPECT_EQ(number(2, kNumOpsAttribute), 1);

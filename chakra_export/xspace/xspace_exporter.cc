@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,12 +13,14 @@
 #include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/hlo_cost.h"
+#include "chakra_export/xspace/hlo_tensors.h"
 #include "chakra_export/xspace/host_nodes.h"
 #include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/hlo/hlo_module.h"
 
 namespace meridian {
 namespace {
@@ -46,6 +49,7 @@ class Exporter {
 
   absl::StatusOr<ChakraWorkloadReport> Export(FileSystem& files, const std::string& prefix) {
     RETURN_IF_ERROR(Build());
+    FindTensors();
     const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
       Decorate(nodes_.graph.nodes[node], message);
     };
@@ -62,7 +66,8 @@ class Exporter {
       RETURN_IF_ERROR(CheckClocks());
       RETURN_IF_ERROR(MakeProfiledNodes());
     } else {
-      ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
+      ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives,
+                                                options_.intent == EtIntent::kPreTransformed));
       SetCosts();
     }
     ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled, &nodes_.graph));
@@ -113,7 +118,36 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  static void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) {
+  // One of the nodes that an instruction runs as tells its tensors: the one that bears its cost.
+  static bool TellsTensors(const RunNode& node) {
+    return node.instruction != nullptr && (node.bytes > 0 || node.IsCommunication());
+  }
+
+  // Numbers the tensors of each rank, program by program.
+  void FindTensors() {
+    for (const RunNode& node : nodes_.graph.nodes) {
+      if (!TellsTensors(node)) continue;
+      const HloModule& module = node.instruction->computation().module();
+      std::unique_ptr<HloTensors>& tensors = tensors_[&module];
+      if (tensors == nullptr)
+        tensors =
+            std::make_unique<HloTensors>(module, options_.intent == EtIntent::kPreTransformed);
+      tensors->Add(*node.instruction);
+      const int64_t rank = node.resource.rank;
+      uint64_t& next_id = next_tensor_id_.try_emplace(rank, 1).first->second;
+      if (first_tensor_id_.try_emplace({rank, &module}, next_id).second) {
+        next_id += tensors->id_count();
+      }
+    }
+  }
+
+  void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) const {
+    if (TellsTensors(node)) {
+      const HloModule* module = &node.instruction->computation().module();
+      const int64_t rank = node.resource.rank;
+      tensors_.at(module)->Describe(*node.instruction, node.operand,
+                                    first_tensor_id_.at({rank, module}), rank, message);
+    }
     EtAttributes* attributes = message->mutable_attr();
     if (node.type == ChakraProtoMsg::COMP_NODE && node.resource.kind != ResourceKind::kHostThread) {
       SetRoofline(node.operations, node.bytes, attributes);
@@ -183,6 +217,10 @@ class Exporter {
   WorkNodes nodes_;
   RunWorkload workload_;
   bool clocks_agree_ = true;
+  absl::flat_hash_map<const HloModule*, std::unique_ptr<HloTensors>> tensors_;
+  // The first id of a program's tensors on a rank.
+  absl::flat_hash_map<std::pair<int64_t, const HloModule*>, uint64_t> first_tensor_id_;
+  absl::flat_hash_map<int64_t, uint64_t> next_tensor_id_;
 };
 
 }  // namespace
