@@ -81,6 +81,22 @@ TEST_F(AstraSimulateTest, PrintsAstraSimsCycles) {
                     Not(HasSubstr("\"corrections\""))));
 }
 
+// 100 ns and 1,000 bytes at 10 bytes per ns, one rank after the other.
+TEST_F(AstraSimulateTest, MemoryNodesNeedAMemory) {
+  Node load = CompNode(1, 0);
+  load.set_type(ChakraProtoMsg::MEM_LOAD_NODE);
+  ChakraProtoMsg::AttributeProto* bytes = load.add_attr();
+  bytes->set_name("tensor_size");
+  bytes->set_uint64_val(1000);
+  for (int rank = 0; rank < 4; ++rank) WriteRank(rank, {load});
+  ExpectRefused(Simulate(), 2, HasSubstr("describe it with astra_simulate --remote_memory"));
+  const std::string memory = directory_.Write(
+      "memory.json",
+      R"({"memory-type": "MEMORY_POOL", "remote-mem-latency": 100, "remote-mem-bw": 10})");
+  EXPECT_THAT(Simulate({"--json", "--remote_memory=" + memory}).standard_output,
+              HasSubstr("\"makespan_ns\": 800,"));
+}
+
 TEST_F(AstraSimulateTest, PeopleGetTables) {
   const CommandResult result = Simulate({"--node_times"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;

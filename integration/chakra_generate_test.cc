@@ -255,8 +255,9 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
     std::string message;
   };
   const Case cases[] = {
-      {{}, "--pattern= is none of transformer, all-reduce"},
-      {{"--pattern=broadcast"}, "--pattern=broadcast is none of transformer, all-reduce"},
+      {{}, "--pattern= is none of transformer, gemm, lstm, all-reduce"},
+      {{"--pattern=broadcast"},
+       "--pattern=broadcast is none of transformer, gemm, lstm, all-reduce"},
       {{"--pattern=all-reduce"}, "--ranks=0: expected 2 to"},
       {{"--pattern=all-reduce", "--ranks=4", "--bytes=1X"}, "--bytes: '1X' is no size"},
       {{"--pattern=all-reduce", "--ranks=4", "--bytes="}, "--bytes names no size"},
@@ -277,6 +278,13 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
       {{"--msccl=a.xml", "--ranks=4"}, "--ranks means nothing with --msccl"},
       {{"--msccl=a.xml", "--bytes=1,2"}, "--bytes: '1,2' is no size"},
       {{"--msccl=a.xml"}, "a.xml"},
+      {{"--pattern=transformer", "--gemm=1x1x1"}, "--gemm means nothing with"},
+      {{"--pattern=gemm", "--gemm=8x8"}, "--gemm has three sizes"},
+      {{"--pattern=gemm", "--gemm=8x8xy"}, "--gemm=8x8xy is no grid"},
+      {{"--pattern=gemm", "--tp=2"}, "--tp means nothing with --pattern=gemm"},
+      {{"--pattern=lstm", "--pp=2"}, "--pp means nothing with --pattern=lstm"},
+      {{"--pattern=all-reduce", "--ranks=4", "--device=x.yml"}, "--device means nothing with"},
+      {{"--pattern=lstm", "--device=x.yml", "--tflops=3"}, "--tflops is in the file of --device"},
   };
   for (const Case& bad : cases) {
     const CommandResult result = Generate(bad.flags);
@@ -291,6 +299,33 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
               HasSubstr("names a folder"));
   EXPECT_EQ(
       RunCommandLine("tools/chakra_generate", {"--pattern=all-reduce", "--ranks=2"}).exit_code, 2);
+}
+
+// Each rank gathers the other half of the right factor, 8 MiB, and multiplies 2048 x 2048 matrices:
+// 343.6 us at 50 operations per picosecond. On the device, two waves of 128 x 128 tiles take 354.3 us
+// and the kernel 5 us more.
+TEST_F(ChakraGenerateTest, ADeviceSaysHowLongProductsTake) {
+  constexpr int64_t kGatherNs = 10 + 156750 + 10;
+  Flags flags = {"--pattern=gemm", "--gemm=4096x2048x2048", "--grid=2", "--dtype_bytes=4",
+                 "--tflops=50"};
+  EXPECT_EQ(SimulatedNs(flags), kGatherNs + 344000);
+  flags.back() = "--device=examples/devices/h200_fp32.yml";
+  EXPECT_EQ(SimulatedNs(flags), kGatherNs + 359000);
+  // A transformer's products, too: the same operations take longer.
+  flags = {"--pattern=transformer", "--tp=2", "--layers=2", "--batch=4", "--tflops=50"};
+  const int64_t by_operations_ns = SimulatedNs(flags);
+  flags.back() = "--device=examples/devices/h200_fp32.yml";
+  EXPECT_GT(SimulatedNs(flags), by_operations_ns);
+}
+
+TEST_F(ChakraGenerateTest, RecurrentNetworksRunToTheEnd) {
+  // Per cell: 8 x 64 times 64 x 128 and 9 operations for each of 8 x 32 numbers, forward 1 us, 2
+  // backward; 2 x 4 cells, and 1 us for the optimizer. The last layer's gradients are summed while the
+  // first goes back; those of the first take 2 messages of 8 KiB, trunc(500 + 8192 / 53.6870912) ns
+  // each, and 3 * trunc(5.12) to add up.
+  const Flags flags = {"--pattern=lstm", "--dp=2",     "--layers=2",       "--hidden=32",
+                       "--sequence=4",   "--batch=16", "--tflops=0.133376"};
+  EXPECT_EQ(SimulatedNs(flags), 8 * 3000 + 10 + 2 * (652 + 10) + 15 + 1000);
 }
 
 TEST_F(ChakraGenerateTest, HelpShowsExamples) {

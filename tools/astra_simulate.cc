@@ -20,6 +20,7 @@
 #include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "astra_bridge/engine/simulation_result.h"
+#include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "astra_bridge/timing/fabric.h"
@@ -30,6 +31,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -47,6 +49,9 @@ Flag<std::string> FLAGS_network("network", "", "The network: AstraSim's YAML.");
 Flag<std::string> FLAGS_system(
     "system", "",
     "How collectives are carried out: AstraSim's system JSON. Default: what suits the network.");
+Flag<std::string> FLAGS_remote_memory(
+    "remote_memory", "",
+    "Memory that memory nodes load from and store to: AstraSim's remote memory JSON.");
 Flag<std::string> FLAGS_comm_groups("comm_groups", "",
                                     "JSON file with the ranks of process groups, {\"1\": [0, 1], "
                                     "...}. Default: PREFIX.comm_groups.json, if there is one.");
@@ -239,10 +244,14 @@ absl::StatusOr<int> SimulateOnBackend(const std::string& prefix, const Simulatio
   ASSIGN_OR_RETURN(const std::vector<EtFile> traces, ListEtFiles(FileSystem::Posix(), prefix));
   if (traces.empty())
     return absl::NotFoundError(absl::StrCat(prefix, ": there is no ", EtPath(prefix, 0)));
-  const AstraBackendFiles files{
-      absolute(prefix), absolute(UserPath(FLAGS_system)), absolute(UserPath(FLAGS_network)),
-      absolute(UserPath(FLAGS_logical_topology)), absolute(FindGroups(prefix))};
-  for (const std::string& path : {files.system, files.network, files.logical_topology}) {
+  const AstraBackendFiles files{absolute(prefix),
+                                absolute(UserPath(FLAGS_system)),
+                                absolute(UserPath(FLAGS_network)),
+                                absolute(UserPath(FLAGS_logical_topology)),
+                                absolute(FindGroups(prefix)),
+                                absolute(UserPath(FLAGS_remote_memory))};
+  for (const std::string& path :
+       {files.system, files.network, files.logical_topology, files.memory}) {
     if (!path.empty()) RETURN_IF_ERROR(FileSystem::Posix().Kind(path).status());
   }
   NamedNetwork named;
@@ -277,15 +286,21 @@ absl::StatusOr<int> SimulateWorkload() {
                    NamedCalibration(FileSystem::Posix(), UserPath(FLAGS_calibration),
                                     {UserPath(FLAGS_network), UserPath(FLAGS_system),
                                      UserPath(FLAGS_corrections), ""}));
-  ASSIGN_OR_RETURN(const NamedNetwork named,
+  ASSIGN_OR_RETURN(NamedNetwork named,
                    ReadNetwork(FileSystem::Posix(), files, /*with_computation=*/true));
+  const std::string memory = UserPath(FLAGS_remote_memory);
+  if (!memory.empty()) {
+    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(FileSystem::Posix(), memory));
+    ASSIGN_OR_RETURN(named.calibration.fabric.system.remote_memory,
+                     ParseRemoteMemory(file.bytes(), memory));
+  }
   const Fabric& fabric = named.calibration.fabric;
   const std::string groups = FindGroups(prefix);
   const std::string timeline = UserPath(FLAGS_trace_json);
   // Outputs must not take the place of what is simulated.
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    SimulationInputs(FileSystem::Posix(), prefix, files.All()));
-  inputs.push_back(groups);
+  inputs.insert(inputs.end(), {groups, memory});
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {timeline}));
   ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, fabric));
   ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(named, workload, options)
@@ -312,10 +327,10 @@ Command AstraSimulateCommand() {
            "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
            "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
            "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
-          {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,
-           &FLAGS_engine, &FLAGS_backend, &FLAGS_logical_topology, &FLAGS_astra_binary,
-           &FLAGS_astra_timeout_s, &FLAGS_congestion, &FLAGS_comm_streams, &FLAGS_corrections,
-           &FLAGS_node_times, &FLAGS_trace_json},
+          {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_remote_memory,
+           &FLAGS_comm_groups, &FLAGS_engine, &FLAGS_backend, &FLAGS_logical_topology,
+           &FLAGS_astra_binary, &FLAGS_astra_timeout_s, &FLAGS_congestion, &FLAGS_comm_streams,
+           &FLAGS_corrections, &FLAGS_node_times, &FLAGS_trace_json},
           SimulateWorkload};
 }
 

@@ -32,7 +32,8 @@ Flag<std::string> FLAGS_granularity(
     "computation of a step between two communications is one.");
 Flag<std::string> FLAGS_intent("intent", "profiled",
                                "profiled: what ran, with its times; post_transformed: the programs "
-                               "as they were compiled, without times.");
+                               "as they were compiled, without times; pre_transformed: before they "
+                               "were fused and combined, by the framework's names.");
 Flag<std::string> FLAGS_steps("steps", "",
                               "Only these steps, e.g. 3..5 (both included). Default: all.");
 Flag<std::string> FLAGS_ranks(
@@ -69,13 +70,14 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   ASSIGN_OR_RETURN(
       options.intent,
       NamedValue<EtIntent>(FLAGS_intent, {{"profiled", EtIntent::kProfiled},
-                                          {"post_transformed", EtIntent::kPostTransformed}}));
+                                          {"post_transformed", EtIntent::kPostTransformed},
+                                          {"pre_transformed", EtIntent::kPreTransformed}}));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(FLAGS_steps.value()));
-  if (options.intent == EtIntent::kPostTransformed &&
+  if (options.intent != EtIntent::kProfiled &&
       (options.steps.has_value() || options.granularity != WorkGranularity::kKernel)) {
     return InvalidArgument(
-        "--steps and --granularity are about what ran; they mean nothing with "
-        "--intent=post_transformed");
+        "--steps and --granularity are about what ran; they mean nothing with --intent=",
+        FLAGS_intent.value());
   }
   ASSIGN_OR_RETURN(options.ranks.given_ranks, ListedNumbers(FLAGS_ranks));
   options.allow_violations = FLAGS_allow_violations.value();

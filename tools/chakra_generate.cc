@@ -1,4 +1,5 @@
 // chakra_generate: made-up workloads as Chakra execution traces.
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -12,7 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "chakra_export/generate/device_model.h"
 #include "chakra_export/generate/generated_workload.h"
+#include "chakra_export/generate/matrix_workloads.h"
 #include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/msccl.h"
 #include "chakra_export/generate/transformer_step.h"
@@ -22,6 +25,7 @@
 #include "tools/commands.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -30,7 +34,8 @@ namespace {
 
 Flag<std::string> FLAGS_pattern(
     "pattern", "",
-    "transformer: one training step; or a micro-benchmark: all-reduce, all-gather, reduce-scatter, "
+    "transformer, lstm: one training step; gemm: a matrix product; or a micro-benchmark: "
+    "all-reduce, all-gather, reduce-scatter, "
     "all-to-all, p2p-ring, p2p-pair, p2p-ping-pong, p2p-incast, halo-1d, halo-2d, halo-3d, "
     "sweep3d, "
     "lu.");
@@ -41,6 +46,12 @@ Flag<std::string> FLAGS_msccl(
     "In place of a pattern: an algorithm of MSCCL, XML, whose traces are a custom collective of "
     "--bytes.");
 Flag<double> FLAGS_tflops("tflops", 300, "10^12 operations per second that a rank reaches.");
+Flag<std::string> FLAGS_device(
+    "device", "",
+    "Transformer, gemm, lstm: YAML of a device, whose roofline (speed, memories, tiles of matrix "
+    "products) gives computations their durations in place of --tflops.");
+Flag<std::string> FLAGS_gemm("gemm", "4096x4096x4096",
+                             "Gemm: MxKxN, a product of an M x K and a K x N matrix.");
 
 Flag<int64_t> FLAGS_ranks("ranks", 0, "Micro-benchmark: number of ranks.");
 Flag<int64_t> FLAGS_group_size(
@@ -49,7 +60,8 @@ Flag<int64_t> FLAGS_group_size(
     "side. Default: all ranks; two for p2p-pair and p2p-ping-pong.");
 Flag<std::string> FLAGS_grid(
     "grid", "",
-    "Halo, sweep3d, lu: ranks of a group along each axis, e.g. 8x4. Default: as equal as can be.");
+    "Halo, sweep3d, lu: ranks of a group along each axis, e.g. 8x4. Default: as equal as can be. "
+    "Gemm: ranks that divide M, N and K.");
 Flag<int64_t> FLAGS_blocks("blocks", 8, "Sweep3d, lu: blocks of planes that follow each other.");
 Flag<std::string> FLAGS_bytes("bytes", "1MiB",
                               "Micro-benchmark: sizes, e.g. 4KiB,1MiB; of an all-gather one rank's "
@@ -127,7 +139,8 @@ AnyFlag* const kTransformerFlags[] = {&FLAGS_tp,
                                       &FLAGS_sequence_parallel};
 
 std::vector<AnyFlag*> AllFlags() {
-  std::vector<AnyFlag*> flags = {&FLAGS_pattern, &FLAGS_output, &FLAGS_msccl, &FLAGS_tflops};
+  std::vector<AnyFlag*> flags = {&FLAGS_pattern, &FLAGS_output, &FLAGS_msccl,
+                                 &FLAGS_tflops,  &FLAGS_device, &FLAGS_gemm};
   flags.insert(flags.end(), std::begin(kMicroFlags), std::end(kMicroFlags));
   flags.insert(flags.end(), std::begin(kTransformerFlags), std::end(kTransformerFlags));
   return flags;
@@ -139,8 +152,71 @@ absl::Status CheckNotGiven(absl::Span<AnyFlag* const> flags) {
                      absl::StrCat("means nothing with --pattern=", FLAGS_pattern.value()));
 }
 
+// Refuses all flags of single patterns but these.
+absl::Status CheckOnlyGiven(const std::vector<AnyFlag*>& flags) {
+  std::vector<AnyFlag*> others = AllFlags();
+  others.erase(std::remove_if(others.begin(), others.end(),
+                              [&](AnyFlag* flag) {
+                                return absl::c_linear_search(flags, flag) ||
+                                       flag == &FLAGS_pattern || flag == &FLAGS_output ||
+                                       flag == &FLAGS_tflops || flag == &FLAGS_device;
+                              }),
+               others.end());
+  return CheckNotGiven(others);
+}
+
+absl::StatusOr<DeviceModel> ReadDevice() {
+  DeviceModel device;
+  device.tflops = FLAGS_tflops.value();
+  const std::string path = UserPath(FLAGS_device);
+  if (path.empty()) return device;
+  RETURN_IF_ERROR(RefuseFlags({&FLAGS_tflops}, "is in the file of --device"));
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(FileSystem::Posix(), path));
+  return ParseDeviceModel(file.bytes(), path);
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseSides(const Flag<std::string>& flag) {
+  std::vector<int64_t> sides;
+  for (const absl::string_view part : absl::StrSplit(flag.value(), 'x', absl::SkipEmpty())) {
+    if (absl::SimpleAtoi(part, &sides.emplace_back())) continue;
+    return InvalidArgument("--", flag.name(), "=", flag.value(), " is no grid; expected e.g. 8x4");
+  }
+  return sides;
+}
+
+absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Gemm() {
+  RETURN_IF_ERROR(CheckOnlyGiven({&FLAGS_gemm, &FLAGS_grid, &FLAGS_repeats, &FLAGS_dtype_bytes}));
+  GemmOptions options;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sides, ParseSides(FLAGS_gemm));
+  ASSIGN_OR_RETURN(options.grid, ParseSides(FLAGS_grid));
+  if (sides.size() != 3 || options.grid.size() > 3) {
+    return InvalidArgument("--gemm has three sizes, --grid up to three, e.g. --grid=4x2");
+  }
+  options.product = {sides[0], sides[1], sides[2]};
+  options.repeats = FLAGS_repeats.value();
+  options.element_bytes = FLAGS_dtype_bytes.value();
+  ASSIGN_OR_RETURN(options.device, ReadDevice());
+  return MakeGemm(options);
+}
+
+absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Lstm() {
+  RETURN_IF_ERROR(CheckOnlyGiven({&FLAGS_tp, &FLAGS_dp, &FLAGS_layers, &FLAGS_hidden,
+                                  &FLAGS_sequence, &FLAGS_batch, &FLAGS_dtype_bytes}));
+  LstmOptions options;
+  options.tensor_parallel = FLAGS_tp.value();
+  options.data_parallel = FLAGS_dp.value();
+  options.layers = FLAGS_layers.value();
+  options.hidden = FLAGS_hidden.value();
+  options.sequence = FLAGS_sequence.value();
+  options.batch = FLAGS_batch.value();
+  options.element_bytes = FLAGS_dtype_bytes.value();
+  ASSIGN_OR_RETURN(options.device, ReadDevice());
+  return MakeLstmStep(options);
+}
+
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
   RETURN_IF_ERROR(CheckNotGiven(kMicroFlags));
+  RETURN_IF_ERROR(CheckNotGiven({&FLAGS_gemm}));
   TransformerOptions options;
   options.tensor_parallel = FLAGS_tp.value();
   options.data_parallel = FLAGS_dp.value();
@@ -159,7 +235,8 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
   options.chunks = FLAGS_chunks.value();
   options.sequence_parallel = FLAGS_sequence_parallel.value();
   options.element_bytes = FLAGS_dtype_bytes.value();
-  options.tflops = FLAGS_tflops.value();
+  ASSIGN_OR_RETURN(options.device, ReadDevice());
+  options.tflops = options.device.tflops;
   options.zero = FLAGS_zero.value();
   options.sharded = FLAGS_sharded.value();
   options.experts = FLAGS_experts.value();
@@ -182,17 +259,14 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(const std::string& pattern) {
   RETURN_IF_ERROR(CheckNotGiven(kTransformerFlags));
+  RETURN_IF_ERROR(CheckNotGiven({&FLAGS_gemm, &FLAGS_device}));
   if (pattern != "sweep3d" && pattern != "lu") RETURN_IF_ERROR(CheckNotGiven({&FLAGS_blocks}));
   MicroBenchmarkOptions options;
   options.pattern = pattern;
   options.ranks = FLAGS_ranks.value();
   options.group_size = FLAGS_group_size.value();
   options.blocks = FLAGS_blocks.value();
-  for (const absl::string_view part : absl::StrSplit(FLAGS_grid.value(), 'x', absl::SkipEmpty())) {
-    if (!absl::SimpleAtoi(part, &options.grid.emplace_back())) {
-      return InvalidArgument("--grid=", FLAGS_grid.value(), " is no grid; expected e.g. 8x4");
-    }
-  }
+  ASSIGN_OR_RETURN(options.grid, ParseSides(FLAGS_grid));
   ASSIGN_OR_RETURN(options.bytes, ParseSizes(FLAGS_bytes.value()));
   options.repeats = FLAGS_repeats.value();
   options.compute_us = FLAGS_compute_us.value();
@@ -202,9 +276,12 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(const std::string& patt
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeWorkload(const std::string& pattern) {
   if (pattern == kTransformer) return Transformer();
+  if (pattern == "gemm") return Gemm();
+  if (pattern == "lstm") return Lstm();
   const std::vector<std::string> micro = MicroPatternNames();
   if (absl::c_linear_search(micro, pattern)) return Micro(pattern);
-  return NoneOf("pattern", pattern, absl::StrCat(kTransformer, ", ", absl::StrJoin(micro, ", ")));
+  return NoneOf("pattern", pattern,
+                absl::StrCat(kTransformer, ", gemm, lstm, ", absl::StrJoin(micro, ", ")));
 }
 
 absl::StatusOr<ChakraWorkloadReport> ConvertMsccl(const std::string& output) {
@@ -239,17 +316,18 @@ absl::StatusOr<int> Generate() {
 }  // namespace
 
 Command ChakraGenerateCommand() {
-  return {"chakra_generate",
-          "Makes up a workload and writes it as Chakra execution traces, one per rank: a training "
-          "step of a transformer on tensor x data x pipeline parallel ranks, or a micro-benchmark "
-          "of communication. The same flags give the same bytes.",
-          {"chakra_generate --pattern=all-reduce --ranks=8 --bytes=4KiB,1MiB,256MiB --repeats=10 "
-           "--output=et/sweep",
-           "chakra_generate --pattern=transformer --tp=8 --dp=2 --pp=4 --layers=96 --hidden=12288 "
-           "--batch=128 --microbatches=64 --output=et/gpt",
-           "chakra_generate --msccl=allreduce_ring.xml --bytes=1MiB --output=et/ring"},
-          AllFlags(),
-          Generate};
+  return {
+      "chakra_generate",
+      "Makes up a workload and writes it as Chakra execution traces, one per rank: a training "
+      "step of a transformer on tensor x data x pipeline parallel ranks or of an LSTM, a matrix "
+      "product, or a micro-benchmark of communication. The same flags give the same bytes.",
+      {"chakra_generate --pattern=all-reduce --ranks=8 --bytes=4KiB,1MiB,256MiB --repeats=10 "
+       "--output=et/sweep",
+       "chakra_generate --pattern=transformer --tp=8 --dp=2 --pp=4 --layers=96 --hidden=12288 "
+       "--batch=128 --microbatches=64 --output=et/gpt",
+       "chakra_generate --msccl=allreduce_ring.xml --bytes=1MiB --output=et/ring"},
+      AllFlags(),
+      Generate};
 }
 
 }  // namespace meridian

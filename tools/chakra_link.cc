@@ -28,6 +28,10 @@ Flag<std::string> FLAGS_output("output", "", "PREFIX of the new traces, PREFIX.<
 Flag<std::string> FLAGS_flavor(
     "flavor", "simulation",
     "simulation: device work alone, as ASTRA-sim runs it; full: the host's operators, too.");
+Flag<std::string> FLAGS_intent(
+    "intent", "profiled",
+    "profiled: what ran, with its times; pre_transformed: the operators and collectives of the "
+    "execution traces, before they became kernels, without times.");
 Flag<std::string> FLAGS_linked_json(
     "linked_json", "", "Also writes the joined host and device traces, to <this>.<rank>.json.");
 Flag<bool> FLAGS_allow_violations("allow_violations", false,
@@ -40,6 +44,9 @@ absl::StatusOr<int> Link() {
   ASSIGN_OR_RETURN(options.flavor,
                    NamedValue<EtFlavor>(FLAGS_flavor, {{"simulation", EtFlavor::kSimulation},
                                                        {"full", EtFlavor::kFull}}));
+  ASSIGN_OR_RETURN(
+      options.pre_transformed,
+      NamedValue<bool>(FLAGS_intent, {{"profiled", false}, {"pre_transformed", true}}));
   options.allow_violations = FLAGS_allow_violations.value();
   options.linked_json_prefix = UserPath(FLAGS_linked_json);
   ASSIGN_OR_RETURN(const std::string output,
@@ -98,7 +105,7 @@ Command ChakraLinkCommand() {
            "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
            "--flavor=full --linked_json=w"},
           {&FLAGS_host_traces, &FLAGS_device_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor,
-           &FLAGS_linked_json, &FLAGS_allow_violations, &FLAGS_collective_kernels},
+           &FLAGS_intent, &FLAGS_linked_json, &FLAGS_allow_violations, &FLAGS_collective_kernels},
           Link};
 }
 

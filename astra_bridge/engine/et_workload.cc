@@ -69,6 +69,10 @@ class RankReader {
       case ChakraProtoMsg::COMP_NODE:
         RETURN_IF_ERROR(ConvertCompute(node, &result));
         return result;
+      case ChakraProtoMsg::MEM_LOAD_NODE:
+      case ChakraProtoMsg::MEM_STORE_NODE:
+        RETURN_IF_ERROR(ConvertMemory(node, &result));
+        return result;
       case ChakraProtoMsg::COMM_COLL_NODE:
         result.type = WorkloadNodeType::kCollective;
         break;
@@ -112,6 +116,13 @@ class RankReader {
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(result->operations, Required(node, kNumOpsAttribute));
+    ASSIGN_OR_RETURN(result->tensor_bytes, Required(node, kTensorSizeAttribute));
+    return absl::OkStatus();
+  }
+
+  absl::Status ConvertMemory(const Node& node, WorkloadNode* result) const {
+    result->type = WorkloadNodeType::kMemory;
+    if (system_.replay_only) return absl::OkStatus();
     ASSIGN_OR_RETURN(result->tensor_bytes, Required(node, kTensorSizeAttribute));
     return absl::OkStatus();
   }

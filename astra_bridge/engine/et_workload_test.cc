@@ -184,6 +184,21 @@ TEST_F(EtWorkloadTest, RooflinesNeedOperationsAndBytes) {
   EXPECT_EQ(workload.ranks[0].nodes()[0].tensor_bytes, 10);
 }
 
+TEST_F(EtWorkloadTest, MemoryNodesMoveTheirTensors) {
+  Node node = CompNode(1, 3);
+  SetIntAttribute(kTensorSizeAttribute, 4096, node.mutable_attr());
+  for (const auto type : {ChakraProtoMsg::MEM_LOAD_NODE, ChakraProtoMsg::MEM_STORE_NODE}) {
+    node.set_type(type);
+    ASSERT_OK_AND_ASSIGN(const WorkloadNode memory, ReadNode(node));
+    EXPECT_EQ(memory.type, WorkloadNodeType::kMemory);
+    EXPECT_EQ(memory.tensor_bytes, 4096);
+  }
+  system_.replay_only = true;
+  node.clear_attr();
+  ASSERT_OK_AND_ASSIGN(const WorkloadNode replayed, ReadNode(node));
+  EXPECT_EQ(replayed.duration_ns, 3000);
+}
+
 TEST_F(EtWorkloadTest, ReplayDoesNotLookAtCommunication) {
   system_.replay_only = true;
   Node node;
@@ -223,8 +238,10 @@ TEST_F(EtWorkloadTest, NamesFileNodeAndAttributeAtFault) {
   node = CompNode(1, ~uint64_t{0});
   error(node, "node 1: duration_micros 18446744073709551615 is out of range");
   node = CompNode(1, 0);
+  node.set_type(ChakraProtoMsg::METADATA_NODE);
+  error(node, "node 1: type METADATA_NODE is not simulated");
   node.set_type(ChakraProtoMsg::MEM_LOAD_NODE);
-  error(node, "node 1: type MEM_LOAD_NODE is not simulated");
+  error(node, "node 1: attribute tensor_size is missing");
   node.set_type(ChakraProtoMsg::INVALID_NODE);
   error(node, "node 1: type INVALID_NODE is not simulated");
 }

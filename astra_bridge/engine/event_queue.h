@@ -45,6 +45,8 @@ enum class EventKind : uint32_t {
   kStarted,
   // `subject` is a rank and `detail` the position of a node that is ready after its delay.
   kReady,
+  // `subject` is a rank whose access to shared memory is over.
+  kMemoryFree,
   // The queue's own: `subject` is a rank whose events of this instant are due.
   kRankIsDue,
 };

@@ -111,5 +111,11 @@ TEST_F(RealAstraTest, GivesTheSameTimesWithCustomAlgorithms) {
   CompareOnRandomSimulations(options, 300);
 }
 
+TEST_F(RealAstraTest, GivesTheSameTimesWithRemoteMemory) {
+  RandomSimulationOptions options;
+  options.memory = true;
+  CompareOnRandomSimulations(options, 200);
+}
+
 }  // namespace
 }  // namespace meridian

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <queue>
 #include <string>
 #include <utility>
@@ -106,15 +107,21 @@ class WorkloadRunner {
     std::vector<int64_t> done_ns;
   };
 
-  struct Sender {
+  struct Issued {
     int32_t rank = 0;
-    // Position of the send among the nodes of its rank.
+    // Position among the nodes of its rank.
     uint32_t node = 0;
+  };
+
+  // Remote memory of several ranks: one access at a time, in the order in which they were issued.
+  struct SharedMemory {
+    bool busy = false;
+    std::deque<Issued> waiting;
   };
 
   // Sends that wait for their receive, and receives that wait for their send.
   struct Rendezvous {
-    std::vector<Sender> sends;
+    std::vector<Issued> sends;
     int64_t receives = 0;
   };
 
@@ -200,6 +207,9 @@ class WorkloadRunner {
         MakeReady(static_cast<int32_t>(event.subject), event.detail);
         IssueReady(static_cast<int32_t>(event.subject));
         return;
+      case EventKind::kMemoryFree:
+        OnMemoryFree(static_cast<int32_t>(event.subject));
+        return;
       case EventKind::kRankIsDue:
         return;
     }
@@ -213,7 +223,8 @@ class WorkloadRunner {
   }
 
   static Resource ResourceOf(const WorkloadNode& node) {
-    if (node.type == WorkloadNodeType::kCompute) return node.on_host ? kHost : kDevice;
+    if (node.on_host) return kHost;
+    if (node.type == WorkloadNodeType::kCompute) return kDevice;
     return node.type == WorkloadNodeType::kReceive ? kReceive : kComm;
   }
 
@@ -295,6 +306,8 @@ class WorkloadRunner {
                              static_cast<uint32_t>(r), position);
     } else if (node.type == WorkloadNodeType::kReceive) {
       IssueReceive(r, position);
+    } else if (node.type == WorkloadNodeType::kMemory) {
+      IssueMemory(r, position);
     } else if (node.overhead_ns > 0) {
       events_.ScheduleOnRank(r, events_.now_ns() + node.overhead_ns, EventKind::kStarted,
                              static_cast<uint32_t>(r), position);
@@ -380,7 +393,7 @@ class WorkloadRunner {
       if (meeting.sends.empty()) {
         ++meeting.receives;
       } else {
-        const Sender sender = meeting.sends.front();
+        const Issued sender = meeting.sends.front();
         meeting.sends.erase(meeting.sends.begin());
         if (meeting.sends.empty()) rendezvous_.erase(key);
         StartSend(sender.rank, sender.node);
@@ -388,6 +401,40 @@ class WorkloadRunner {
     }
     if (!sends_.Receive(key, position)) return;
     events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), position);
+  }
+
+  void IssueMemory(int32_t rank, uint32_t position) {
+    if (system_.remote_memory.is_shared()) {
+      SharedMemory& memory = memories_[system_.remote_memory.MemoryOf(rank)];
+      if (memory.busy) {
+        memory.waiting.push_back({rank, position});
+        return;
+      }
+      memory.busy = true;
+    }
+    StartAccess(rank, position);
+  }
+
+  void StartAccess(int32_t rank, uint32_t position) {
+    const RemoteMemory& memory = system_.remote_memory;
+    const int64_t end_ns =
+        events_.now_ns() +
+        static_cast<int64_t>(memory.AccessNs(NodeOf(rank, position).tensor_bytes));
+    const uint32_t subject = static_cast<uint32_t>(rank);
+    events_.ScheduleOnRank(rank, end_ns, EventKind::kNodeDone, subject, position);
+    // What the rank does next asks for the memory before it is free: others have their turn first.
+    if (memory.is_shared()) {
+      events_.ScheduleOnRank(rank, end_ns, EventKind::kMemoryFree, subject);
+    }
+  }
+
+  void OnMemoryFree(int32_t rank) {
+    SharedMemory& memory = memories_[system_.remote_memory.MemoryOf(rank)];
+    memory.busy = !memory.waiting.empty();
+    if (!memory.busy) return;
+    const Issued next = memory.waiting.front();
+    memory.waiting.pop_front();
+    StartAccess(next.rank, next.node);
   }
 
   void OnSendDone(int32_t rank, uint32_t position) {
@@ -544,8 +591,10 @@ class WorkloadRunner {
   std::vector<Rank> ranks_;
   SendMatcher sends_;
   absl::flat_hash_map<SendKey, Rendezvous> rendezvous_;
+  // By RemoteMemory::MemoryOf.
+  absl::flat_hash_map<int64_t, SharedMemory> memories_;
   // Senders indexed by the number of the message in the network; those of collectives are not set.
-  std::vector<Sender> senders_;
+  std::vector<Issued> senders_;
   int64_t nodes_ = 0;
   int64_t nodes_done_ = 0;
   int32_t ranks_done_ = 0;
@@ -569,13 +618,8 @@ bool GroupsHaveTheirLinks(const Workload& workload, const Topology& topology) {
   // Messages that change their dimension on the way would meet those of any group.
   for (size_t r = 0; r < workload.ranks.size(); ++r) {
     for (const WorkloadNode& node : workload.ranks[r].nodes()) {
-      if (node.type == WorkloadNodeType::kCompute || node.type == WorkloadNodeType::kReceive) {
-        continue;
-      }
-      if (node.type == WorkloadNodeType::kCollective) {
-        if (node.group == kWorldGroup) return false;
-        continue;
-      }
+      if (node.type == WorkloadNodeType::kCollective && node.group == kWorldGroup) return false;
+      if (node.type != WorkloadNodeType::kSend) continue;
       const int32_t ends[] = {static_cast<int32_t>(r), node.peer};
       if (!CommonDimension(topology, ends).has_value()) return false;
     }
@@ -594,7 +638,7 @@ bool HasFixedTransfers(const Workload& workload) {
 bool MayIgnoreOrder(const Workload& workload, const Topology& topology, const SystemConfig& system,
                     const SimulationOptions& options) {
   if (options.events_only || options.comm_streams > 1 || workload.has_custom() ||
-      HasFixedTransfers(workload)) {
+      system.remote_memory.is_shared() || HasFixedTransfers(workload)) {
     return false;
   }
   if (options.congestion == Congestion::kUnaware) return true;

@@ -1,6 +1,7 @@
 #include "astra_bridge/engine/system_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -22,6 +23,11 @@ constexpr int32_t kMaxChunks = 1 << 20;
 constexpr double kMinMemoryBandwidth = 1e-3;
 constexpr double kMaxRate = 1e15;
 constexpr size_t kMaxJsonBytes = size_t{1} << 20;
+constexpr int64_t kMaxMemoryNumber = int64_t{1} << 40;
+
+// Names of RemoteMemory::Kind.
+constexpr absl::string_view kMemoryTypes[] = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
+                                              "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
 
 struct AlgorithmName {
   absl::string_view name;
@@ -130,6 +136,56 @@ std::string CollectiveAlgorithmName(const CollectiveAlgorithm& algorithm) {
     return absl::StrCat(known.name, algorithm.window);
   }
   return "";
+}
+
+double RemoteMemory::AccessNs(int64_t bytes) const {
+  return static_cast<double>(latency_ns) +
+         std::trunc(static_cast<double>(bytes) / static_cast<double>(bytes_per_ns));
+}
+
+absl::StatusOr<RemoteMemory> ParseRemoteMemory(absl::string_view json, absl::string_view source) {
+  ASSIGN_OR_RETURN(const ConfigValue document,
+                   ConfigValue::FromYaml(json, source, kMaxJsonBytes, "a memory configuration"));
+  if (!document.IsMap()) return document.Error("no memory configuration: expected a JSON object");
+  const ConfigValue type = document.Find("memory-type");
+  const std::string types = absl::StrCat("expected one of ", absl::StrJoin(kMemoryTypes, ", "));
+  if (!type.exists()) return type.Error(types);
+  using MemoryKind = RemoteMemory::Kind;
+  RemoteMemory memory;
+  RETURN_IF_ERROR(ReadChoice(type,
+                             {{kMemoryTypes[0], MemoryKind::kNone},
+                              {kMemoryTypes[1], MemoryKind::kPerNpu},
+                              {kMemoryTypes[2], MemoryKind::kPerNode},
+                              {kMemoryTypes[3], MemoryKind::kPool}},
+                             types, &memory.kind));
+  if (memory.kind == MemoryKind::kNone) return memory;
+  const auto read = [&](absl::string_view key, int64_t min, int64_t* number) -> absl::Status {
+    const ConfigValue value = document.Find(key);
+    if (!value.exists() && min == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(*number, value.Integer(absl::StrCat("expected a whole number, at least ", min),
+                                            min, kMaxMemoryNumber));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(read("remote-mem-latency", 0, &memory.latency_ns));
+  RETURN_IF_ERROR(read("remote-mem-bw", 1, &memory.bytes_per_ns));
+  if (memory.kind != MemoryKind::kPerNode) return memory;
+  RETURN_IF_ERROR(read("num-nodes", 1, &memory.nodes));
+  RETURN_IF_ERROR(read("num-npus-per-node", 1, &memory.npus_per_node));
+  return memory;
+}
+
+std::string RemoteMemoryToJson(const RemoteMemory& memory) {
+  std::string text =
+      absl::StrCat("{\"memory-type\": \"", kMemoryTypes[static_cast<size_t>(memory.kind)], "\"");
+  if (memory.kind != RemoteMemory::Kind::kNone) {
+    absl::StrAppend(&text, ", \"remote-mem-latency\": ", memory.latency_ns,
+                    ", \"remote-mem-bw\": ", memory.bytes_per_ns);
+  }
+  if (memory.kind == RemoteMemory::Kind::kPerNode) {
+    absl::StrAppend(&text, ", \"num-nodes\": ", memory.nodes,
+                    ", \"num-npus-per-node\": ", memory.npus_per_node);
+  }
+  return text + "}\n";
 }
 
 absl::Status CheckSystemConfig(const SystemConfig& system) {

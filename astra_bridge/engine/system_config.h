@@ -55,6 +55,35 @@ enum class CollectiveOptimization : uint8_t {
 inline constexpr int kSimulatedCollectives = 4;
 static_assert(static_cast<int>(CollectiveKind::kAllToAll) == kSimulatedCollectives - 1);
 
+// Memory beyond the devices' own, which memory nodes load from and store to: AstraSim's remote
+// memory configuration.
+//
+//   {"memory-type": "MEMORY_POOL", "remote-mem-latency": 100, "remote-mem-bw": 50}
+struct RemoteMemory {
+  enum class Kind : uint8_t { kNone, kPerNpu, kPerNode, kPool };
+
+  Kind kind = Kind::kNone;
+  int64_t latency_ns = 0;
+  // Whole bytes per nanosecond, as in AstraSim.
+  int64_t bytes_per_ns = 1;
+  // kPerNode: so many memories, each of so many neighbouring ranks.
+  int64_t nodes = 0;
+  int64_t npus_per_node = 0;
+
+  // Returns which memory the rank uses; ranks of one memory take turns. With kPerNpu none has to
+  // wait.
+  int64_t MemoryOf(int32_t rank) const { return kind == Kind::kPerNode ? rank / npus_per_node : 0; }
+  bool is_shared() const { return kind == Kind::kPerNode || kind == Kind::kPool; }
+  // Returns how long one access lasts, cut to whole nanoseconds.
+  double AccessNs(int64_t bytes) const;
+};
+
+// Parses the JSON text. Errors name the source and the key.
+absl::StatusOr<RemoteMemory> ParseRemoteMemory(absl::string_view json, absl::string_view source);
+
+// Returns the JSON that parses to it.
+std::string RemoteMemoryToJson(const RemoteMemory& memory);
+
 struct SystemConfig {
   // Where this came from, for messages; may be empty.
   std::string source;
@@ -82,6 +111,8 @@ struct SystemConfig {
   bool roofline_enabled = false;
   // Every Chakra node lasts the duration that the trace gives it, and nothing is simulated.
   bool replay_only = false;
+  // Not part of the system's own file.
+  RemoteMemory remote_memory;
 
   const std::vector<CollectiveAlgorithm>& algorithms_of(CollectiveKind op) const {
     return algorithms[static_cast<size_t>(op)];

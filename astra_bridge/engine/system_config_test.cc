@@ -106,6 +106,41 @@ TEST(SystemConfigTest, NamesTheKeyAtFault) {
   }
 }
 
+TEST(RemoteMemoryTest, TextsRoundTrip) {
+  for (
+      const char* const text :
+      {R"({"memory-type": "NO_MEMORY_EXPANSION"})",
+       R"({"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 7, "remote-mem-bw": 3})",
+       R"({"memory-type": "PER_NODE_MEMORY_EXPANSION", "remote-mem-latency": 0, )"
+       R"("remote-mem-bw": 3, "num-nodes": 2, "num-npus-per-node": 4})",
+       R"({"memory-type": "MEMORY_POOL", "remote-mem-latency": 7, "remote-mem-bw": 3})"}) {
+    ASSERT_OK_AND_ASSIGN(const RemoteMemory memory, ParseRemoteMemory(text, "m.json"));
+    EXPECT_EQ(RemoteMemoryToJson(memory), std::string(text) + "\n");
+  }
+}
+
+TEST(RemoteMemoryTest, NamesTheKeyAtFault) {
+  const struct {
+    std::string json;
+    std::string message;
+  } cases[] = {
+      {"[]", "m.json: no memory configuration"},
+      {"{}", "m.json: memory-type: expected one of NO_MEMORY_EXPANSION, PER_NPU"},
+      {R"({"memory-type": "POOL"})", "m.json: memory-type: expected one of"},
+      {R"({"memory-type": "MEMORY_POOL"})", "m.json: remote-mem-bw: expected a whole number"},
+      {R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 0})", "m.json: remote-mem-bw: "},
+      {R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 2.5})", "m.json: remote-mem-bw: "},
+      {R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 2, "remote-mem-latency": -1})",
+       "m.json: remote-mem-latency: "},
+      {R"({"memory-type": "PER_NODE_MEMORY_EXPANSION", "remote-mem-bw": 2})", "m.json: num-nodes"},
+  };
+  for (const auto& test : cases) {
+    EXPECT_THAT(ParseRemoteMemory(test.json, "m.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument, StartsWith(test.message)))
+        << test.json;
+  }
+}
+
 TEST(SystemConfigTest, NamesOfAlgorithmsRoundTrip) {
   for (const char* const name : {"ring", "direct", "direct4", "halvingDoubling", "doubleBinaryTree",
                                  "oneRing", "oneDirect", "oneDirect2", "oneHalvingDoubling"}) {

@@ -19,7 +19,8 @@ constexpr std::array<absl::string_view, 4> kBands = {"compute", "communication",
 constexpr int64_t kThreadsPerBand = 1'000'000;
 
 size_t BandOf(const WorkloadNode& node) {
-  if (node.type == WorkloadNodeType::kCompute) return node.on_host ? 3 : 0;
+  if (node.on_host) return 3;
+  if (node.type == WorkloadNodeType::kCompute) return 0;
   return node.type == WorkloadNodeType::kReceive ? 2 : 1;
 }
 
@@ -32,6 +33,8 @@ std::string NameOf(const WorkloadNode& node) {
       return std::string(CollectiveKindName(node.op));
     case WorkloadNodeType::kSend:
       return absl::StrCat("send to ", node.peer);
+    case WorkloadNodeType::kMemory:
+      return "remote memory";
     case WorkloadNodeType::kReceive:
       break;
   }
@@ -65,7 +68,9 @@ absl::Status WriteRank(int32_t rank, const RankWorkload& workload, absl::Span<co
     const std::string name = NameOf(node);
     TraceJsonArgs args;
     args.AddUint64("id", node.id);
-    if (node.type != WorkloadNodeType::kCompute) args.AddInt64("bytes", node.bytes);
+    if (node.type != WorkloadNodeType::kCompute) {
+      args.AddInt64("bytes", std::max(node.bytes, node.tensor_bytes));
+    }
     if (node.type == WorkloadNodeType::kCollective) args.AddInt64("group", node.group);
     TraceJsonFields fields;
     fields.pid = rank;

@@ -6,8 +6,8 @@
 //
 // A node is ready when all it depends on has finished. Of the ready nodes of a rank the one with
 // the smallest id is issued first, as soon as its resource is free: a rank runs one compute node,
-// one host compute node and (with one comm stream) one collective or send at a time; receives wait
-// without occupying anything. Ranks meet only in communication:
+// one host node and (with one comm stream) one collective, send or access to remote memory at a
+// time; receives wait without occupying anything. Ranks meet only in communication:
 //   * the k-th collective that a member issues in a group is one operation with the k-th of every
 //     other member;
 //   * the k-th send of a (source, destination, tag, bytes) meets the k-th such receive.
@@ -32,7 +32,7 @@
 
 namespace meridian {
 
-enum class WorkloadNodeType : uint8_t { kCompute, kCollective, kSend, kReceive };
+enum class WorkloadNodeType : uint8_t { kCompute, kCollective, kSend, kReceive, kMemory };
 
 // The group of all ranks, in the order of their ids.
 inline constexpr int32_t kWorldGroup = 0;
@@ -52,7 +52,7 @@ struct WorkloadNode {
   uint64_t id = 0;
   WorkloadNodeType type = WorkloadNodeType::kCompute;
 
-  // Compute: the node runs on the host, beside what the device computes.
+  // Compute and memory: the node runs on the host, beside what the device does.
   bool on_host = false;
   // Compute: it stands for time that nothing explains, and is no computation.
   bool is_host_gap = false;
@@ -63,6 +63,7 @@ struct WorkloadNode {
   // Compute and broadcast (with replay_only any node): how long it lasts, at least 1 ns.
   int64_t duration_ns = 0;
   // Compute under a roofline, which then decides how long it lasts: operations, and bytes moved.
+  // Memory: bytes loaded from remote memory, or stored to it.
   int64_t operations = 0;
   int64_t tensor_bytes = 0;
 

@@ -38,6 +38,15 @@ std::string FindFault(const WorkloadNode& node, int32_t rank, size_t ranks, size
                         " take ", roofline_ns, " ns by the roofline, which is out of range");
   }
   if (system.replay_only) return "";
+  if (node.type == WorkloadNodeType::kMemory) {
+    const RemoteMemory& memory = system.remote_memory;
+    if (memory.kind == RemoteMemory::Kind::kNone) {
+      return "loads from or stores to remote memory, and there is none; describe it with "
+             "astra_simulate --remote_memory";
+    }
+    if (node.tensor_bytes >= 0 && memory.AccessNs(node.tensor_bytes) <= kMaxDurationNs) return "";
+    return absl::StrCat("tensor_size ", node.tensor_bytes, " is out of range");
+  }
   if (node.bytes < 0 || node.bytes > kMaxMessageBytes) {
     return absl::StrCat("comm_size ", node.bytes, " is out of range; at most ", kMaxMessageBytes,
                         " bytes are possible");
@@ -68,6 +77,13 @@ absl::Status CheckConfig(const Workload& workload, const NetworkConfig& network,
   if (options.comm_streams < 1 || options.comm_streams > max_streams) {
     return InvalidArgument("comm_streams is ", options.comm_streams, "; expected 1 to ",
                            max_streams);
+  }
+  const RemoteMemory& memory = system.remote_memory;
+  if (memory.kind == RemoteMemory::Kind::kPerNode &&
+      memory.MemoryOf(network.npus() - 1) >= memory.nodes) {
+    return InvalidArgument("num-nodes ", memory.nodes, " x num-npus-per-node ",
+                           memory.npus_per_node, " of the remote memory are fewer than the ",
+                           network.npus(), " NPUs of the network");
   }
   if (system.roofline_enabled && !system.replay_only &&
       (system.peak_performance == 0 || system.local_memory_bandwidth == 0)) {

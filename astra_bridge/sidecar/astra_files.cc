@@ -108,6 +108,10 @@ Node ToEtNode(const WorkloadNode& node, absl::Span<const uint64_t> dependencies,
       SetIntAttribute(kNumOpsAttribute, node.operations, out.mutable_attr());
       SetIntAttribute(kTensorSizeAttribute, node.tensor_bytes, out.mutable_attr());
       break;
+    case WorkloadNodeType::kMemory:
+      out.set_type(ChakraProtoMsg::MEM_LOAD_NODE);
+      SetIntAttribute(kTensorSizeAttribute, node.tensor_bytes, out.mutable_attr());
+      break;
     case WorkloadNodeType::kCollective:
       AddCollective(node, dimensions, &out);
       break;
@@ -207,7 +211,7 @@ absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
   };
   RETURN_IF_ERROR(write(kNetworkFile, yaml));
   RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(system, node_times)));
-  RETURN_IF_ERROR(write(kMemoryFile, kNoRemoteMemory));
+  RETURN_IF_ERROR(write(kMemoryFile, RemoteMemoryToJson(system.remote_memory)));
   if (!workload.groups.empty()) RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));
   const auto write_traces = [&](absl::string_view prefix, const std::vector<RankWorkload>& ranks) {
     absl::Status status;

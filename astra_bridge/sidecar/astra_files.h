@@ -25,9 +25,6 @@ inline constexpr absl::string_view kGroupsFile = "groups.json";
 inline constexpr absl::string_view kMemoryFile = "memory.json";
 inline constexpr absl::string_view kLogFolder = "log";
 
-// What kMemoryFile says: there is no remote memory.
-inline constexpr absl::string_view kNoRemoteMemory = "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n";
-
 // Writes all files into an empty folder, and makes the log folder. Every rank has a node, since
 // AstraSim wants one; the algorithms are the system's. Unimplemented for what AstraSim cannot express:
 // meshes and more than 499 groups. With node_times every node's times will be in the log.

@@ -165,9 +165,12 @@ absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
   RETURN_IF_ERROR(
       WriteAstraFiles(file_system, folder.path(), workload, network, system, options.node_times));
-  AstraBackendFiles files{std::string(kWorkloadPrefix), std::string(kSystemFile),
-                          std::string(kNetworkFile), "",
-                          std::string(workload.groups.empty() ? "" : kGroupsFile)};
+  AstraBackendFiles files{std::string(kWorkloadPrefix),
+                          std::string(kSystemFile),
+                          std::string(kNetworkFile),
+                          "",
+                          std::string(workload.groups.empty() ? "" : kGroupsFile),
+                          ""};
   return Run(file_system, folder.path(), folder.path(), ArgumentsOf(files, kMemoryFile, kLogFolder),
              ranks, options);
 }
@@ -176,8 +179,11 @@ absl::StatusOr<SimulationResult> RunAstraBackend(FileSystem& file_system,
                                                  const AstraBackendFiles& files, int64_t ranks,
                                                  const AstraSimulatorOptions& options) {
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
-  const std::string memory = absl::StrCat(folder.path(), "/", kMemoryFile);
-  RETURN_IF_ERROR(WriteScratchFile(file_system, memory, kNoRemoteMemory));
+  std::string memory = files.memory;
+  if (memory.empty()) {
+    memory = absl::StrCat(folder.path(), "/", kMemoryFile);
+    RETURN_IF_ERROR(WriteScratchFile(file_system, memory, RemoteMemoryToJson(RemoteMemory())));
+  }
   const std::string program_folder = options.binary.substr(0, options.binary.rfind('/') + 1);
   return Run(file_system, folder.path(), program_folder,
              ArgumentsOf(files, memory, /*log_folder=*/""), ranks, options);

@@ -65,6 +65,8 @@ struct AstraBackendFiles {
   std::string logical_topology;
   // Empty when there are no groups but that of all ranks.
   std::string groups;
+  // Empty when there is no remote memory.
+  std::string memory;
 };
 
 // Runs it in the folder of the program, from which such networks name their own files, and where they

@@ -156,7 +156,11 @@ absl::Status CheckCount(absl::int128 count, absl::string_view what, int64_t most
 }
 
 absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy) {
-  if (static_cast<double>(operations) / (tflops * 1000) <= kMaxComputeNs) return absl::OkStatus();
+  return CheckDuration(static_cast<double>(operations) / (tflops * 1000), remedy);
+}
+
+absl::Status CheckDuration(double ns, absl::string_view remedy) {
+  if (ns <= kMaxComputeNs) return absl::OkStatus();
   return InvalidArgument("a rank would compute for more than three years: ", remedy);
 }
 

@@ -28,6 +28,8 @@ struct WorkCost {
   int64_t operations = 0;
   // Read from memory and written to it.
   int64_t bytes = 0;
+  // How long it takes by the roofline of a device, where the workload has one.
+  int64_t duration_ns = 0;
 };
 
 // Returns how long the operations take at so many of them (10^12) per second, to the nearest
@@ -129,7 +131,8 @@ absl::Status CheckDivides(absl::string_view flag, int64_t value, absl::string_vi
 // Refuses too many: "the workload would have 16,385 ranks; at most 16,384: REMEDY".
 absl::Status CheckCount(absl::int128 count, absl::string_view what, int64_t most,
                         absl::string_view remedy);
-// Refuses operations of one rank that take more than three years.
+// Refuses computation of one rank that takes more than three years.
+absl::Status CheckDuration(double ns, absl::string_view remedy);
 absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy);
 // Refuses fewer than kMinAllGatherBytes.
 absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy);
@@ -172,6 +175,11 @@ class RankLayout {
   ProcessGroup DataGroup(int64_t rank) const {
     return Row(rank, tensor_parallel_, data_parallel_, 1 + named_tensor_groups());
   }
+  // Returns the group of ranks that have the same indices in all stages. Numbered behind those.
+  ProcessGroup StageGroup(int64_t rank) const {
+    return Row(rank, tensor_parallel_ * data_parallel_, pipeline_parallel_,
+               1 + named_tensor_groups() + named_data_groups());
+  }
   // Returns the group with which it shares sequences: the data group if that is all of it. Numbered
   // behind the others.
   ProcessGroup ContextGroup(int64_t rank) const {
@@ -183,6 +191,7 @@ class RankLayout {
   // How many of these groups have a name and more than one rank.
   int64_t named_tensor_groups() const { return NamedGroups(tensor_parallel_); }
   int64_t named_data_groups() const { return NamedGroups(data_parallel_); }
+  int64_t named_stage_groups() const { return NamedGroups(pipeline_parallel_); }
   int64_t named_context_groups() const {
     return context_parallel_ == data_parallel_ ? 0 : NamedGroups(context_parallel_);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <utility>
@@ -155,6 +156,10 @@ struct TransformerStep : public GeneratedWorkload {
   // Experts of all copies are reached by messages.
   bool has_remote_experts() const { return options.experts > 0 && is_data_parallel(); }
 
+  int64_t NsOf(const WorkCost& of) const {
+    return options.device.memories.empty() ? DurationNs(of, options.tflops) : of.duration_ns;
+  }
+
   // What one of the data parallel copies holds when they divide so many parameters between them.
   template <typename Integer>
   Integer ShardOf(Integer parameters) const {
@@ -178,8 +183,31 @@ struct TransformerStep : public GeneratedWorkload {
   RankLayout layout;
 };
 
+// Gives the pieces their durations on the device. In attention, scores are no products of their own:
+// they never leave the chip.
+void PriceByRoofline(const TransformerOptions& options, TransformerCost* cost) {
+  const int64_t h = options.hidden;
+  const int64_t part = h / options.tensor_parallel;
+  const int64_t t = cost->activation_bytes / options.element_bytes / h;
+  const int64_t experts = options.experts > 0
+                              ? options.experts / (options.data_parallel * options.context_parallel)
+                              : 1;
+  const int64_t chosen = options.experts > 0 ? options.experts_per_token : 1;
+  const int64_t tokens = (chosen * t + experts - 1) / experts;
+  const auto price = [&](std::initializer_list<MatrixProduct> products, WorkCost* piece) {
+    piece->duration_ns = DurationNs(options.device, *piece, products, options.element_bytes);
+  };
+  price({{t, h, 3 * part}, {t, part, h}}, &cost->attention);
+  price({{tokens, h, 4 * part, experts}, {tokens, 4 * part, h, experts}}, &cost->mlp);
+  price({}, &cost->embedding);
+  if (options.vocabulary > 0) {
+    price({{t, h, options.vocabulary / options.tensor_parallel}}, &cost->head);
+  }
+}
+
 absl::Status PriceStep(TransformerStep* step) {
   ASSIGN_OR_RETURN(step->cost, CostOfTransformer(step->options));
+  if (!step->options.device.memories.empty()) PriceByRoofline(step->options, &step->cost);
   for (int64_t stage = 0; stage < step->stages(); ++stage) {
     const int64_t last_place = stage + step->all_chunks() - step->stages();
     const int64_t parts_with_vocabulary = step->HasEmbedding(stage) + step->HasHead(last_place);
@@ -188,7 +216,10 @@ absl::Status PriceStep(TransformerStep* step) {
         absl::int128(parts_with_vocabulary) * step->cost.vocabulary_parameters;
     if (step->options.zero || step->options.sharded) parameters = step->ShardOf(parameters);
     parameters += absl::int128(step->layers_per_stage()) * step->cost.expert_parameters;
-    ASSIGN_OR_RETURN(const WorkCost cost, OptimizerCost(parameters, step->options.element_bytes));
+    ASSIGN_OR_RETURN(WorkCost cost, OptimizerCost(parameters, step->options.element_bytes));
+    if (!step->options.device.memories.empty()) {
+      cost.duration_ns = DurationNs(step->options.device, cost, {}, step->options.element_bytes);
+    }
     step->optimizers.push_back(cost);
   }
   return absl::OkStatus();
@@ -201,7 +232,15 @@ absl::Status CheckStageComputation(const TransformerStep& step) {
       step.layers_per_stage() * (absl::int128(cost.attention.operations) + cost.mlp.operations) +
       cost.embedding.operations + cost.head.operations;
   absl::int128 operations = 3 * forward * step.options.microbatches;
-  for (const WorkCost& optimizer : step.optimizers) operations += optimizer.operations;
+  double ns = 3 * static_cast<double>(step.options.microbatches) *
+              (static_cast<double>(step.layers_per_stage()) *
+                   static_cast<double>(cost.attention.duration_ns + cost.mlp.duration_ns) +
+               static_cast<double>(cost.embedding.duration_ns + cost.head.duration_ns));
+  for (const WorkCost& optimizer : step.optimizers) {
+    operations += optimizer.operations;
+    ns += static_cast<double>(optimizer.duration_ns);
+  }
+  RETURN_IF_ERROR(CheckDuration(ns, "make the model smaller or the --device faster"));
   return CheckComputation(operations, step.options.tflops,
                           "make the model smaller or --tflops larger");
 }
@@ -360,7 +399,7 @@ class StageWriter {
     }
     // What comes next of this part waits for this node anyway.
     gathered_ = kNoNodeIndex;
-    last_compute_ = program_.Compute(name, cost, DurationNs(cost, step_.options.tflops), sources);
+    last_compute_ = program_.Compute(name, cost, step_.NsOf(cost), sources);
     return last_compute_;
   }
 
@@ -491,8 +530,7 @@ class StageWriter {
 
   void Optimize() {
     const WorkCost& cost = step_.optimizers[stage_];
-    const NodeIndex optimizer =
-        program_.Compute("optimizer", cost, DurationNs(cost, step_.options.tflops), sums_);
+    const NodeIndex optimizer = program_.Compute("optimizer", cost, step_.NsOf(cost), sums_);
     if (!step_.options.zero || !step_.is_data_parallel()) return;
     // In the order in which the next step needs them.
     for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
@@ -599,7 +637,7 @@ absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& opti
 }
 
 WorkCost BackwardCost(const WorkCost& forward) {
-  return {2 * forward.operations, 2 * forward.bytes};
+  return {2 * forward.operations, 2 * forward.bytes, 2 * forward.duration_ns};
 }
 
 absl::StatusOr<WorkCost> OptimizerCost(absl::int128 parameters, int64_t element_bytes) {

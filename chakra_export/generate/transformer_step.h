@@ -27,6 +27,7 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
+#include "chakra_export/generate/device_model.h"
 #include "chakra_export/generate/generated_workload.h"
 
 namespace meridian {
@@ -100,6 +101,8 @@ struct TransformerOptions {
   int64_t element_bytes = 2;
   // What a rank really reaches, in 10^12 operations per second; gives computations their durations.
   double tflops = 300;
+  // Where it has memories, its roofline gives them instead.
+  DeviceModel device;
   // The copies divide the optimizer between them (ZeRO).
   bool zero = false;
   // They divide the parameters, too (fully sharded data parallel, ZeRO-3).

@@ -21,6 +21,7 @@
 #include "chakra_export/pytorch/linked_json.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/op_tensors.h"
+#include "chakra_export/pytorch/operator_nodes.h"
 #include "chakra_export/pytorch/pytorch_nodes.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/run/run_graph.h"
@@ -161,6 +162,13 @@ class Decorator {
     }
   }
 
+  static void SetTensors(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
+    SetTensors(details.inputs, message->mutable_inputs());
+    if (message->inputs().ByteSizeLong() == 0) message->clear_inputs();
+    SetTensors(details.outputs, message->mutable_outputs());
+    if (message->outputs().ByteSizeLong() == 0) message->clear_outputs();
+  }
+
  private:
   void DecorateHostNode(const RankTraces& rank, const TimelineNode& node,
                         ChakraProtoMsg::Node* message) const {
@@ -181,7 +189,7 @@ class Decorator {
         if (number.has_value()) SetIntAttribute(name, *number, message->mutable_attr());
       }
     });
-    SetTensors(details, /*with_values=*/true, message);
+    SetTensors(details, message);
   }
 
   void DecorateDeviceNode(const NodeOrigin& origin, const TimelineNode& node,
@@ -218,25 +226,15 @@ class Decorator {
     if (bearer == cost_bearers_[origin.input].end()) return;
     const HostTrace& host = ranks_[origin.input].host;
     const HostOpDetails details = host.Details(bearer->second);
-    SetTensors(details, /*with_values=*/false, message);
+    SetTensors(details, message);
     const OpCost cost = CostOfOperator(host.name(bearer->second), details);
     if (message->type() == ChakraProtoMsg::COMP_NODE) {
       SetRoofline(cost.operations.value_or(0), cost.bytes, message->mutable_attr());
     }
   }
 
-  static void SetTensors(const HostOpDetails& details, bool with_values,
-                         ChakraProtoMsg::Node* message) {
-    SetTensors(details.inputs, with_values, message->mutable_inputs());
-    if (message->inputs().ByteSizeLong() == 0) message->clear_inputs();
-    SetTensors(details.outputs, with_values, message->mutable_outputs());
-    if (message->outputs().ByteSizeLong() == 0) message->clear_outputs();
-  }
-  static void SetTensors(const HostOpTensors& tensors, bool with_values,
-                         ChakraProtoMsg::IOInfo* info) {
-    if (with_values && IsWorthKeeping(tensors.values)) {
-      info->set_values(PythonLiteral(tensors.values.text()));
-    }
+  static void SetTensors(const HostOpTensors& tensors, ChakraProtoMsg::IOInfo* info) {
+    if (IsWorthKeeping(tensors.values)) info->set_values(PythonLiteral(tensors.values.text()));
     if (IsWorthKeeping(tensors.shapes)) info->set_shapes(PythonLiteral(tensors.shapes.text()));
     if (IsWorthKeeping(tensors.types)) info->set_types(PythonLiteral(tensors.types.text()));
   }
@@ -316,6 +314,37 @@ absl::Status AddLinkedJsons(FileSystem& file_system, const std::vector<RankTrace
   return absl::OkStatus();
 }
 
+absl::StatusOr<ChakraWorkloadReport> ConvertOperators(FileSystem& file_system,
+                                                      const std::vector<RankTraces>& ranks,
+                                                      const MatchedCommunication& communication,
+                                                      const std::string& output_prefix,
+                                                      EtFlavor flavor) {
+  std::vector<OperatorInput> inputs;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    inputs.push_back({&ranks[i].host, &ranks[i].timeline, &communication.ranks[i]});
+  }
+  ASSIGN_OR_RETURN(OperatorNodes nodes,
+                   MakeOperatorNodes(inputs, flavor, communication.world_size));
+  ASSIGN_OR_RETURN(RunWorkload workload,
+                   MakeRunWorkload(flavor, /*has_times=*/false, &nodes.graph));
+  const auto decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+    // Tables of groups have no origin.
+    if (node >= nodes.origins.size()) return;
+    const OperatorNodes::Origin& origin = nodes.origins[node];
+    Decorator::SetTensors(ranks[origin.input].host.Details(origin.op), message);
+    if (message->type() == ChakraProtoMsg::COMP_NODE) {
+      SetRoofline(origin.cost.operations.value_or(0), origin.cost.bytes, message->mutable_attr());
+    }
+  };
+  RETURN_IF_ERROR(WriteRunWorkload(file_system, nodes.graph, output_prefix, decorate, &workload));
+  if (nodes.lost > 0) {
+    workload.report.add_warnings(
+        absl::StrCat(nodes.lost, " x communication left out: no operator launched it"));
+  }
+  AddWarnings(ranks, communication, PytorchNodes(), &workload.report);
+  return std::move(workload.report);
+}
+
 }  // namespace
 
 absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
@@ -328,6 +357,12 @@ absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
                            device_traces.size(),
                            " device traces; expected one of each for every rank, or device traces "
                            "alone");
+  }
+  if (options.pre_transformed && (!has_hosts || !options.linked_json_prefix.empty())) {
+    return InvalidArgument(
+        "what a program asked for (--intent=pre_transformed) is in its execution traces; give "
+        "those "
+        "with the profiles, and no --linked_json");
   }
   if (!has_hosts && !options.linked_json_prefix.empty()) {
     return InvalidArgument("joined traces (", options.linked_json_prefix,
@@ -351,6 +386,9 @@ absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
   ASSIGN_OR_RETURN(const MatchedCommunication communication,
                    MatchCommunication(std::move(collectives), options.allow_violations));
   RETURN_IF_ERROR(CheckRanksAreComplete(communication, device_traces));
+  if (options.pre_transformed) {
+    return ConvertOperators(file_system, ranks, communication, output_prefix, options.flavor);
+  }
 
   std::vector<RankInput> inputs;
   for (size_t i = 0; i < ranks.size(); ++i) {

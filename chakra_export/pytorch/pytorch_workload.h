@@ -26,6 +26,8 @@ class ChakraWorkloadReport;
 struct PytorchWorkloadOptions {
   InputFileOptions input;
   EtFlavor flavor = EtFlavor::kSimulation;
+  // Operators and logical collectives of the execution traces, without times, in place of kernels.
+  bool pre_transformed = false;
   bool allow_violations = false;
   // Where to write the joined traces as JSON, PREFIX.<rank>.json; empty for nowhere.
   std::string linked_json_prefix;

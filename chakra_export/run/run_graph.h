@@ -67,6 +67,9 @@ struct RunNode {
   uint32_t kernel = kNoKernel;
   // Whether the host's call that launched it is known.
   bool is_launched = false;
+  // The operand of `instruction` that it communicates, where each has a node of its own.
+  static constexpr int16_t kAllOperands = -1;
+  int16_t operand = kAllOperands;
 
   bool IsCommunication() const { return communication != nullptr; }
   bool IsDeviceWork() const { return kernel != kNoKernel; }

@@ -27,8 +27,9 @@ std::vector<const HloInstruction*> ScheduledInstructions(const HloComputation& c
   return order;
 }
 
-HloDataFlow::HloDataFlow(const HloModule& module, const HloCollectives& collectives)
-    : collectives_(collectives) {
+HloDataFlow::HloDataFlow(const HloModule& module, const HloCollectives& collectives,
+                         bool open_fusions)
+    : collectives_(collectives), open_fusions_(open_fusions) {
   for (const HloInstruction& instruction : module.instructions()) {
     for (const HloComputation* called : instruction.called_computations()) {
       callers_[called].push_back(&instruction);
@@ -46,6 +47,13 @@ bool HloDataFlow::DoesNoWork(const HloInstruction& instruction) {
   return absl::c_linear_search(kOpcodes, instruction.opcode());
 }
 
+bool HloDataFlow::PassesOn(const HloInstruction& instruction) const {
+  if (DoesNoWork(instruction)) return true;
+  const absl::string_view opcode = instruction.opcode();
+  if (opcode == "fusion") return open_fusions_ && !instruction.called_computations().empty();
+  return open_fusions_ && (opcode == "copy" || opcode == "copy-start");
+}
+
 absl::Span<const HloInstruction* const> HloDataFlow::CallersOf(
     const HloComputation& computation) const {
   const auto it = callers_.find(&computation);
@@ -56,46 +64,54 @@ absl::Span<const HloInstruction* const> HloDataFlow::CallersOf(
 const HloSources& HloDataFlow::SourcesOf(const HloInstruction& instruction) {
   const auto [it, is_new] = sources_.try_emplace(&instruction);
   if (!is_new) return it->second;
+  HloSources found;
   std::vector<Value> data;
+  for (const HloInstruction* operand : instruction.operands()) {
+    const std::vector<Value>& values = found.operands.emplace_back(Search({{operand, {}}}));
+    data.insert(data.end(), values.begin(), values.end());
+  }
   std::vector<Value> control;
-  const auto add = [&](const HloInstruction& of) {
-    for (const HloInstruction* operand : of.operands()) data.push_back({operand, {}});
+  const auto add_control = [&](const HloInstruction& of) {
     for (const HloInstruction* before : of.control_predecessors()) control.push_back({before, {}});
   };
-  add(instruction);
+  add_control(instruction);
   const HloCollective* collective = collectives_.Find(instruction.name());
+  // What orders the start of an asynchronous collective orders the collective.
   if (collective != nullptr && collective->start != nullptr && collective->start != &instruction) {
-    // What orders the start of an asynchronous collective orders the collective.
-    for (const HloInstruction* before : collective->start->control_predecessors()) {
-      control.push_back({before, {}});
-    }
+    add_control(*collective->start);
   }
-  HloSources found;
-  found.data = Search(std::move(data));
-  found.control = Search(std::move(control));
-  const auto is_itself = [&](const HloInstruction* source) { return source == &instruction; };
-  for (auto* list : {&found.data, &found.control}) {
-    list->erase(std::remove_if(list->begin(), list->end(), is_itself), list->end());
-  }
+  found.data = WorkersOf(data, instruction);
+  found.control = WorkersOf(Search(std::move(control)), instruction);
   return sources_[&instruction] = std::move(found);
 }
 
-std::vector<const HloInstruction*> HloDataFlow::Search(std::vector<Value> open) const {
+std::vector<HloValue> HloDataFlow::Search(std::vector<Value> open) const {
   absl::flat_hash_set<Value> seen;
-  absl::flat_hash_set<const HloInstruction*> found;
-  std::vector<const HloInstruction*> result;
+  std::vector<Value> result;
   while (!open.empty() && seen.size() < kMaxSearchedValues) {
     const Value value = std::move(open.back());
     open.pop_back();
     if (!seen.insert(value).second) continue;
     const HloCollective* collective = collectives_.Find(value.instruction->name());
-    const HloInstruction* source =
-        collective != nullptr ? collective->instruction : value.instruction;
-    if (collective == nullptr && DoesNoWork(*value.instruction)) {
+    if (collective == nullptr && PassesOn(*value.instruction)) {
+      const size_t before = open.size();
       Follow(value, &open);
-    } else if (found.insert(source).second) {
-      result.push_back(source);
+      if (open.size() > before) continue;
     }
+    result.push_back(
+        {collective != nullptr ? collective->instruction : value.instruction, value.path});
+  }
+  return result;
+}
+
+std::vector<const HloInstruction*> HloDataFlow::WorkersOf(const std::vector<Value>& values,
+                                                          const HloInstruction& but) const {
+  absl::flat_hash_set<const HloInstruction*> found = {&but};
+  std::vector<const HloInstruction*> result;
+  for (const Value& value : values) {
+    const bool works =
+        collectives_.Find(value.instruction->name()) != nullptr || !PassesOn(*value.instruction);
+    if (works && found.insert(value.instruction).second) result.push_back(value.instruction);
   }
   return result;
 }
@@ -125,7 +141,7 @@ void HloDataFlow::Follow(const Value& value, std::vector<Value>* open) const {
     // Of a loop the condition's root is as good as the body's: the next iteration waits for it.
     if (called->root() != nullptr) open->push_back({called->root(), value.path});
   }
-  const bool calls = opcode == "call" || opcode == "async-start";
+  const bool calls = opcode == "call" || opcode == "async-start" || opcode == "fusion";
   if (calls && !instruction.called_computations().empty()) return;
   for (const HloInstruction* operand : instruction.operands()) {
     open->push_back({operand, absl::c_linear_search(kPassedOn, opcode) ? value.path : Path()});

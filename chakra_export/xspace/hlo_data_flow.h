@@ -19,8 +19,26 @@
 
 namespace meridian {
 
+// A value of a program: the result of an instruction, or an element of it.
+struct HloValue {
+  const HloInstruction* instruction = nullptr;
+  // The elements of nested tuples to be taken, that of the outermost tuple last.
+  std::vector<int64_t> path;
+
+  friend bool operator==(const HloValue& a, const HloValue& b) {
+    return a.instruction == b.instruction && a.path == b.path;
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const HloValue& value) {
+    return H::combine(std::move(h), value.instruction, value.path);
+  }
+};
+
 // The instructions whose results, or whose end, an instruction waits for.
 struct HloSources {
+  // By operand: what it is, or may be, in a loop. Arguments of the program and constants, too, which
+  // nobody waits for.
+  std::vector<std::vector<HloValue>> operands;
   std::vector<const HloInstruction*> data;
   std::vector<const HloInstruction*> control;
 };
@@ -32,11 +50,15 @@ std::vector<const HloInstruction*> ScheduledInstructions(const HloComputation& c
 // Finds the producers of values in one module, and remembers what it has found.
 class HloDataFlow {
  public:
-  // Both arguments must outlive this.
-  HloDataFlow(const HloModule& module, const HloCollectives& collectives);
+  // Module and collectives must outlive this. With `open_fusions`, what is in fusions does the work,
+  // not the fusion, and copies do none.
+  HloDataFlow(const HloModule& module, const HloCollectives& collectives,
+              bool open_fusions = false);
 
   // True for instructions that only arrange values or call others.
   static bool DoesNoWork(const HloInstruction& instruction);
+  // The same, with regard to open fusions.
+  bool PassesOn(const HloInstruction& instruction) const;
 
   // Returns the sources of the instruction that do work. Those of asynchronous collectives are the
   // ones that communicate. A search that grows beyond all reason is cut short.
@@ -46,27 +68,20 @@ class HloDataFlow {
   absl::Span<const HloInstruction* const> CallersOf(const HloComputation& computation) const;
 
  private:
-  // The elements of nested tuples to be taken, the innermost last.
   using Path = std::vector<int64_t>;
-  struct Value {
-    const HloInstruction* instruction = nullptr;
-    Path path;
+  using Value = HloValue;
 
-    friend bool operator==(const Value& a, const Value& b) {
-      return a.instruction == b.instruction && a.path == b.path;
-    }
-    template <typename H>
-    friend H AbslHashValue(H h, const Value& value) {
-      return H::combine(std::move(h), value.instruction, value.path);
-    }
-  };
-
-  std::vector<const HloInstruction*> Search(std::vector<Value> open) const;
+  // Returns where the values come from.
+  std::vector<Value> Search(std::vector<Value> open) const;
+  // Returns the instructions of the values that do work, each once, but for one.
+  std::vector<const HloInstruction*> WorkersOf(const std::vector<Value>& values,
+                                               const HloInstruction& but) const;
   // Appends where the value comes from.
   void Follow(const Value& value, std::vector<Value>* open) const;
   void FollowParameter(const Value& value, std::vector<Value>* open) const;
 
   const HloCollectives& collectives_;
+  const bool open_fusions_;
   absl::flat_hash_map<const HloComputation*, std::vector<const HloInstruction*>> callers_;
   absl::flat_hash_map<const HloInstruction*, HloSources> sources_;
 };

@@ -17,6 +17,7 @@
 #include "chakra_export/xspace/hlo_data_flow.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/hlo/hlo_shape.h"
 
 namespace meridian {
 namespace {
@@ -65,8 +66,9 @@ std::vector<const HloProgram*> ListPrograms(
 
 class ProgramNodeMaker {
  public:
-  explicit ProgramNodeMaker(const CollectiveRun& run)
+  ProgramNodeMaker(const CollectiveRun& run, bool undo)
       : run_(run),
+        undo_(undo),
         groups_(static_cast<int64_t>(run.ranks.device_of_rank.size())),
         last_(run.ranks.device_of_rank.size()) {
     out_.graph.rank_count = static_cast<int64_t>(run.ranks.device_of_rank.size());
@@ -91,6 +93,8 @@ class ProgramNodeMaker {
     NodeIndex program_node = kNoNodeIndex;
     absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> nodes;
     absl::flat_hash_set<NodeIndex> has_successor;
+    // Combined collectives of which each operand has a node.
+    absl::flat_hash_set<const HloInstruction*> divided;
     int32_t sends = 0;
     int32_t receives = 0;
   };
@@ -103,7 +107,7 @@ class ProgramNodeMaker {
           absl::StrCat(std::string(program.name()), " says nothing about its devices: left out"));
       return absl::OkStatus();
     }
-    HloDataFlow flow(*module, *collectives_);
+    HloDataFlow flow(*module, *collectives_, undo_);
     flow_ = &flow;
     std::set<int64_t> ranks;
     for (const int64_t device : module->device_assignment()->device_ids()) {
@@ -147,8 +151,8 @@ class ProgramNodeMaker {
       return;
     }
     const absl::string_view opcode = instruction.opcode();
-    const bool calls =
-        opcode == "while" || opcode == "conditional" || opcode == "call" || opcode == "async-start";
+    const bool calls = opcode == "while" || opcode == "conditional" || opcode == "call" ||
+                       opcode == "async-start" || (undo_ && opcode == "fusion");
     if (calls && !instruction.called_computations().empty()) {
       if (opcode == "while" || opcode == "conditional") {
         notes_.insert(absl::StrCat(
@@ -158,32 +162,57 @@ class ProgramNodeMaker {
       AddComputation(*instruction.called_computations()[0], depth - 1, here);
       return;
     }
-    if (HloDataFlow::DoesNoWork(instruction)) return;
-    RunNode node = NewNode(here->rank, instruction.name());
+    if (flow_->PassesOn(instruction)) return;
+    RunNode node = NewNode(here->rank, NameOf(instruction));
     node.instruction = &instruction;
-    Connect(Push(node), instruction, here);
+    Connect(Push(node), instruction, kWhole, here);
+  }
+
+  // What it is called where the framework's name counts.
+  absl::string_view NameOf(const HloInstruction& instruction) const {
+    const std::string& name = instruction.proto().metadata().op_name();
+    return undo_ && !name.empty() ? absl::string_view(name) : instruction.name();
   }
 
   void AddCollective(const HloCollective& collective, RankProgram* here) {
-    std::vector<RunNode> nodes =
-        HasPairs(collective.kind) ? MessagesOf(collective, here) : CollectiveOf(collective, *here);
+    const HloInstructionList operands = collective.instruction->operands();
+    if (undo_ && !HasPairs(collective.kind) && operands.size() > 1 &&
+        operands.size() <= std::numeric_limits<int16_t>::max()) {
+      here->divided.insert(collective.instruction);
+      for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
+        const int64_t bytes = ShapeBytes(operands[i]->shape()).value_or(0);
+        AddCollectiveNodes(collective, CollectiveOf(collective, bytes, i, *here), i, here);
+      }
+      return;
+    }
+    AddCollectiveNodes(collective,
+                       HasPairs(collective.kind)
+                           ? MessagesOf(collective, here)
+                           : CollectiveOf(collective, collective.operand_bytes, kWhole, *here),
+                       kWhole, here);
+  }
+
+  void AddCollectiveNodes(const HloCollective& collective, std::vector<RunNode> nodes, int part,
+                          RankProgram* here) {
     if (nodes.empty()) {
-      RunNode node = NewNode(here->rank, collective.instruction->name());
+      RunNode node = NewNode(here->rank, NameOf(*collective.instruction));
       node.op_kind = kLocalOpKind;
       nodes.push_back(node);
     }
     std::vector<NodeIndex> added;
     for (RunNode& node : nodes) {
       node.instruction = collective.instruction;
+      node.operand = static_cast<int16_t>(part);
       added.push_back(Push(node));
     }
-    for (const NodeIndex node : added) Connect(node, *collective.instruction, here);
+    for (const NodeIndex node : added) Connect(node, *collective.instruction, part, here);
   }
 
-  std::vector<RunNode> CollectiveOf(const HloCollective& collective, const RankProgram& here) {
+  std::vector<RunNode> CollectiveOf(const HloCollective& collective, int64_t bytes, int part,
+                                    const RankProgram& here) {
     const std::optional<ChakraProtoMsg::CollectiveCommType> type =
         SimulatedCommTypeOf(collective.kind);
-    if (!type.has_value() || collective.operand_bytes <= 0) return {};
+    if (!type.has_value() || bytes <= 0) return {};
     const IdGroups& groups = collective.participants->device_groups;
     for (size_t g = 0; g < groups.size(); ++g) {
       std::vector<int64_t> ranks;
@@ -191,9 +220,9 @@ class ProgramNodeMaker {
       if (ranks.size() < 2 || std::find(ranks.begin(), ranks.end(), here.rank) == ranks.end()) {
         continue;
       }
-      RunNode node = NewNode(here.rank, collective.instruction->name());
-      node.SetCollective(collective.operand_bytes, *type, groups_.Add(ranks));
-      node.instance = InstanceOf(collective.instruction->id(), static_cast<int64_t>(g), -1);
+      RunNode node = NewNode(here.rank, NameOf(*collective.instruction));
+      node.SetCollective(bytes, *type, groups_.Add(ranks));
+      node.instance = InstanceOf(collective.instruction->id(), static_cast<int64_t>(g), -2 - part);
       return {node};
     }
     return {};
@@ -214,7 +243,7 @@ class ProgramNodeMaker {
       const bool is_send = sends && source == here->rank;
       const bool is_receive = receives && target == here->rank;
       if (!is_send && !is_receive) continue;
-      RunNode node = NewNode(here->rank, collective.instruction->name());
+      RunNode node = NewNode(here->rank, NameOf(*collective.instruction));
       node.SetMessage(is_send, collective.operand_bytes, source, target, tag);
       node.instance = InstanceOf(tag, source, target);
       nodes.push_back(node);
@@ -222,36 +251,56 @@ class ProgramNodeMaker {
     return nodes;
   }
 
-  // The numbers are an instruction's, its group's and -1, or a tag, a source and a target.
+  // The numbers are an instruction's, its group's and a negative one, or a tag, a source and a target.
   uint32_t InstanceOf(int64_t a, int64_t b, int64_t c) {
     return instances_
         .emplace(std::make_tuple(program_count_, a, b, c), static_cast<uint32_t>(instances_.size()))
         .first->second;
   }
 
-  void Connect(NodeIndex node, const HloInstruction& instruction, RankProgram* here) {
+  // `part` is the operand that the node of a divided collective communicates.
+  void Connect(NodeIndex node, const HloInstruction& instruction, int part, RankProgram* here) {
     here->nodes[&instruction].push_back(node);
     const HloSources& sources = flow_->SourcesOf(instruction);
-    const bool waits = AddEdges(node, sources.data, EdgeKind::kData, here) |
-                       AddEdges(node, sources.control, EdgeKind::kControl, here);
+    std::set<NodeIndex> data;
+    for (int i = 0; i < static_cast<int>(sources.operands.size()); ++i) {
+      if (part != kWhole && part != i) continue;
+      for (const HloValue& value : sources.operands[i]) {
+        const std::vector<NodeIndex> nodes = NodesOf(value, *here);
+        data.insert(nodes.begin(), nodes.end());
+      }
+    }
+    std::set<NodeIndex> control;
+    for (const HloInstruction* source : sources.control) {
+      const std::vector<NodeIndex> nodes = NodesOf({source, {}}, *here);
+      control.insert(nodes.begin(), nodes.end());
+    }
+    const bool waits = AddEdges(node, data, EdgeKind::kData, here) |
+                       AddEdges(node, control, EdgeKind::kControl, here);
     if (waits) return;
     out_.graph.edges.push_back({node, here->program_node, EdgeKind::kControl});
     here->has_successor.insert(here->program_node);
   }
 
+  // Returns the nodes that make the value, so far.
+  static std::vector<NodeIndex> NodesOf(const HloValue& value, const RankProgram& here) {
+    const auto nodes = here.nodes.find(value.instruction);
+    if (nodes == here.nodes.end()) return {};
+    if (!here.divided.contains(value.instruction) || value.path.empty()) return nodes->second;
+    const size_t part = static_cast<size_t>(value.path.back());
+    if (part >= nodes->second.size()) return {};
+    return {nodes->second[part]};
+  }
+
   // Returns whether it added any. Sources that come later belong to the next iteration.
-  bool AddEdges(NodeIndex node, const std::vector<const HloInstruction*>& sources, EdgeKind kind,
+  bool AddEdges(NodeIndex node, const std::set<NodeIndex>& sources, EdgeKind kind,
                 RankProgram* here) {
     bool any = false;
-    for (const HloInstruction* source : sources) {
-      const auto nodes = here->nodes.find(source);
-      if (nodes == here->nodes.end()) continue;
-      for (const NodeIndex before : nodes->second) {
-        if (before >= node) continue;
-        out_.graph.edges.push_back({node, before, kind});
-        here->has_successor.insert(before);
-        any = true;
-      }
+    for (const NodeIndex before : sources) {
+      if (before >= node) continue;
+      out_.graph.edges.push_back({node, before, kind});
+      here->has_successor.insert(before);
+      any = true;
     }
     return any;
   }
@@ -283,7 +332,11 @@ class ProgramNodeMaker {
     }
   }
 
+  // The operand that nodes have of a collective that is not divided.
+  static constexpr int kWhole = RunNode::kAllOperands;
+
   const CollectiveRun& run_;
+  const bool undo_;
   ProcessGroupList groups_;
   WorkNodes out_;
   const HloCollectives* collectives_ = nullptr;
@@ -300,8 +353,9 @@ class ProgramNodeMaker {
 }  // namespace
 
 absl::StatusOr<WorkNodes> MakeProgramNodes(
-    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run) {
-  return ProgramNodeMaker(run).Run(ListPrograms(profiles));
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
+    bool undo) {
+  return ProgramNodeMaker(run, undo).Run(ListPrograms(profiles));
 }
 
 }  // namespace meridian

@@ -136,6 +136,42 @@ TEST(ProgramNodesTest, ALoopCountsOnceWithANote) {
   EXPECT_THAT(nodes.notes, ElementsAre(HasSubstr("while.1: a while counts as one iteration")));
 }
 
+// A fusion of a product and a sum, a copy, and two all-reduces that were made one.
+TEST(ProgramNodesTest, FusionsCopiesAndCombinedCollectivesCanBeUndone) {
+  HloModuleBuilder program = PartitionedProgram(2);
+  auto* x = program.Add("x", "parameter", Floats());
+  auto* fusion = program.Add("fusion.1", "fusion", Floats(), {x});
+  auto* copy = program.Add("copy.1", "copy", Floats(), {fusion});
+  auto* other = program.Add("other", "exponential", ArrayShape(xla::F32, {8}), {x});
+  auto* both = AddAllReduce("both", TupleShape({Floats(), ArrayShape(xla::F32, {8})}),
+                            {copy, other}, {{0, 1}}, &program);
+  auto* second = program.Add("second", "get-tuple-element", ArrayShape(xla::F32, {8}), {both});
+  second->set_tuple_index(1);
+  program.Add("user", "negate", ArrayShape(xla::F32, {8}), {second});
+  xla::HloComputationProto* fused = program.AddComputation("fused");
+  auto* argument = program.Add("argument", "parameter", Floats());
+  auto* product = program.Add("product", "multiply", Floats(), {argument, argument});
+  product->mutable_metadata()->set_op_name("jit(step)/mul");
+  program.Add("sum", "add", Floats(), {product, argument});
+  fusion->add_called_computation_ids(fused->id());
+  const MadeUpRun run({GpuProfile(0, program, {{7, 10, {{"a", "user", 14, 20000, 30000, ""}}}})});
+  absl::StatusOr<WorkNodes> nodes = MakeProgramNodes(run.profiles, run.run, /*undo=*/true);
+  ASSERT_OK(nodes.status());
+  EXPECT_THAT(Names(*nodes, 1),
+              ElementsAre("jit_step", "jit(step)/mul", "sum", "other", "both", "both", "user"));
+  EXPECT_THAT(Edges(*nodes, 1),
+              UnorderedElementsAre("jit_step > jit(step)/mul: c", "jit(step)/mul > sum: d",
+                                   "jit_step > other: c", "sum > both: d", "other > both: d",
+                                   "both > user: d"));
+  std::vector<int64_t> bytes;
+  for (const RunNode& node : nodes->graph.nodes) {
+    if (node.IsCommunication() && node.resource.rank == 1) {
+      bytes.push_back(node.communication->bytes);
+    }
+  }
+  EXPECT_THAT(bytes, ElementsAre(256, 32));
+}
+
 TEST(ProgramNodesTest, AnAllReduceOfOneRankIsNoCommunication) {
   const MadeUpRun run({GpuProfile(0, Diamond(1), {Ran()})});
   const WorkNodes nodes = Make(run);

@@ -79,9 +79,12 @@ absl::StatusOr<WorkNodes> MakeWorkNodesByRank(
 // order in which they first ran, on every rank that they are assigned to, whether or not its profile
 // is at hand. The nodes have no times, an instruction each, and data and control edges. A loop's body
 // and a conditional's first branch stand for themselves once, with a note. InvalidArgument when no
-// program is known.
+// program is known. With `undo`, the graph is as near to what the framework asked for as the compiled
+// program tells: instructions in place of fusions, no copies, one collective for each tensor of
+// combined ones, and the framework's names.
 absl::StatusOr<WorkNodes> MakeProgramNodes(
-    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run);
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
+    bool undo = false);
 
 // How many pieces of work make a node.
 enum class WorkGranularity : uint8_t {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -14,12 +15,14 @@
 #include "chakra_export/run/workload_report.pb.h"
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/hlo_cost.h"
+#include "chakra_export/xspace/hlo_tensors.h"
 #include "chakra_export/xspace/host_nodes.h"
 #include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/hlo/hlo_module.h"
 
 namespace meridian {
 namespace {
@@ -27,6 +30,43 @@ namespace {
 // What ran as the node.
 constexpr absl::string_view kHloOpAttribute = "hlo_op";
 constexpr absl::string_view kHloModuleAttribute = "hlo_module";
+
+// The tensors of a graph, numbered on each rank, program by program.
+class RunTensors {
+ public:
+  RunTensors(const RunGraph& graph, bool open_fusions) {
+    absl::flat_hash_map<int64_t, uint64_t> next_id;
+    for (const RunNode& node : graph.nodes) {
+      if (!TellsTensors(node)) continue;
+      const HloModule& module = node.instruction->computation().module();
+      std::unique_ptr<HloTensors>& tensors = tensors_[&module];
+      if (tensors == nullptr) tensors = std::make_unique<HloTensors>(module, open_fusions);
+      tensors->Add(*node.instruction);
+      uint64_t& next = next_id.try_emplace(node.resource.rank, 1).first->second;
+      if (first_id_.try_emplace({node.resource.rank, &module}, next).second) {
+        next += tensors->id_count();
+      }
+    }
+  }
+
+  void Describe(const RunNode& node, ChakraProtoMsg::Node* message) const {
+    if (!TellsTensors(node)) return;
+    const HloModule* module = &node.instruction->computation().module();
+    const int64_t rank = node.resource.rank;
+    tensors_.at(module)->Describe(*node.instruction, node.operand, first_id_.at({rank, module}),
+                                  rank, message);
+  }
+
+ private:
+  // One of the nodes that an instruction runs as tells its tensors: the one that bears its cost.
+  static bool TellsTensors(const RunNode& node) {
+    return node.instruction != nullptr && (node.bytes > 0 || node.IsCommunication());
+  }
+
+  absl::flat_hash_map<const HloModule*, std::unique_ptr<HloTensors>> tensors_;
+  // The first id of a program's tensors on a rank.
+  absl::flat_hash_map<std::pair<int64_t, const HloModule*>, uint64_t> first_id_;
+};
 
 class Exporter {
  public:
@@ -79,7 +119,8 @@ class Exporter {
       ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options_));
       Connect(&nodes_);
     } else {
-      ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
+      ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives,
+                                                options_.intent == EtIntent::kPreTransformed));
       SetCosts(&nodes_.graph.nodes);
     }
     ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled_, &nodes_.graph));
@@ -149,8 +190,11 @@ class Exporter {
     }
   }
 
-  static EtNodeDecorator DecoratorOf(const RunGraph& graph) {
-    return [&graph](NodeIndex node, ChakraProtoMsg::Node* message) {
+  EtNodeDecorator DecoratorOf(const RunGraph& graph) const {
+    const auto tensors =
+        std::make_shared<const RunTensors>(graph, options_.intent == EtIntent::kPreTransformed);
+    return [&graph, tensors](NodeIndex node, ChakraProtoMsg::Node* message) {
+      tensors->Describe(graph.nodes[node], message);
       Decorate(graph.nodes[node], message);
     };
   }

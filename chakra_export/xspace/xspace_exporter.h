@@ -29,6 +29,8 @@ enum class EtIntent : uint8_t {
   kProfiled,
   // The programs as they were compiled, without times.
   kPostTransformed,
+  // The same before the compiler fused, copied and combined, as far as that can be undone.
+  kPreTransformed,
 };
 
 struct XSpaceExportOptions : ProfiledRunOptions {

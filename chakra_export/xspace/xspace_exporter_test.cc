@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
@@ -627,6 +631,47 @@ TEST_P(ExampleTest, ProgramsAloneHaveEachCollectiveOnce) {
     if (key.first != -1) expected[key] = count;
   }
   EXPECT_EQ(counts, expected);
+}
+
+// Ids of the tensors in "[[7, 2, ...], [9, ...]]".
+std::set<int64_t> TensorIds(const ChakraProtoMsg::IOInfo& info) {
+  std::set<int64_t> ids;
+  for (absl::string_view tensor : absl::StrSplit(info.values(), '[', absl::SkipEmpty())) {
+    int64_t id = 0;
+    if (absl::SimpleAtoi(tensor.substr(0, tensor.find(',')), &id)) ids.insert(id);
+  }
+  return ids;
+}
+
+// Whoever waits for data reads a tensor of the one that it waits for.
+TEST_P(ExampleTest, TensorsTellTheDataEdgesOfPrograms) {
+  for (const EtIntent intent : {EtIntent::kPostTransformed, EtIntent::kPreTransformed}) {
+    XSpaceExportOptions options;
+    options.intent = intent;
+    const ChakraWorkloadReport report = Export(options);
+    std::map<uint64_t, ChakraProtoMsg::Node> nodes;
+    ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::Open(Files(), report.ranks(1).path()));
+    ASSERT_OK(reader.ForEachNode([&](const ChakraProtoMsg::Node& node) {
+      nodes[node.id()] = node;
+      return absl::OkStatus();
+    }));
+    int64_t told = 0;
+    int64_t untold = 0;
+    for (const auto& [id, node] : nodes) {
+      ASSERT_OK_AND_ASSIGN(const std::optional<std::string> kinds,
+                           GetStringAttribute(node.attr(), "dep_kinds"));
+      if (kinds.has_value()) continue;
+      const std::set<int64_t> reads = TensorIds(node.inputs());
+      for (const uint64_t source : node.data_deps()) {
+        const std::set<int64_t> writes = TensorIds(nodes[source].outputs());
+        const bool shares =
+            absl::c_any_of(writes, [&](int64_t tensor) { return reads.count(tensor) > 0; });
+        ++(shares ? told : untold);
+      }
+    }
+    EXPECT_GT(told, 20);
+    EXPECT_EQ(untold, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

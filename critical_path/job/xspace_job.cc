@@ -206,7 +206,9 @@ class XSpaceJobLoader {
     const auto nodes_of = [&](const std::vector<const CollectiveMember*>& members) {
       std::vector<NodeIndex> nodes;
       for (const CollectiveMember* member : members) {
-        const NodeIndex node = work_.node_of_event[table.NodeOf(*member)][member->event];
+        const std::vector<NodeIndex>& of_profile = work_.node_of_event[table.NodeOf(*member)];
+        if (of_profile.empty()) continue;
+        const NodeIndex node = of_profile[member->event];
         if (node != kNoNodeIndex) nodes.push_back(node);
       }
       return nodes;

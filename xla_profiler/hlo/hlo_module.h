@@ -100,6 +100,7 @@ class HloModule {
   absl::Span<const HloComputation> computations() const { return computations_; }
   // The instructions of all computations.
   absl::Span<const HloInstruction> instructions() const { return instructions_; }
+  const xla::BufferAssignmentProto& buffer_assignment() const { return proto_.buffer_assignment(); }
   // Null when the module does not say.
   const DeviceAssignment* device_assignment() const {
     return device_assignment_.has_value() ? &*device_assignment_ : nullptr;

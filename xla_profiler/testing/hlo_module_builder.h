@@ -37,6 +37,7 @@ class HloModuleBuilder {
   void SetDeviceAssignment(const std::vector<std::vector<int64_t>>& partitions);
 
   xla::HloModuleProto& module() { return *proto_.mutable_hlo_module(); }
+  xla::BufferAssignmentProto& buffers() { return *proto_.mutable_buffer_assignment(); }
   std::string Serialize() const { return proto_.SerializeAsString(); }
 
  private:

@@ -65,6 +65,14 @@ WorkloadNode ReceiveNode(uint64_t id, int32_t from_rank, int64_t bytes, int32_t 
   return node;
 }
 
+WorkloadNode MemoryNode(uint64_t id, int64_t bytes) {
+  WorkloadNode node;
+  node.id = id;
+  node.type = WorkloadNodeType::kMemory;
+  node.tensor_bytes = bytes;
+  return node;
+}
+
 Workload EveryRank(int32_t ranks, const WorkloadNode& node) {
   Workload workload;
   workload.ranks.resize(ranks);

@@ -27,6 +27,8 @@ WorkloadNode ComputeNode(uint64_t id, int64_t duration_ns);
 WorkloadNode CollectiveNode(uint64_t id, CollectiveKind op, int64_t bytes,
                             int32_t group = kWorldGroup);
 WorkloadNode SendNode(uint64_t id, int32_t to_rank, int64_t bytes, int32_t tag = 0);
+// An access to remote memory.
+WorkloadNode MemoryNode(uint64_t id, int64_t bytes);
 WorkloadNode ReceiveNode(uint64_t id, int32_t from_rank, int64_t bytes, int32_t tag = 0);
 
 // So many ranks, each with that one node.

@@ -24,6 +24,7 @@ class Maker {
     last_ordered_.assign(npus_, 0);
     const int32_t operations = Between(1, options_.max_operations);
     for (int32_t i = 0; i < operations; ++i) AddOperation(i);
+    if (options_.memory) AddMemory();
     for (RankWorkload& rank : simulation_.workload.ranks) {
       if (rank.nodes().empty()) rank.Add(WorkloadNode());
     }
@@ -190,6 +191,32 @@ class Maker {
     node.tensor_bytes = OneOf<int64_t>({100'000, 7'000'000});
     for (int32_t rank = 0; rank < npus_; ++rank) {
       if (Chance(2)) Add(rank, node);
+    }
+  }
+
+  void AddMemory() {
+    RemoteMemory& memory = simulation_.system.remote_memory;
+    memory.kind = OneOf<RemoteMemory::Kind>(
+        {RemoteMemory::Kind::kPerNpu, RemoteMemory::Kind::kPerNode, RemoteMemory::Kind::kPool});
+    memory.latency_ns = OneOf<int64_t>({1, 100, 1000});
+    memory.bytes_per_ns = OneOf<int64_t>({1, 7, 50});
+    memory.npus_per_node = Between(1, npus_);
+    memory.nodes = (npus_ + memory.npus_per_node - 1) / memory.npus_per_node;
+    WorkloadNode access;
+    access.type = WorkloadNodeType::kMemory;
+    for (int32_t rank = 0; rank < npus_; ++rank) {
+      for (int32_t i = Between(0, 4); i > 0; --i) {
+        access.tensor_bytes = OneOf<int64_t>({1, 4096, 4096, 99'999});
+        access.on_host = Chance(4);
+        access.duration_ns = 3000;
+        Add(rank, access);
+      }
+      std::vector<uint64_t> all(next_id_[rank] - 1);
+      std::iota(all.begin(), all.end(), 1);
+      WorkloadNode last;
+      last.id = next_id_[rank]++;
+      last.operations = last.tensor_bytes = 1'000'000;
+      simulation_.workload.ranks[rank].Add(std::move(last), all);
     }
   }
 

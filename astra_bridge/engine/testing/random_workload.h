@@ -33,6 +33,9 @@ struct RandomSimulationOptions {
   bool whole_partitions = false;
   // Some kinds of collectives have custom algorithms, of all ranks or of a part of a partition.
   bool custom = false;
+  // Accesses to remote memory. Each rank ends with a computation then: AstraSim crashes when it ends
+  // with a message.
+  bool memory = false;
 };
 
 RandomSimulation MakeRandomSimulation(const RandomSimulationOptions& options,

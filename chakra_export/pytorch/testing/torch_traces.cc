@@ -9,14 +9,14 @@ namespace meridian {
 
 HostTraceText& HostTraceText::Op(uint64_t id, uint64_t parent, absl::string_view name,
                                  int64_t thread, absl::string_view inputs,
-                                 absl::string_view outputs) {
+                                 absl::string_view outputs, absl::string_view schema) {
   nodes_.push_back(absl::StrCat(
       R"({"id": )", id, R"(, "name": ")", name, R"(", "ctrl_deps": )", parent,
       R"(, "inputs": {"values": )", inputs,
       R"(, "shapes": [], "types": []}, "outputs": {"values": )", outputs,
       R"(, "shapes": [], "types": []}, "attrs": [{"name": "rf_id", "type": "uint64", "value": )",
       id, R"(}, {"name": "tid", "type": "uint64", "value": )", thread,
-      R"(}, {"name": "op_schema", "type": "string", "value": ""}]})"));
+      R"(}, {"name": "op_schema", "type": "string", "value": ")", schema, R"("}]})"));
   return *this;
 }
 

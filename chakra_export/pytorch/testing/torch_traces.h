@@ -19,7 +19,8 @@ class HostTraceText {
 
   // `inputs` and `outputs` are JSON lists of values. The id is also the rf_id.
   HostTraceText& Op(uint64_t id, uint64_t parent, absl::string_view name, int64_t thread = 1,
-                    absl::string_view inputs = "[]", absl::string_view outputs = "[]");
+                    absl::string_view inputs = "[]", absl::string_view outputs = "[]",
+                    absl::string_view schema = "");
 
   std::string Text() const;
 
