@@ -9,7 +9,6 @@
 #include <optional>
 #include <queue>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"

@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/work_nodes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -106,11 +107,7 @@ class NodeMaker {
     RETURN_IF_ERROR(CheckSomethingRan());
     RETURN_IF_ERROR(for_each_rank([&](WorkNodes* nodes) {
       nodes->graph.outline = &outline_;
-      const int64_t unmatched = TakeApartIncomplete(&nodes->graph);
-      {
-        const std::lock_guard<std::mutex> lock(mutex);
-        unmatched_ += unmatched;
-      }
+      unmatched_ += TakeApartIncomplete(&nodes->graph);
       return take(nodes);
     }));
     Describe();
@@ -432,8 +429,9 @@ class NodeMaker {
           " became the nearest collective that ASTRA-sim simulates, of the same bytes"));
     }
     if (unmatched_ > 0) {
-      out_.notes.push_back(absl::StrCat(
-          unmatched_, " collective(s) lack members in other profiles: they became computation"));
+      out_.notes.push_back(
+          absl::StrCat(unmatched_.load(),
+                       " collective(s) lack members in other profiles: they became computation"));
     }
   }
 
@@ -453,7 +451,7 @@ class NodeMaker {
   std::map<uint32_t, GroupIndex> group_of_;
   RunOutline outline_;
   // How many nodes stand for collectives that lack members.
-  int64_t unmatched_ = 0;
+  std::atomic<int64_t> unmatched_{0};
 };
 
 }  // namespace
