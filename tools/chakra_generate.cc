@@ -174,8 +174,7 @@ absl::StatusOr<std::vector<int64_t>> ParseSides(const Flag<std::string>& flag) {
   std::vector<int64_t> sides;
   for (const absl::string_view part : absl::StrSplit(flag.value(), 'x', absl::SkipEmpty())) {
     if (absl::SimpleAtoi(part, &sides.emplace_back())) continue;
-    return InvalidArgument("--", flag.name(), "=", flag.value(),
-                           " is no grid; expected e.g. 8x4");
+    return InvalidArgument("--", flag.name(), "=", flag.value(), " is no grid; expected e.g. 8x4");
   }
   return sides;
 }
