@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -14,18 +13,26 @@
 namespace meridian {
 namespace {
 
-// One thread that watches the GPU's clock until so many nanoseconds have passed.
+// One thread that watches the GPU's clock until so many nanoseconds have passed since it started, or
+// since the kernel before it should have ended: what launches take is made up for.
 constexpr char kWaitingKernel[] = R"(
 .version 6.0
 .target sm_60
 .address_size 64
-.visible .entry wait_ns(.param .u64 duration)
+.visible .entry wait_ns(.param .u64 ends, .param .u64 duration, .param .u32 follows)
 {
-  .reg .u64 %end, %now;
+  .reg .u64 %end, %now, %duration, %ends;
+  .reg .u32 %follows;
   .reg .pred %before;
-  ld.param.u64 %end, [duration];
-  mov.u64 %now, %globaltimer;
-  add.u64 %end, %end, %now;
+  mov.u64 %end, %globaltimer;
+  ld.param.u64 %ends, [ends];
+  cvta.to.global.u64 %ends, %ends;
+  ld.param.u64 %duration, [duration];
+  ld.param.u32 %follows, [follows];
+  setp.ne.u32 %before, %follows, 0;
+  @%before ld.global.u64 %end, [%ends];
+  add.u64 %end, %end, %duration;
+  st.global.u64 [%ends], %end;
 again:
   mov.u64 %now, %globaltimer;
   setp.lt.u64 %before, %now, %end;
@@ -37,8 +44,10 @@ again:
 constexpr unsigned kNonBlocking = 1;
 // How often the clocks of host and GPU are read together, the closest pair counts.
 constexpr int kClockReadings = 5;
+// How long the host sleeps when all is with the GPU.
+constexpr long kPauseNs = 20'000;  // NOLINT: the type of tv_nsec
 // Polls that find nothing between two looks for errors of NCCL.
-constexpr int64_t kPollsPerCheck = 100'000;
+constexpr int64_t kPollsPerCheck = 1000;
 
 int64_t UnixNs() {
   timespec time;
@@ -104,8 +113,6 @@ absl::Status NcclTransport::ListCommunicators() {
 }
 
 absl::Status NcclTransport::OpenDevice(int64_t device) {
-  // Streams that share a connection would wait for each other.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   RETURN_IF_ERROR(cuda_.Check(cuda_.Init(0), "cuInit"));
   int count = 0;
   RETURN_IF_ERROR(cuda_.Check(cuda_.DeviceGetCount(&count), "cuDeviceGetCount"));
@@ -127,18 +134,23 @@ absl::Status NcclTransport::MakeStreamsAndBuffers() {
   int64_t sent = sizeof(float);
   int64_t received = sizeof(float);
   for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-    if (graph_.rank(node) != rank() || !IsQueued(node)) continue;
+    if (graph_.rank(node) != rank()) continue;
+    if (!IsQueued(node)) {
+      host_computes_ = true;
+      continue;
+    }
     streams_[StreamOf(node)];
     if (graph_.communication(node) == nullptr) continue;
     ASSIGN_OR_RETURN(const TransferShape shape, ShapeOf(graph_, node));
     sent = std::max(sent, shape.send_bytes);
     received = std::max(received, shape.receive_bytes);
   }
-  // For the barriers' events.
+  // The first one, for events of barriers.
   streams_[{false, -1}];
   for (auto& [key, stream] : streams_) {
     RETURN_IF_ERROR(
         cuda_.Check(cuda_.StreamCreate(&stream.handle, kNonBlocking), "cuStreamCreate"));
+    RETURN_IF_ERROR(cuda_.Check(cuda_.MemAlloc(&stream.last_end, sizeof(uint64_t)), "cuMemAlloc"));
   }
   for (const auto& [address, bytes] : {std::pair(&sent_, sent), std::pair(&received_, received)}) {
     RETURN_IF_ERROR(cuda_.Check(cuda_.MemAlloc(address, bytes),
@@ -151,25 +163,26 @@ absl::Status NcclTransport::MakeStreamsAndBuffers() {
 absl::Status NcclTransport::MeasureOverhead() {
   constexpr int kKernels = 100;
   constexpr int64_t kKernelNs = 20'000;
-  GpuHandle stream = streams_.begin()->second.handle;
+  const Stream& stream = streams_.begin()->second;
   std::vector<GpuHandle> events;
   for (int i = 0; i < 2 * kKernels; ++i) {
     ASSIGN_OR_RETURN(events.emplace_back(), TakeEvent());
   }
-  // The first time around the GPU may have to wake up. Behind a long kernel no other waits for its
-  // launch.
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    overhead_ns_ = 0;
-    RETURN_IF_ERROR(Compute(kKernels * kKernelNs, stream));
+  // The least counts: the GPU may have to wake up, and others may use it. Behind a long kernel no
+  // other waits for its launch.
+  int64_t least_ns = std::numeric_limits<int64_t>::max();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    RETURN_IF_ERROR(Compute(kKernels * kKernelNs, /*follows=*/false, stream));
     for (int i = 0; i < kKernels; ++i) {
-      RETURN_IF_ERROR(cuda_.Check(cuda_.EventRecord(events[2 * i], stream), "cuEventRecord"));
-      RETURN_IF_ERROR(Compute(kKernelNs, stream));
-      RETURN_IF_ERROR(cuda_.Check(cuda_.EventRecord(events[2 * i + 1], stream), "cuEventRecord"));
+      RETURN_IF_ERROR(Record(events[2 * i], stream));
+      RETURN_IF_ERROR(Compute(kKernelNs, /*follows=*/false, stream));
+      RETURN_IF_ERROR(Record(events[2 * i + 1], stream));
     }
     RETURN_IF_ERROR(cuda_.Check(cuda_.EventSynchronize(events.back()), "cuEventSynchronize"));
     ASSIGN_OR_RETURN(const int64_t took_ns, ElapsedNs(events.front(), events.back()));
-    overhead_ns_ = std::max<int64_t>(0, took_ns / kKernels - kKernelNs);
+    least_ns = std::min(least_ns, took_ns / kKernels - kKernelNs);
   }
+  overhead_ns_ = std::max<int64_t>(0, least_ns);
   free_events_ = std::move(events);
   return absl::OkStatus();
 }
@@ -222,34 +235,44 @@ absl::StatusOr<GpuHandle> NcclTransport::TakeEvent() {
   return event;
 }
 
+absl::Status NcclTransport::Record(GpuHandle event, const Stream& stream) const {
+  return cuda_.Check(cuda_.EventRecord(event, stream.handle), "cuEventRecord");
+}
+
 absl::Status NcclTransport::Start(NodeIndex node, int64_t compute_ns) {
-  Stream& stream = streams_.at(StreamOf(node));
+  const StreamKey key = StreamOf(node);
+  Stream& stream = streams_.at(key);
+  // Whether the node begins when the stream's last computation ends.
+  bool follows = stream.computes;
   for (const NodeIndex source : graph_.dependencies(node)) {
+    if (IsQueued(source) && StreamOf(source) == key) continue;
+    follows = false;
     const auto found = under_way_.find(source);
-    if (found == under_way_.end() || found->second.stream == &stream) continue;
+    if (found == under_way_.end()) continue;
     RETURN_IF_ERROR(cuda_.Check(cuda_.StreamWaitEvent(stream.handle, found->second.end, 0),
                                 "cuStreamWaitEvent"));
   }
   UnderWay& added = under_way_[node];
-  added.stream = &stream;
   stream.nodes.push_back(node);
+  stream.computes = graph_.communication(node) == nullptr;
   ASSIGN_OR_RETURN(added.start, TakeEvent());
   ASSIGN_OR_RETURN(added.end, TakeEvent());
-  RETURN_IF_ERROR(cuda_.Check(cuda_.EventRecord(added.start, stream.handle), "cuEventRecord"));
-  const absl::Status started = graph_.communication(node) != nullptr
-                                   ? Communicate(node, stream.handle)
-                                   : Compute(compute_ns, stream.handle);
+  RETURN_IF_ERROR(Record(added.start, stream));
+  const absl::Status started =
+      stream.computes ? Compute(compute_ns, follows, stream) : Communicate(node, stream.handle);
   if (!started.ok()) return Annotate(started, graph_.Describe(node));
-  return cuda_.Check(cuda_.EventRecord(added.end, stream.handle), "cuEventRecord");
+  return Record(added.end, stream);
 }
 
-absl::Status NcclTransport::Compute(int64_t compute_ns, GpuHandle stream) {
-  // Also a kernel of no length takes what kernels take; what is shorter is left out.
-  if (compute_ns <= overhead_ns_ / 2) return absl::OkStatus();
-  auto duration = static_cast<uint64_t>(std::max<int64_t>(0, compute_ns - overhead_ns_));
-  void* arguments[] = {&duration};
-  return cuda_.Check(cuda_.LaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
-                     "cuLaunchKernel");
+absl::Status NcclTransport::Compute(int64_t compute_ns, bool follows, const Stream& stream) {
+  GpuAddress ends = stream.last_end;
+  auto duration =
+      static_cast<uint64_t>(std::max<int64_t>(0, compute_ns - (follows ? 0 : overhead_ns_)));
+  auto follows_last = static_cast<uint32_t>(follows);
+  void* arguments[] = {&ends, &duration, &follows_last};
+  return cuda_.Check(
+      cuda_.LaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, stream.handle, arguments, nullptr),
+      "cuLaunchKernel");
 }
 
 absl::Status NcclTransport::Communicate(NodeIndex node, GpuHandle stream) {
@@ -346,9 +369,11 @@ absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
       under_way_.erase(found);
     }
   }
-  idle_polls_ = finished->size() == before ? idle_polls_ + 1 : 0;
-  return idle_polls_ % kPollsPerCheck == kPollsPerCheck - 1 ? CheckCommunicators()
-                                                            : absl::OkStatus();
+  if (finished->size() > before) return absl::OkStatus();
+  // NCCL's own threads need the processor more.
+  const timespec pause = {0, kPauseNs};
+  if (!host_computes_) nanosleep(&pause, nullptr);
+  return ++idle_polls_ % kPollsPerCheck == 0 ? CheckCommunicators() : absl::OkStatus();
 }
 
 absl::Status NcclTransport::CheckCommunicators() const {
@@ -371,12 +396,13 @@ absl::StatusOr<int64_t> NcclTransport::ElapsedNs(GpuHandle begin, GpuHandle end)
 absl::StatusOr<bool> NcclTransport::Passed() {
   ASSIGN_OR_RETURN(const bool passed, host_.Passed());
   if (!passed) return false;
-  GpuHandle stream = streams_.at({false, -1}).handle;
+  for (auto& [key, stream] : streams_) stream.computes = false;
+  const Stream& stream = streams_.begin()->second;
   int64_t best_ns = std::numeric_limits<int64_t>::max();
   for (int i = 0; i < kClockReadings; ++i) {
     ASSIGN_OR_RETURN(GpuHandle event, TakeEvent());
     const int64_t begin_ns = UnixNs();
-    RETURN_IF_ERROR(cuda_.Check(cuda_.EventRecord(event, stream), "cuEventRecord"));
+    RETURN_IF_ERROR(Record(event, stream));
     RETURN_IF_ERROR(cuda_.Check(cuda_.EventSynchronize(event), "cuEventSynchronize"));
     const int64_t took_ns = UnixNs() - begin_ns;
     if (took_ns < best_ns) {

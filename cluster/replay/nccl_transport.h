@@ -60,9 +60,12 @@ class NcclTransport : public Transport {
     GpuHandle handle = nullptr;
     // What is under way, the first one first.
     std::deque<NodeIndex> nodes;
+    // Where kernels keep when the last one should end, on the GPU's clock.
+    GpuAddress last_end = 0;
+    // Whether the last node of this step so far is a computation.
+    bool computes = false;
   };
   struct UnderWay {
-    Stream* stream = nullptr;
     GpuHandle start = nullptr;
     GpuHandle end = nullptr;
   };
@@ -83,7 +86,8 @@ class NcclTransport : public Transport {
   absl::Status MeasureOverhead();
   StreamKey StreamOf(NodeIndex node) const;
   absl::StatusOr<GpuHandle> TakeEvent();
-  absl::Status Compute(int64_t compute_ns, GpuHandle stream);
+  absl::Status Record(GpuHandle event, const Stream& stream) const;
+  absl::Status Compute(int64_t compute_ns, bool follows, const Stream& stream);
   absl::Status Communicate(NodeIndex node, GpuHandle stream);
   // Sends to and receives from the members for which the functions are true, at once.
   absl::Status Exchange(const Communicator& communicator, const TransferShape& shape,
@@ -104,13 +108,15 @@ class NcclTransport : public Transport {
   // All transfers share them: what is in them does not matter.
   GpuAddress sent_ = 0;
   GpuAddress received_ = 0;
-  // What a kernel and its events add to a chain of kernels.
+  // What a kernel and its events take beside its duration.
   int64_t overhead_ns_ = 0;
   std::map<NodeIndex, UnderWay> under_way_;
   std::vector<GpuHandle> free_events_;
   // The event of the last barrier, and when it was in Unix time.
   GpuHandle base_ = nullptr;
   int64_t base_ns_ = 0;
+  // Whether the host has computation of its own, so that it does not sleep.
+  bool host_computes_ = false;
   int64_t idle_polls_ = 0;
 };
 

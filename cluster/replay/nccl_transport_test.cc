@@ -27,6 +27,7 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 // Rank 0 of two that are always at the barrier.
@@ -105,7 +106,12 @@ TEST_F(NcclTransportTest, StreamsWaitForEachOther) {
   // All is on the streams before the first kernel ends: the collective's stream waits, then the
   // computation's.
   EXPECT_EQ(Calls("cuStreamWaitEvent").size(), 2u);
-  EXPECT_EQ(Calls("cuLaunchKernel").size(), 3u);
+  // The third node follows the first, the last one has waited for another stream.
+  const std::vector<std::string> kernels = Calls("cuLaunchKernel");
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_THAT(kernels[0], EndsWith(" 0"));
+  EXPECT_THAT(kernels[1], EndsWith(" 3000000 1"));
+  EXPECT_THAT(kernels[2], EndsWith(" 0"));
 }
 
 TEST_F(NcclTransportTest, EveryKindIsACallOfNccl) {

@@ -106,10 +106,10 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    void* stream, void** arguments, void** extra) {
-  const int64_t ns = *(int64_t*)arguments[0];
+  const int64_t ns = *(int64_t*)arguments[1];
   StandInSpend(stream, ns);
-  if (function == NULL || grid_x * grid_y * grid_z * block_x * block_y * block_z != 1) return 1;
-  return shared_bytes != 0 || extra != NULL || Call("cuLaunchKernel", (intptr_t)stream, ns, 0);
+  if (function == NULL || *(uint64_t*)arguments[0] == 0 || grid_x * grid_y * grid_z * block_x * block_y * block_z != 1) return 1;
+  return shared_bytes != 0 || extra != NULL || Call("cuLaunchKernel", (intptr_t)stream, ns, *(int*)arguments[2]);
 }
 
 struct Id {
