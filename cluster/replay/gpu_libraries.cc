@@ -61,6 +61,7 @@ absl::StatusOr<CudaDriver> LoadCudaDriver() {
                                {"cuDevicePrimaryCtxRetain", &cuda.DevicePrimaryCtxRetain},
                                {"cuCtxSetCurrent", &cuda.CtxSetCurrent},
                                {"cuMemAlloc_v2", &cuda.MemAlloc},
+                               {"cuMemHostAlloc", &cuda.MemHostAlloc},
                                {"cuMemsetD8_v2", &cuda.MemsetD8},
                                {"cuStreamCreate", &cuda.StreamCreate},
                                {"cuStreamWaitEvent", &cuda.StreamWaitEvent},

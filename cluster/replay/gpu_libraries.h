@@ -28,6 +28,7 @@ struct CudaDriver {
   int (*DevicePrimaryCtxRetain)(GpuHandle* context, int device);
   int (*CtxSetCurrent)(GpuHandle context);
   int (*MemAlloc)(GpuAddress* address, size_t bytes);
+  int (*MemHostAlloc)(void** memory, size_t bytes, unsigned flags);
   int (*MemsetD8)(GpuAddress address, unsigned char value, size_t bytes);
   int (*StreamCreate)(GpuHandle* stream, unsigned flags);
   int (*StreamWaitEvent)(GpuHandle stream, GpuHandle event, unsigned flags);

@@ -14,34 +14,43 @@ namespace meridian {
 namespace {
 
 // One thread that watches the GPU's clock until so many nanoseconds have passed since it started, or
-// since the kernel before it should have ended: what launches take is made up for.
+// since the kernel before it should have ended: what launches take is made up for. It writes down
+// when it began and ended, since events around each kernel would take longer than short kernels do.
 constexpr char kWaitingKernel[] = R"(
 .version 6.0
 .target sm_60
 .address_size 64
-.visible .entry wait_ns(.param .u64 ends, .param .u64 duration, .param .u32 follows)
+.visible .entry wait_ns(.param .u64 ends, .param .u64 times, .param .u64 duration,
+                        .param .u32 follows)
 {
-  .reg .u64 %end, %now, %duration, %ends;
+  .reg .u64 %end, %now, %duration, %ends, %times;
   .reg .u32 %follows;
   .reg .pred %before;
-  mov.u64 %end, %globaltimer;
+  mov.u64 %now, %globaltimer;
+  mov.u64 %end, %now;
   ld.param.u64 %ends, [ends];
   cvta.to.global.u64 %ends, %ends;
+  ld.param.u64 %times, [times];
+  cvta.to.global.u64 %times, %times;
   ld.param.u64 %duration, [duration];
   ld.param.u32 %follows, [follows];
   setp.ne.u32 %before, %follows, 0;
   @%before ld.global.u64 %end, [%ends];
   add.u64 %end, %end, %duration;
   st.global.u64 [%ends], %end;
+  st.volatile.global.u64 [%times], %now;
 again:
   mov.u64 %now, %globaltimer;
   setp.lt.u64 %before, %now, %end;
   @%before bra again;
+  membar.sys;
+  st.volatile.global.u64 [%times+8], %now;
   ret;
 }
 )";
 
 constexpr unsigned kNonBlocking = 1;
+constexpr unsigned kMappedForAll = 3;
 // How often the clocks of host and GPU are read together, the closest pair counts.
 constexpr int kClockReadings = 5;
 // How long the host sleeps when all is with the GPU.
@@ -133,25 +142,38 @@ absl::Status NcclTransport::MakeStreamsAndBuffers() {
   // Barriers move something, too.
   int64_t sent = sizeof(float);
   int64_t received = sizeof(float);
+  needs_event_.assign(graph_.node_count(), false);
+  first_node_ = kNoNodeIndex;
+  size_t node_count = 0;
   for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
     if (graph_.rank(node) != rank()) continue;
+    first_node_ = std::min(first_node_, node);
+    ++node_count;
     if (!IsQueued(node)) {
       host_computes_ = true;
       continue;
     }
     streams_[StreamOf(node)];
+    for (const NodeIndex source : graph_.dependencies(node)) {
+      if (IsQueued(source) && StreamOf(source) != StreamOf(node)) needs_event_[source] = true;
+    }
     if (graph_.communication(node) == nullptr) continue;
     ASSIGN_OR_RETURN(const TransferShape shape, ShapeOf(graph_, node));
     sent = std::max(sent, shape.send_bytes);
     received = std::max(received, shape.receive_bytes);
   }
-  // The first one, for events of barriers.
+  // The first one, for what is no node's.
   streams_[{false, -1}];
   for (auto& [key, stream] : streams_) {
     RETURN_IF_ERROR(
         cuda_.Check(cuda_.StreamCreate(&stream.handle, kNonBlocking), "cuStreamCreate"));
     RETURN_IF_ERROR(cuda_.Check(cuda_.MemAlloc(&stream.last_end, sizeof(uint64_t)), "cuMemAlloc"));
   }
+  void* times = nullptr;
+  RETURN_IF_ERROR(
+      cuda_.Check(cuda_.MemHostAlloc(&times, (node_count + 1) * sizeof(KernelTimes), kMappedForAll),
+                  "cuMemHostAlloc"));
+  kernel_times_ = absl::MakeSpan(static_cast<volatile KernelTimes*>(times), node_count + 1);
   for (const auto& [address, bytes] : {std::pair(&sent_, sent), std::pair(&received_, received)}) {
     RETURN_IF_ERROR(cuda_.Check(cuda_.MemAlloc(address, bytes),
                                 absl::StrCat("a buffer of ", bytes, " bytes on the GPU")));
@@ -164,26 +186,25 @@ absl::Status NcclTransport::MeasureOverhead() {
   constexpr int kKernels = 100;
   constexpr int64_t kKernelNs = 20'000;
   const Stream& stream = streams_.begin()->second;
-  std::vector<GpuHandle> events;
-  for (int i = 0; i < 2 * kKernels; ++i) {
-    ASSIGN_OR_RETURN(events.emplace_back(), TakeEvent());
-  }
+  ASSIGN_OR_RETURN(GpuHandle begin, TakeEvent());
+  ASSIGN_OR_RETURN(GpuHandle end, TakeEvent());
   // The least counts: the GPU may have to wake up, and others may use it. Behind a long kernel no
   // other waits for its launch.
   int64_t least_ns = std::numeric_limits<int64_t>::max();
   for (int repeat = 0; repeat < 3; ++repeat) {
-    RETURN_IF_ERROR(Compute(kKernels * kKernelNs, /*follows=*/false, stream));
-    for (int i = 0; i < kKernels; ++i) {
-      RETURN_IF_ERROR(Record(events[2 * i], stream));
-      RETURN_IF_ERROR(Compute(kKernelNs, /*follows=*/false, stream));
-      RETURN_IF_ERROR(Record(events[2 * i + 1], stream));
-    }
-    RETURN_IF_ERROR(cuda_.Check(cuda_.EventSynchronize(events.back()), "cuEventSynchronize"));
-    ASSIGN_OR_RETURN(const int64_t took_ns, ElapsedNs(events.front(), events.back()));
+    const auto compute = [&](int64_t compute_ns) {
+      return Compute(compute_ns, /*follows=*/false, &kernel_times_.back(), stream);
+    };
+    RETURN_IF_ERROR(compute(kKernels * kKernelNs));
+    RETURN_IF_ERROR(Record(begin, stream));
+    for (int i = 0; i < kKernels; ++i) RETURN_IF_ERROR(compute(kKernelNs));
+    RETURN_IF_ERROR(Record(end, stream));
+    RETURN_IF_ERROR(cuda_.Check(cuda_.EventSynchronize(end), "cuEventSynchronize"));
+    ASSIGN_OR_RETURN(const int64_t took_ns, ElapsedNs(begin, end));
     least_ns = std::min(least_ns, took_ns / kKernels - kKernelNs);
   }
   overhead_ns_ = std::max<int64_t>(0, least_ns);
-  free_events_ = std::move(events);
+  free_events_ = {begin, end};
   return absl::OkStatus();
 }
 
@@ -255,21 +276,29 @@ absl::Status NcclTransport::Start(NodeIndex node, int64_t compute_ns) {
   UnderWay& added = under_way_[node];
   stream.nodes.push_back(node);
   stream.computes = graph_.communication(node) == nullptr;
-  ASSIGN_OR_RETURN(added.start, TakeEvent());
-  ASSIGN_OR_RETURN(added.end, TakeEvent());
-  RETURN_IF_ERROR(Record(added.start, stream));
-  const absl::Status started =
-      stream.computes ? Compute(compute_ns, follows, stream) : Communicate(node, stream.handle);
+  absl::Status started;
+  if (stream.computes) {
+    started = Compute(compute_ns, follows, &kernel_times_[node - first_node_], stream);
+  } else {
+    ASSIGN_OR_RETURN(added.start, TakeEvent());
+    RETURN_IF_ERROR(Record(added.start, stream));
+    started = Communicate(node, stream.handle);
+  }
   if (!started.ok()) return Annotate(started, graph_.Describe(node));
+  if (stream.computes && !needs_event_[node]) return absl::OkStatus();
+  ASSIGN_OR_RETURN(added.end, TakeEvent());
   return Record(added.end, stream);
 }
 
-absl::Status NcclTransport::Compute(int64_t compute_ns, bool follows, const Stream& stream) {
+absl::Status NcclTransport::Compute(int64_t compute_ns, bool follows, volatile KernelTimes* times,
+                                    const Stream& stream) {
+  times->end_ns = 0;
   GpuAddress ends = stream.last_end;
   auto duration =
       static_cast<uint64_t>(std::max<int64_t>(0, compute_ns - (follows ? 0 : overhead_ns_)));
   auto follows_last = static_cast<uint32_t>(follows);
-  void* arguments[] = {&ends, &duration, &follows_last};
+  // Such memory has one address for host and GPU.
+  void* arguments[] = {&ends, &times, &duration, &follows_last};
   return cuda_.Check(
       cuda_.LaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, stream.handle, arguments, nullptr),
       "cuLaunchKernel");
@@ -351,20 +380,34 @@ absl::Status NcclTransport::Exchange(const Communicator& communicator, const Tra
   return nccl_.Check(nccl_.GroupEnd(), "ncclGroupEnd");
 }
 
+absl::StatusOr<std::optional<NodeTimes>> NcclTransport::TimesIfOver(NodeIndex node,
+                                                                    const UnderWay& work) const {
+  if (work.start == nullptr) {
+    const volatile KernelTimes& times = kernel_times_[node - first_node_];
+    const int64_t end_ns = times.end_ns;
+    if (end_ns == 0) return std::nullopt;
+    return NodeTimes{base_ns_ + times.start_ns - base_gpu_ns_, base_ns_ + end_ns - base_gpu_ns_};
+  }
+  const int state = cuda_.EventQuery(work.end);
+  if (state == CudaDriver::kNotReady) return std::nullopt;
+  RETURN_IF_ERROR(cuda_.Check(state, "cuEventQuery"));
+  ASSIGN_OR_RETURN(const int64_t start_ns, ElapsedNs(base_, work.start));
+  ASSIGN_OR_RETURN(const int64_t end_ns, ElapsedNs(base_, work.end));
+  return NodeTimes{base_ns_ + start_ns, base_ns_ + end_ns};
+}
+
 absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
   const size_t before = finished->size();
   for (auto& [key, stream] : streams_) {
     while (!stream.nodes.empty()) {
       const auto found = under_way_.find(stream.nodes.front());
-      const int state = cuda_.EventQuery(found->second.end);
-      if (state == CudaDriver::kNotReady) break;
-      RETURN_IF_ERROR(cuda_.Check(state, "cuEventQuery"));
-      const UnderWay& over = found->second;
-      ASSIGN_OR_RETURN(const int64_t start_ns, ElapsedNs(base_, over.start));
-      ASSIGN_OR_RETURN(const int64_t end_ns, ElapsedNs(base_, over.end));
-      finished->push_back({found->first, NodeTimes{base_ns_ + start_ns, base_ns_ + end_ns}});
-      free_events_.push_back(over.start);
-      free_events_.push_back(over.end);
+      ASSIGN_OR_RETURN(const std::optional<NodeTimes> times,
+                       TimesIfOver(found->first, found->second));
+      if (!times.has_value()) break;
+      finished->push_back({found->first, *times});
+      for (GpuHandle event : {found->second.start, found->second.end}) {
+        if (event != nullptr) free_events_.push_back(event);
+      }
       stream.nodes.pop_front();
       under_way_.erase(found);
     }
@@ -399,15 +442,18 @@ absl::StatusOr<bool> NcclTransport::Passed() {
   for (auto& [key, stream] : streams_) stream.computes = false;
   const Stream& stream = streams_.begin()->second;
   int64_t best_ns = std::numeric_limits<int64_t>::max();
+  volatile KernelTimes& times = kernel_times_.back();
   for (int i = 0; i < kClockReadings; ++i) {
     ASSIGN_OR_RETURN(GpuHandle event, TakeEvent());
     const int64_t begin_ns = UnixNs();
+    RETURN_IF_ERROR(Compute(0, /*follows=*/false, &times, stream));
     RETURN_IF_ERROR(Record(event, stream));
     RETURN_IF_ERROR(cuda_.Check(cuda_.EventSynchronize(event), "cuEventSynchronize"));
     const int64_t took_ns = UnixNs() - begin_ns;
     if (took_ns < best_ns) {
       best_ns = took_ns;
       base_ns_ = begin_ns + took_ns / 2;
+      base_gpu_ns_ = times.end_ns;
       std::swap(base_, event);
     }
     if (event != nullptr) free_events_.push_back(event);

@@ -16,6 +16,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "cluster/replay/gpu_libraries.h"
 #include "cluster/replay/rank_replayer.h"
@@ -65,9 +67,15 @@ class NcclTransport : public Transport {
     // Whether the last node of this step so far is a computation.
     bool computes = false;
   };
+  // Null where a kernel says it.
   struct UnderWay {
     GpuHandle start = nullptr;
     GpuHandle end = nullptr;
+  };
+  // When a kernel began and ended, on the GPU's clock; the end is 0 until then.
+  struct KernelTimes {
+    int64_t start_ns;
+    int64_t end_ns;
   };
   struct Communicator {
     std::vector<int64_t> ranks;
@@ -87,13 +95,15 @@ class NcclTransport : public Transport {
   StreamKey StreamOf(NodeIndex node) const;
   absl::StatusOr<GpuHandle> TakeEvent();
   absl::Status Record(GpuHandle event, const Stream& stream) const;
-  absl::Status Compute(int64_t compute_ns, bool follows, const Stream& stream);
+  absl::Status Compute(int64_t compute_ns, bool follows, volatile KernelTimes* times,
+                       const Stream& stream);
   absl::Status Communicate(NodeIndex node, GpuHandle stream);
   // Sends to and receives from the members for which the functions are true, at once.
   absl::Status Exchange(const Communicator& communicator, const TransferShape& shape,
                         absl::FunctionRef<bool(int member)> sends,
                         absl::FunctionRef<bool(int member)> receives, GpuHandle stream);
   absl::StatusOr<int64_t> ElapsedNs(GpuHandle begin, GpuHandle end) const;
+  absl::StatusOr<std::optional<NodeTimes>> TimesIfOver(NodeIndex node, const UnderWay& work) const;
   absl::Status CheckCommunicators() const;
 
   const ExecutionGraph& graph_;
@@ -108,13 +118,19 @@ class NcclTransport : public Transport {
   // All transfers share them: what is in them does not matter.
   GpuAddress sent_ = 0;
   GpuAddress received_ = 0;
-  // What a kernel and its events take beside its duration.
+  // The rank's nodes are those from here on; when each one's kernel ran, then one that is no node's.
+  NodeIndex first_node_ = kNoNodeIndex;
+  absl::Span<volatile KernelTimes> kernel_times_;
+  // By node: whether one on another stream waits for it.
+  std::vector<bool> needs_event_;
+  // What a kernel takes beside its duration.
   int64_t overhead_ns_ = 0;
   std::map<NodeIndex, UnderWay> under_way_;
   std::vector<GpuHandle> free_events_;
-  // The event of the last barrier, and when it was in Unix time.
+  // The event of the last barrier, and when it was in Unix time and on the GPU's clock.
   GpuHandle base_ = nullptr;
   int64_t base_ns_ = 0;
+  int64_t base_gpu_ns_ = 0;
   // Whether the host has computation of its own, so that it does not sleep.
   bool host_computes_ = false;
   int64_t idle_polls_ = 0;
