@@ -56,7 +56,8 @@ std::string RunText(const RunReport& report) {
   return absl::StrCat(
       run.framework(), run.framework().empty() ? "" : " run of ", count,
       run.ranks() > 0 && run.ranks() < job_ranks ? absl::StrCat(" of ", job_ranks) : "",
-      run.ranks() > 0 ? " rank" : " profile", std::max(count, job_ranks) == 1 ? "" : "s",
+      run.ranks() > 0 ? " rank" : " profile",
+      (run.ranks() > 0 ? std::max(count, job_ranks) : count) == 1 ? "" : "s",
       run.hosts_size() == 0
           ? ""
           : absl::StrCat(" on ", run.hosts_size(), run.hosts_size() == 1 ? " host" : " hosts"));

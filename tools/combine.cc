@@ -89,6 +89,10 @@ Flag<std::string> FLAGS_clock_logs(
 Flag<std::string> FLAGS_offset_slope(
     "offset_slope", "interpolate",
     "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
+Flag<std::string> FLAGS_missing_windows(
+    "missing_windows", "skip",
+    "Where a node has no offset or probe in a round of the reference: skip that round, or hold its "
+    "last offset (with --offset_slope=drift_ppm: its slope, too).");
 Flag<int64_t> FLAGS_max_extrapolation_ms(
     "max_extrapolation_ms", 60000,
     "Events farther than this outside the snapshot pairs or offsets are an error.");
@@ -135,6 +139,11 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   AlignmentOptions options;
   ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(FLAGS_method.value()));
   ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
+  using MissingWindows = OffsetSamples::MissingWindows;
+  ASSIGN_OR_RETURN(
+      options.missing_windows,
+      NamedValue<MissingWindows>(FLAGS_missing_windows, {{"skip", MissingWindows::kSkip},
+                                                         {"hold", MissingWindows::kHold}}));
   options.max_drift_ppm = FLAGS_max_drift_ppm.value();
   ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
   options.end_agreement = FLAGS_end_agreement.value();
@@ -501,6 +510,7 @@ Command CombineCommand() {
            &FLAGS_clock_prior,
            &FLAGS_clock_logs,
            &FLAGS_offset_slope,
+           &FLAGS_missing_windows,
            &FLAGS_max_extrapolation_ms,
            &FLAGS_plane_naming,
            &FLAGS_keep_original,

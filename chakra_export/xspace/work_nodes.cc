@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -149,6 +150,12 @@ class NodeMaker {
             : absl::StrCat("the profiles have steps ", *steps.begin(), " to ", *steps.rbegin()));
   }
 
+  // Reads "/device:GPU:7", of a device that is one of so many ranks.
+  static bool OrdinalOf(absl::string_view name, int64_t ranks, int64_t* ordinal) {
+    return absl::SimpleAtoi(name.substr(name.rfind(':') + 1), ordinal) && *ordinal >= 0 &&
+           *ordinal < ranks;
+  }
+
   // Devices with collectives have their rank from them; others take those that are left.
   absl::Status PlaceDevices() {
     int64_t ranks = static_cast<int64_t>(run_.ranks.device_of_rank.size());
@@ -174,10 +181,17 @@ class NodeMaker {
     int64_t next = 0;
     for (const Place& place : unplaced) {
       while (places.count(next) > 0) ++next;
-      out_.notes.push_back(absl::StrCat(
-          run_.profiles[place.profile].trace, ": ", place.device->name,
-          " ran no collective that tells its rank; rank ", next, " by the order of the files"));
-      places.emplace(next, place);
+      int64_t rank = next;
+      // The devices of one process are numbered as its ranks are, with gaps where one did nothing.
+      const bool is_numbered = profiles_.size() == 1 &&
+                               OrdinalOf(place.device->name, ranks, &rank) &&
+                               places.count(rank) == 0;
+      if (!is_numbered) rank = next;
+      out_.notes.push_back(
+          absl::StrCat(run_.profiles[place.profile].trace, ": ", place.device->name,
+                       " ran no collective that tells its rank; rank ", rank, " by ",
+                       is_numbered ? "its number" : "the order of the files"));
+      places.emplace(rank, place);
     }
     if (!places.empty()) ranks = std::max(ranks, places.rbegin()->first + 1);
     std::vector<int64_t> missing;

@@ -61,6 +61,10 @@ MpiProcesses::MpiProcesses() {
   MPI_Init(nullptr, nullptr);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  MPI_Comm on_host;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &on_host);
+  MPI_Comm_rank(on_host, &rank_on_host_);
+  MPI_Comm_free(&on_host);
 }
 
 MpiProcesses::~MpiProcesses() { MPI_Finalize(); }
@@ -101,6 +105,13 @@ absl::Status MpiProcesses::Gather(std::string bytes,
     status.Update(take(bytes));
   }
   return Agree(status);
+}
+
+void MpiProcesses::Broadcast(std::string* bytes) {
+  const auto broadcast = [](void* data, int count, MPI_Datatype type, MPI_Request* request) {
+    MPI_Ibcast(data, count, type, 0, MPI_COMM_WORLD, request);
+  };
+  Move(broadcast, bytes);
 }
 
 std::vector<int64_t> MpiProcesses::LargestOf(std::vector<int64_t> values) {

@@ -29,6 +29,8 @@ class MpiProcesses {
   int64_t rank() const { return rank_; }
   int64_t rank_count() const { return ranks_; }
   bool is_first() const { return rank_ == 0; }
+  // The position among the ranks of this host.
+  int64_t rank_on_host() const { return rank_on_host_; }
 
   // Returns the same everywhere: OK when all are, else the failure of the first rank that has one,
   // which it names "rank 3 (host)".
@@ -39,6 +41,9 @@ class MpiProcesses {
   absl::Status Gather(std::string bytes,
                       absl::FunctionRef<absl::Status(absl::string_view bytes)> take);
 
+  // Carries bytes from the first rank to all others.
+  void Broadcast(std::string* bytes);
+
   // Returns the largest of each of the values over all ranks, which have as many.
   std::vector<int64_t> LargestOf(std::vector<int64_t> values);
 
@@ -48,6 +53,7 @@ class MpiProcesses {
  private:
   int rank_ = 0;
   int ranks_ = 1;
+  int rank_on_host_ = 0;
 };
 
 // Runs the command, whose body fails on all ranks or on none, or on the first behind all that they do

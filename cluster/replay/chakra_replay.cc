@@ -1,4 +1,4 @@
-// chakra_replay: runs a Chakra execution trace on real ranks, over MPI.
+// chakra_replay: runs a Chakra execution trace on real ranks, over MPI or NCCL.
 #include <unistd.h>
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "chakra_export/graph/graph_order.h"
 #include "cluster/mpi/mpi_processes.h"
 #include "cluster/replay/mpi_transport.h"
+#include "cluster/replay/nccl_transport.h"
 #include "cluster/replay/rank_replayer.h"
 #include "cluster/replay/replay_output.h"
 #include "cluster/replay/replay_report.pb.h"
@@ -53,17 +54,26 @@ Flag<int64_t> FLAGS_repeats("repeats", 5, "How often it is measured.");
 Flag<std::string> FLAGS_compute(
     "compute", "busy",
     "busy: work that takes a node's duration on an idle core; sleep: the core is free meanwhile; "
-    "none: only communication is replayed.");
+    "none: only communication is replayed. With --backend=nccl, busy and sleep are the host's "
+    "computation; the device's is kernels of its duration.");
+Flag<std::string> FLAGS_backend(
+    "backend", "mpi",
+    "What carries communication: mpi, or nccl, on a GPU for each rank. NCCL and the driver are "
+    "looked for when it runs; mpirun starts the ranks all the same.");
 Flag<double> FLAGS_timeout_s("timeout_s", 60,
                              "A rank that waits for so long, and as long as the longest rank's "
                              "computation, is in a deadlock.");
+
+enum class Backend : uint8_t { kMpi, kNccl };
 
 struct Workload {
   std::string output;
   ExecutionGraph graph;
   std::vector<NodeCost> costs;
   std::unique_ptr<CommunicationMatch> match;
-  std::unique_ptr<MpiTransport> transport;
+  std::unique_ptr<MpiTransport> mpi;
+  // Null without --backend=nccl.
+  std::unique_ptr<NcclTransport> nccl;
   ReplayerOptions options;
 };
 
@@ -122,6 +132,9 @@ absl::Status Load(const MpiProcesses& processes, Workload* workload) {
                    NamedValue<ComputeMode>(FLAGS_compute, {{"busy", ComputeMode::kBusy},
                                                            {"sleep", ComputeMode::kSleep},
                                                            {"none", ComputeMode::kNone}}));
+  ASSIGN_OR_RETURN(
+      const Backend backend,
+      NamedValue<Backend>(FLAGS_backend, {{"mpi", Backend::kMpi}, {"nccl", Backend::kNccl}}));
   RETURN_IF_ERROR(ReadGraph(et, workload));
   const auto ranks = static_cast<int64_t>(workload->graph.Ranks().size());
   if (ranks != processes.rank_count()) {
@@ -133,15 +146,33 @@ absl::Status Load(const MpiProcesses& processes, Workload* workload) {
   if (!workload->match->problems().empty()) {
     return InvalidArgument(workload->match->problems()[0].text);
   }
-  ASSIGN_OR_RETURN(workload->transport, MpiTransport::Create(processes, workload->graph));
+  ASSIGN_OR_RETURN(workload->mpi, MpiTransport::Create(processes, workload->graph));
+  if (backend == Backend::kNccl) {
+    ASSIGN_OR_RETURN(
+        workload->nccl,
+        NcclTransport::Create(workload->graph, processes.rank_on_host(), workload->mpi.get()));
+  }
   // Before the replay, which may take long.
   return AtomicFileWriter::CreateWithFolder(FileSystem::Posix(),
                                             ProfilePath(workload->output, processes.rank()))
       .status();
 }
 
-absl::StatusOr<std::vector<ReplayedStep>> RunSteps(Workload* workload) {
-  RankReplayer replayer(workload->graph, workload->options, workload->transport.get());
+absl::Status Connect(MpiProcesses* processes, Workload* workload) {
+  workload->mpi->MakeCommunicators();
+  if (workload->nccl == nullptr) return absl::OkStatus();
+  absl::StatusOr<std::string> ids = std::string();
+  if (processes->is_first()) ids = workload->nccl->NewIds();
+  RETURN_IF_ERROR(processes->Agree(ids.status()));
+  processes->Broadcast(&*ids);
+  return workload->nccl->MakeCommunicators(*ids);
+}
+
+absl::StatusOr<std::vector<ReplayedStep>> RunSteps(MpiProcesses* processes, Workload* workload) {
+  RETURN_IF_ERROR(Connect(processes, workload));
+  Transport* transport = workload->mpi.get();
+  if (workload->nccl != nullptr) transport = workload->nccl.get();
+  RankReplayer replayer(workload->graph, workload->options, transport);
   for (int64_t i = 0; i < FLAGS_warmup.value(); ++i) RETURN_IF_ERROR(replayer.RunStep().status());
   std::vector<ReplayedStep> steps;
   for (int64_t i = 0; i < FLAGS_repeats.value(); ++i) {
@@ -197,7 +228,7 @@ absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* process
 
 void Describe(const Workload& workload, ChakraReplayReport* report) {
   const ExecutionGraph& graph = workload.graph;
-  report->set_ranks(workload.transport->rank_count());
+  report->set_ranks(workload.mpi->rank_count());
   report->set_nodes(static_cast<int64_t>(graph.node_count()));
   report->set_output(workload.output);
   std::vector<int64_t> compute_ns(report->ranks(), 0);
@@ -231,8 +262,7 @@ absl::StatusOr<int> Replay(MpiProcesses& processes) {
   Describe(workload, &report);
   // Ranks may wait for one that computes.
   workload.options.timeout_ns += report.compute_ns();
-  workload.transport->MakeCommunicators();
-  const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&workload);
+  const absl::StatusOr<std::vector<ReplayedStep>> steps = RunSteps(&processes, &workload);
   if (!steps.ok()) {
     std::fprintf(stderr, "chakra_replay: %s\n", Printable(steps.status().message()).c_str());
     // The others wait for something that never comes, and say so before all are ended.
@@ -248,13 +278,15 @@ int ReplayMain(int argc, char** argv) {
   MpiProcesses processes;
   const Command command = {
       "chakra_replay",
-      "Runs a workload of Chakra execution traces on real ranks, over MPI, and writes what it "
+      "Runs a workload of Chakra execution traces on real ranks, over MPI or NCCL, and writes what "
+      "it "
       "measured: a profile (XSpace) of each rank, and traces with the measured times.",
       {"mpirun -n 4 chakra_replay --et=et/gpt --output=replay/gpt",
        "mpirun -n 4 chakra_replay --et=et/sweep --output=replay/sweep --compute=none --repeats=20 "
-       "--json"},
-      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_warmup, &FLAGS_repeats, &FLAGS_compute,
-       &FLAGS_timeout_s},
+       "--json",
+       "mpirun -n 8 chakra_replay --et=et/run --output=replay/run --backend=nccl"},
+      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_output, &FLAGS_backend, &FLAGS_warmup, &FLAGS_repeats,
+       &FLAGS_compute, &FLAGS_timeout_s},
       [&]() { return Replay(processes); }};
   return RunMpiCommand(&processes, command, argc, argv);
 }

@@ -185,6 +185,37 @@ TEST_F(ChakraReplayTest, CollectivesOfNothingWaitForAll) {
   EXPECT_EQ(valid.exit_code, 0) << valid.standard_output << valid.standard_error;
 }
 
+// On stand-ins for NCCL and the driver, whose collectives take 300 us.
+TEST_F(ChakraReplayTest, RunsOverNccl) {
+  const std::string et = WriteTraces(
+      {{CompNode(1, 20'000), CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 4096, {1}),
+        SendNode(3, 0, 1, 8, 5, {2})},
+       {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 4096), RecvNode(2, 0, 1, 8, 5, {1})}});
+  const std::string output = directory_.PathOf("out/w");
+  const Flags flags = {"--et=" + et, "--output=" + output, "--backend=nccl", "--json"};
+  setenv("LD_LIBRARY_PATH", "cluster/replay", 1);
+  setenv("STAND_IN_CALLS", directory_.PathOf("calls").c_str(), 1);
+  const CommandResult result = Replay(2, flags);
+  setenv("STAND_IN_FAIL", "ncclCommInitRank", 1);
+  const CommandResult failed = Replay(2, flags);
+  unsetenv("LD_LIBRARY_PATH");
+  unsetenv("STAND_IN_CALLS");
+  unsetenv("STAND_IN_FAIL");
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  ChakraReplayReport report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
+  EXPECT_EQ(report.repeats_size(), 5);
+  EXPECT_NEAR(report.median_ns() / 1000, 20'600, 400);
+  const std::string calls = directory_.Read("calls");
+  // A GPU for each rank, and the id of each communicator from rank 0 to both.
+  EXPECT_THAT(calls,
+              AllOf(HasSubstr("cuDeviceGet 0 "), HasSubstr("cuDeviceGet 1 "),
+                    HasSubstr("ncclCommInitRank 2 1 0"), HasSubstr("ncclCommInitRank 2 1 1"),
+                    HasSubstr("ncclCommInitRank 2 2 0"), HasSubstr("ncclCommInitRank 2 2 1")));
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_THAT(failed.standard_error, HasSubstr("ncclCommInitRank: made to fail"));
+}
+
 TEST_F(ChakraReplayTest, BadInputIsRefusedOnce) {
   const std::string et = WriteTraces({{CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8)},
                                       {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 16)}});
@@ -212,6 +243,8 @@ TEST_F(ChakraReplayTest, BadInputIsRefusedOnce) {
   result = Replay(1, {"--et=" + et, "--output=x", "--compute=fast"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.standard_error, HasSubstr("--compute=fast is none of busy, sleep, none"));
+  result = Replay(1, {"--et=" + et, "--output=x", "--backend=gloo"});
+  EXPECT_THAT(result.standard_error, HasSubstr("--backend=gloo is none of mpi, nccl"));
 }
 
 TEST_F(ChakraReplayTest, AFileThatCannotBeWrittenIsNamed) {

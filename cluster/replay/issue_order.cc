@@ -7,12 +7,20 @@
 #include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {
+namespace {
 
-IssueOrder::IssueOrder(const ExecutionGraph& graph, int64_t rank)
+// Devices take about a thousand launches before a launch waits.
+constexpr size_t kMostQueued = 400;
+
+}  // namespace
+
+IssueOrder::IssueOrder(const ExecutionGraph& graph, int64_t rank,
+                       absl::FunctionRef<bool(NodeIndex)> is_queued)
     : graph_(graph), successors_(graph) {
   while (first_node_ < graph.node_count() && graph.rank(first_node_) != rank) ++first_node_;
   while (first_node_ + node_count_ < graph.node_count() &&
          graph.rank(static_cast<NodeIndex>(first_node_ + node_count_)) == rank) {
+    is_queued_.push_back(is_queued(static_cast<NodeIndex>(first_node_ + node_count_)));
     ++node_count_;
   }
   LinkSequences();
@@ -32,8 +40,10 @@ void IssueOrder::LinkSequences() {
   std::map<std::tuple<int, GroupIndex, int64_t, int64_t, int32_t>, NodeIndex> last;
   for (const NodeIndex node : by_id) {
     const Communication& of = *graph_.communication(node);
-    const auto [it, is_first] = last.try_emplace(
-        {static_cast<int>(graph_.type(node)), of.group, of.source, of.target, of.tag}, node);
+    const auto [it, is_first] =
+        last.try_emplace({static_cast<int>(graph_.type(node)), of.group, of.source, of.target,
+                          IsQueued(node) ? 0 : of.tag},
+                         node);
     if (is_first) continue;
     next_in_sequence_[it->second - first_node_] = node;
     has_predecessor_[node - first_node_] = true;
@@ -47,6 +57,8 @@ void IssueOrder::Restart() {
   slots_.assign(graph_.resources().size(), Slot());
   touched_slots_.clear();
   issuable_.clear();
+  ready_ = ReadyNodes();
+  queued_count_ = 0;
   waiting_.resize(node_count_);
   for (size_t i = 0; i < node_count_; ++i) {
     const auto node = static_cast<NodeIndex>(first_node_ + i);
@@ -57,11 +69,15 @@ void IssueOrder::Restart() {
 }
 
 bool IssueOrder::Occupies(NodeIndex node) const {
-  return graph_.type(node) != ChakraProtoMsg::COMM_RECV_NODE;
+  return !IsQueued(node) && graph_.type(node) != ChakraProtoMsg::COMM_RECV_NODE;
 }
 
 void IssueOrder::Approach(NodeIndex node) {
   if (--waiting_[node - first_node_] > 0) return;
+  if (IsQueued(node)) {
+    ready_.push({graph_.id(node), node});
+    return;
+  }
   if (!Occupies(node)) {
     issuable_.push_back(node);
     return;
@@ -75,6 +91,11 @@ void IssueOrder::MarkIssued(NodeIndex node) {
   under_way_.insert(node);
   const NodeIndex next = next_in_sequence_[node - first_node_];
   if (next != kNoNodeIndex) Approach(next);
+  if (!IsQueued(node)) return;
+  ++queued_count_;
+  for (const NodeIndex successor : successors_.Of(node)) {
+    if (IsQueued(successor)) Approach(successor);
+  }
 }
 
 std::vector<NodeIndex> IssueOrder::TakeIssuable() {
@@ -95,6 +116,11 @@ std::vector<NodeIndex> IssueOrder::TakeIssuable() {
     for (const NodeIndex node : now) MarkIssued(node);
     taken.insert(taken.end(), now.begin(), now.end());
   }
+  while (!ready_.empty() && queued_count_ < kMostQueued) {
+    taken.push_back(ready_.top().second);
+    ready_.pop();
+    MarkIssued(taken.back());
+  }
   return taken;
 }
 
@@ -105,7 +131,10 @@ void IssueOrder::Finish(NodeIndex node) {
     slots_[graph_.resource_index(node)].is_free = true;
     touched_slots_.push_back(graph_.resource_index(node));
   }
-  for (const NodeIndex next : successors_.Of(node)) Approach(next);
+  if (IsQueued(node)) --queued_count_;
+  for (const NodeIndex next : successors_.Of(node)) {
+    if (!IsQueued(node) || !IsQueued(next)) Approach(next);
+  }
 }
 
 }  // namespace meridian

@@ -7,6 +7,10 @@
 //     messages of one source, target and tag, which all members must begin in the order of ids.
 //
 // Of nodes that are ready for one resource the smallest id goes first. Knows nothing of time.
+//
+// Queued nodes go to a device that keeps their order itself: they are issued when the queued nodes
+// that they wait for have been issued, on a stream that is not free, too, the smallest id first.
+// As NCCL has no tags, the messages of one source and target are one sequence there.
 #ifndef CLUSTER_REPLAY_ISSUE_ORDER_H_
 #define CLUSTER_REPLAY_ISSUE_ORDER_H_
 
@@ -17,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "chakra_export/graph/execution_graph.h"
 
 namespace meridian {
@@ -25,7 +30,9 @@ class IssueOrder {
  public:
   // The graph, which must outlive the order, holds the nodes of a rank one behind the other, as
   // ReadEtGraph does.
-  IssueOrder(const ExecutionGraph& graph, int64_t rank);
+  IssueOrder(
+      const ExecutionGraph& graph, int64_t rank,
+      absl::FunctionRef<bool(NodeIndex)> is_queued = [](NodeIndex) { return false; });
 
   // The nodes of the rank are those from first_node() on.
   NodeIndex first_node() const { return first_node_; }
@@ -45,14 +52,17 @@ class IssueOrder {
   const std::set<NodeIndex>& under_way() const { return under_way_; }
 
  private:
-  using QueuedNode = std::pair<uint64_t, NodeIndex>;
+  using ReadyNode = std::pair<uint64_t, NodeIndex>;
+  using ReadyNodes =
+      std::priority_queue<ReadyNode, std::vector<ReadyNode>, std::greater<ReadyNode>>;
   // What nodes of one thread or stream queue for.
   struct Slot {
     bool is_free = true;
-    std::priority_queue<QueuedNode, std::vector<QueuedNode>, std::greater<QueuedNode>> queue;
+    ReadyNodes queue;
   };
 
   void LinkSequences();
+  bool IsQueued(NodeIndex node) const { return is_queued_[node - first_node_]; }
   bool Occupies(NodeIndex node) const;
   // One of the things that the node waits for is there.
   void Approach(NodeIndex node);
@@ -65,6 +75,8 @@ class IssueOrder {
   // By position of the node: the next of its sequence or kNoNodeIndex; whether one is before it.
   std::vector<NodeIndex> next_in_sequence_;
   std::vector<bool> has_predecessor_;
+  // By position.
+  std::vector<bool> is_queued_;
 
   // By position: how many things the node still waits for.
   std::vector<uint32_t> waiting_;
@@ -74,6 +86,9 @@ class IssueOrder {
   std::vector<Slot> slots_;
   std::vector<ResourceIndex> touched_slots_;
   std::vector<NodeIndex> issuable_;
+  // Queued nodes that can be issued, and how many are under way.
+  ReadyNodes ready_;
+  size_t queued_count_ = 0;
 };
 
 }  // namespace meridian

@@ -50,7 +50,7 @@ void MpiTransport::MakeCommunicators() {
   MPI_Group_free(&world);
 }
 
-absl::Status MpiTransport::Start(NodeIndex node) {
+absl::Status MpiTransport::Start(NodeIndex node, int64_t /*compute_ns*/) {
   const Communication& of = *graph_.communication(node);
   ASSIGN_OR_RETURN(const TransferShape shape, ShapeOf(graph_, node));
   absl::StatusOr<BufferPool::Buffer> sent = buffers_.Take(shape.send_bytes);
@@ -111,17 +111,17 @@ absl::Status MpiTransport::Start(NodeIndex node) {
   return absl::OkStatus();
 }
 
-void MpiTransport::Poll(std::vector<NodeIndex>* finished) {
+absl::Status MpiTransport::Poll(std::vector<Finished>* finished) {
   int count = 0;
   done_.resize(requests_.size());
   MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, done_.data(),
                MPI_STATUSES_IGNORE);
-  if (count <= 0) return;
+  if (count <= 0) return absl::OkStatus();
   // From the back, since the last takes the place of what is removed.
   std::sort(done_.begin(), done_.begin() + count, std::greater<int>());
   for (int i = 0; i < count; ++i) {
     Transfer& transfer = transfers_[done_[i]];
-    finished->push_back(transfer.node);
+    finished->push_back({transfer.node, std::nullopt});
     buffers_.GiveBack(std::move(transfer.sent));
     buffers_.GiveBack(std::move(transfer.received));
     if (static_cast<size_t>(done_[i]) + 1 < transfers_.size()) {
@@ -131,11 +131,12 @@ void MpiTransport::Poll(std::vector<NodeIndex>* finished) {
     transfers_.pop_back();
     requests_.pop_back();
   }
+  return absl::OkStatus();
 }
 
 void MpiTransport::EnterBarrier() { MPI_Ibarrier(barriers_, &barrier_); }
 
-bool MpiTransport::Passed() {
+absl::StatusOr<bool> MpiTransport::Passed() {
   int passed = 0;
   MPI_Test(&barrier_, &passed, MPI_STATUS_IGNORE);
   return passed != 0;

@@ -28,10 +28,10 @@ class MpiTransport : public Transport {
 
   int64_t rank() const override { return rank_; }
   int64_t rank_count() const override { return rank_count_; }
-  absl::Status Start(NodeIndex node) override;
-  void Poll(std::vector<NodeIndex>* finished) override;
+  absl::Status Start(NodeIndex node, int64_t compute_ns) override;
+  absl::Status Poll(std::vector<Finished>* finished) override;
   void EnterBarrier() override;
-  bool Passed() override;
+  absl::StatusOr<bool> Passed() override;
 
   // Makes the communicators of the groups; all ranks call this before anything else.
   void MakeCommunicators();

@@ -51,18 +51,20 @@ RankReplayer::RankReplayer(const ExecutionGraph& graph, const ReplayerOptions& o
     : graph_(graph),
       options_(options),
       transport_(*transport),
-      issue_order_(graph, transport->rank()) {
+      issue_order_(graph, transport->rank(),
+                   [transport](NodeIndex node) { return transport->IsQueued(node); }) {
   if (options.compute == ComputeMode::kBusy) turns_per_us_ = MeasureTurnsPerUs();
   last_progress_ns_ = SteadyNs();
 }
 
 absl::Status RankReplayer::Meet() {
   transport_.EnterBarrier();
-  while (!transport_.Passed()) {
+  while (true) {
+    ASSIGN_OR_RETURN(const bool passed, transport_.Passed());
+    if (passed) return absl::OkStatus();
     sched_yield();
     RETURN_IF_ERROR(Watch());
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
@@ -72,13 +74,13 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   step.nodes.resize(issue_order_.node_count());
   step.span.start_ns = NowNs();
   last_progress_ns_ = SteadyNs();
-  std::vector<NodeIndex> finished;
+  std::vector<Transport::Finished> finished;
   while (!issue_order_.done()) {
     for (const NodeIndex node : issue_order_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
     finished.clear();
-    if (transfers_ > 0) transport_.Poll(&finished);
+    if (transfers_ > 0) RETURN_IF_ERROR(transport_.Poll(&finished));
     transfers_ -= static_cast<int64_t>(finished.size());
-    for (const NodeIndex node : finished) Finish(node, &step);
+    for (const Transport::Finished& node : finished) Finish(node, &step);
     if (!computations_.empty()) {
       Compute(&step);
     } else if (finished.empty()) {
@@ -97,23 +99,26 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
 absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
   last_progress_ns_ = SteadyNs();
   step->nodes[node - issue_order_.first_node()].start_ns = NowNs();
-  if (graph_.communication(node) != nullptr) {
+  const bool communicates = graph_.communication(node) != nullptr;
+  const int64_t duration_ns =
+      communicates || options_.compute == ComputeMode::kNone ? 0 : graph_.duration_ns(node);
+  if (communicates || transport_.IsQueued(node)) {
     ++transfers_;
-    return transport_.Start(node);
+    return transport_.Start(node, duration_ns);
   }
-  const int64_t duration_ns = options_.compute == ComputeMode::kNone ? 0 : graph_.duration_ns(node);
   if (duration_ns == 0) {
-    Finish(node, step);
+    Finish({node, std::nullopt}, step);
   } else {
     computations_.push_back({node, duration_ns, last_progress_ns_ + duration_ns});
   }
   return absl::OkStatus();
 }
 
-void RankReplayer::Finish(NodeIndex node, ReplayedStep* step) {
+void RankReplayer::Finish(const Transport::Finished& finished, ReplayedStep* step) {
   last_progress_ns_ = SteadyNs();
-  step->nodes[node - issue_order_.first_node()].end_ns = NowNs();
-  issue_order_.Finish(node);
+  NodeTimes& times = step->nodes[finished.node - issue_order_.first_node()];
+  times = finished.times.value_or(NodeTimes{times.start_ns, NowNs()});
+  issue_order_.Finish(finished.node);
 }
 
 void RankReplayer::Compute(ReplayedStep* step) {
@@ -138,7 +143,7 @@ void RankReplayer::Compute(ReplayedStep* step) {
   if (computation.rest_ns > 0) return;
   const NodeIndex node = computation.node;
   computations_.pop_back();
-  Finish(node, step);
+  Finish({node, std::nullopt}, step);
 }
 
 absl::Status RankReplayer::Watch() const {

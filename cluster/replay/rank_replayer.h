@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the nodes of one rank, once or again and again: communication over a transport, computation
-// as work or sleep of the length that the trace gives. One thread does both, as MPI makes progress
-// only while it is called: it looks after the transfers under way every few microseconds.
+// as work or sleep of the length that the trace gives, or on the transport's device. One thread does
+// both, as MPI makes progress only while it is called: it looks after the transfers under way every
+// few microseconds.
 #ifndef CLUSTER_REPLAY_RANK_REPLAYER_H_
 #define CLUSTER_REPLAY_RANK_REPLAYER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,24 +17,41 @@
 
 namespace meridian {
 
-// What carries the communication of a replay: MPI (mpi_transport.h), or something simple in tests.
-// No call waits for other ranks; a transport makes progress only while it is called.
+// When something began and ended, in Unix time.
+struct NodeTimes {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// What carries the communication of a replay: MPI (mpi_transport.h), NCCL (nccl_transport.h), or
+// something simple in tests. No call waits for other ranks; a transport makes progress only while it
+// is called.
 class Transport {
  public:
+  struct Finished {
+    NodeIndex node = 0;
+    // As a device measured it; absent where the replayer's own look at the clock is as good.
+    std::optional<NodeTimes> times;
+  };
+
   virtual ~Transport() = default;
 
   virtual int64_t rank() const = 0;
   virtual int64_t rank_count() const = 0;
 
-  // Begins the communication of a node of this rank.
-  virtual absl::Status Start(NodeIndex node) = 0;
+  // True for nodes that a device runs, in the order of their streams and behind what they wait for:
+  // they are started while that is under way.
+  virtual bool IsQueued(NodeIndex) const { return false; }
 
-  // Appends the nodes whose communication is over, each once.
-  virtual void Poll(std::vector<NodeIndex>* finished) = 0;
+  // Begins a node of this rank: its communication or, of a queued node, its computation.
+  virtual absl::Status Start(NodeIndex node, int64_t compute_ns) = 0;
+
+  // Appends the nodes that are over, each once.
+  virtual absl::Status Poll(std::vector<Finished>* finished) = 0;
 
   // Comes to a barrier of all ranks. Passed returns true once all have come to it, false before.
   virtual void EnterBarrier() = 0;
-  virtual bool Passed() = 0;
+  virtual absl::StatusOr<bool> Passed() = 0;
 };
 
 enum class ComputeMode : uint8_t {
@@ -48,12 +67,6 @@ struct ReplayerOptions {
   ComputeMode compute = ComputeMode::kBusy;
   // Nothing has moved on the rank for so long: a deadlock.
   int64_t timeout_ns = 60'000'000'000;
-};
-
-// When something began and ended, in Unix time.
-struct NodeTimes {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
 };
 
 // One pass over the nodes of a rank.
@@ -85,7 +98,7 @@ class RankReplayer {
   };
 
   absl::Status Issue(NodeIndex node, ReplayedStep* step);
-  void Finish(NodeIndex node, ReplayedStep* step);
+  void Finish(const Transport::Finished& finished, ReplayedStep* step);
   // Works on one computation for a moment.
   void Compute(ReplayedStep* step);
   absl::Status Watch() const;
@@ -97,7 +110,7 @@ class RankReplayer {
   // Steps of the busy loop that take a microsecond.
   double turns_per_us_ = 1;
   std::vector<Computation> computations_;
-  // How many transfers are under way.
+  // How many nodes the transport has under way.
   int64_t transfers_ = 0;
   // On a clock that nobody sets.
   int64_t last_progress_ns_ = 0;

@@ -5,12 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
+#include "cluster/replay/gpu_libraries.h"
 #include "cluster/replay/issue_order.h"
 #include "cluster/replay/rank_replayer.h"
 #include "cluster/replay/replay_output.h"
@@ -98,6 +100,41 @@ TEST_F(IssueOrderTest, ReceivesOccupyNothingAndFollowEachOther) {
   EXPECT_THAT(second.TakeIssuable(), ElementsAre(3, 5));
 }
 
+TEST_F(IssueOrderTest, QueuedNodesFollowWhatWasIssued) {
+  // Node 4 runs on a thread of the host: it waits for the end of 3, and 5 for its end.
+  Node host = CompNode(4, 1, {3});
+  SetBoolAttribute(kIsCpuOpAttribute, true, host.mutable_attr());
+  const ExecutionGraph graph =
+      Read({{CompNode(2, 1), CompNode(1, 1, {2}),
+             CollectiveNode(3, ChakraProtoMsg::ALL_REDUCE, 8, {1}), host, CompNode(5, 1, {4})}});
+  IssueOrder order(graph, 0, [&](NodeIndex node) {
+    return graph.resource(node).kind != ResourceKind::kHostThread;
+  });
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2));
+    order.Finish(0);
+    order.Finish(1);
+    EXPECT_THAT(order.TakeIssuable(), IsEmpty());
+    order.Finish(2);
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(3));
+    order.Finish(3);
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(4));
+    order.Finish(4);
+    EXPECT_TRUE(order.done());
+    order.Restart();
+  }
+}
+
+TEST_F(IssueOrderTest, QueuesAreNotFilledWithoutEnd) {
+  std::vector<Node> nodes;
+  for (uint64_t id = 0; id < 1000; ++id) nodes.push_back(CompNode(id, 1));
+  const ExecutionGraph graph = Read({nodes});
+  IssueOrder order(graph, 0, [](NodeIndex) { return true; });
+  EXPECT_EQ(order.TakeIssuable().size(), 400u);
+  order.Finish(0);
+  EXPECT_THAT(order.TakeIssuable(), ElementsAre(400));
+}
+
 using TransferShapeTest = ReplayTest;
 
 TEST_F(TransferShapeTest, CountsSharesOfMembers) {
@@ -126,7 +163,25 @@ TEST_F(TransferShapeTest, RefusesWhatMpiCannotDo) {
   EXPECT_THAT(message(SendNode(1, 0, 1, 8, -2)), HasSubstr("has the tag -2"));
   EXPECT_THAT(
       message(CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, int64_t{1} << 40)),
-      HasSubstr("rank 0 node 1 (n1) moves 274877906944 elements; MPI counts to 2147483647"));
+      HasSubstr("rank 0 node 1 (n1) moves 274877906944 elements; a replay counts to 2147483647"));
+}
+
+// Machines that build may have the one library or the other.
+TEST(GpuLibrariesTest, AMissingLibraryIsNamedWithWhatToInstall) {
+  const absl::Status cuda = LoadCudaDriver().status();
+  const absl::Status nccl = LoadNccl().status();
+  if (cuda.ok() && nccl.ok()) GTEST_SKIP() << "the libraries are here";
+  for (const auto& [status, text] :
+       {std::pair(cuda,
+                  "libcuda.so.1: cannot open shared object file: No such file or directory; "
+                  "install NVIDIA's driver"),
+        std::pair(nccl,
+                  "libnccl.so.2: cannot open shared object file: No such file or directory; "
+                  "install NCCL")}) {
+    if (!status.ok()) {
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr(text)));
+    }
+  }
 }
 
 TEST(BufferPoolTest, UsesBuffersAgain) {
@@ -161,18 +216,19 @@ class FakeTransport : public Transport {
 
   int64_t rank() const override { return 0; }
   int64_t rank_count() const override { return rank_count_; }
-  absl::Status Start(NodeIndex node) override {
+  absl::Status Start(NodeIndex node, int64_t /*compute_ns*/) override {
     started.push_back(node);
     pending_.push_back(node);
     return absl::OkStatus();
   }
-  void Poll(std::vector<NodeIndex>* finished) override {
-    if (hangs || ++looks_ % 2 != 0) return;
-    finished->insert(finished->end(), pending_.begin(), pending_.end());
+  absl::Status Poll(std::vector<Finished>* finished) override {
+    if (hangs || ++looks_ % 2 != 0) return absl::OkStatus();
+    for (const NodeIndex node : pending_) finished->push_back({node, std::nullopt});
     pending_.clear();
+    return absl::OkStatus();
   }
   void EnterBarrier() override {}
-  bool Passed() override { return true; }
+  absl::StatusOr<bool> Passed() override { return true; }
 
   bool hangs = false;
   std::vector<NodeIndex> started;

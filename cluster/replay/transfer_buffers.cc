@@ -72,7 +72,7 @@ absl::StatusOr<TransferShape> ShapeOf(const ExecutionGraph& graph, NodeIndex nod
   }
   if (count > std::numeric_limits<int>::max()) {
     return NodeError(graph, node,
-                     absl::StrCat("moves ", count, " elements; MPI counts to ",
+                     absl::StrCat("moves ", count, " elements; a replay counts to ",
                                   std::numeric_limits<int>::max()));
   }
   shape.count = static_cast<int>(count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a communication of a workload asks of an MPI call: elements and buffers. Buffers are used
+// What a communication of a workload asks of a call of MPI or NCCL: elements and buffers. Buffers are used
 // again by later communication, so that a replay needs those of the transfers under way at once.
 #ifndef CLUSTER_REPLAY_TRANSFER_BUFFERS_H_
 #define CLUSTER_REPLAY_TRANSFER_BUFFERS_H_
@@ -27,7 +27,7 @@ struct TransferShape {
   int64_t receive_bytes = 0;
 };
 
-// InvalidArgument names a node that moves more elements than MPI counts, a message whose other end
+// InvalidArgument names a node that moves more elements than an int counts, a message whose other end
 // is its own rank or not named, and a negative tag.
 absl::StatusOr<TransferShape> ShapeOf(const ExecutionGraph& graph, NodeIndex node);
 

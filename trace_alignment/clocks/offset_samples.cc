@@ -180,6 +180,8 @@ absl::StatusOr<std::vector<OffsetSample>> UsableSamples(const OffsetFile& file,
   return samples;
 }
 
+constexpr double kMostOffsetPs = 9e18;
+
 // Returns how far the line of sample i reaches to either side: a quarter of the way to the nearer
 // neighbour.
 int64_t LineReachPs(const std::vector<ClockKnot>& knots, size_t i) {
@@ -265,10 +267,38 @@ ClockAnchors OffsetSamples::AnchorsOf(int64_t node_id) const {
   return node == anchors_.end() ? ClockAnchors() : node->second;
 }
 
+std::vector<OffsetSample> OffsetSamples::HeldSamplesOf(int64_t node_id, Slope slope) const {
+  std::vector<OffsetSample> samples = SamplesOf(node_id);
+  if (!reference_node_.has_value()) return samples;
+  const std::vector<OffsetSample>& rounds = SamplesOf(*reference_node_);
+  std::vector<OffsetSample> held;
+  auto next = samples.begin();
+  for (const OffsetSample& round : rounds) {
+    while (next != samples.end() && next->midpoint_ref_ns <= round.midpoint_ref_ns) {
+      held.push_back(*next++);
+    }
+    if (held.empty() || held.back().midpoint_ref_ns == round.midpoint_ref_ns) continue;
+    OffsetSample last = held.back();
+    if (slope == Slope::kDriftPpm) {
+      const double elapsed_ns =
+          static_cast<double>(round.midpoint_ref_ns) - static_cast<double>(last.midpoint_ref_ns);
+      const double moved_ps = elapsed_ns * last.drift_ppm.value_or(0) * 1e-3;
+      // What is farther off is no clock's, and no integer's.
+      if (std::abs(static_cast<double>(last.offset_ps) + moved_ps) > kMostOffsetPs) continue;
+      last.offset_ps += std::llround(moved_ps);
+    }
+    last.midpoint_ref_ns = round.midpoint_ref_ns;
+    held.push_back(last);
+  }
+  held.insert(held.end(), next, samples.end());
+  return held;
+}
+
 absl::StatusOr<ClockMap> OffsetSamples::OffsetMap(int64_t node_id, const RunClock& clock,
-                                                  Slope slope) const {
+                                                  Slope slope, MissingWindows missing) const {
   if (node_id == reference_node_) return ClockMap::Identity();
-  const std::vector<OffsetSample>& samples = SamplesOf(node_id);
+  const std::vector<OffsetSample> samples =
+      missing == MissingWindows::kHold ? HeldSamplesOf(node_id, slope) : SamplesOf(node_id);
   if (samples.empty()) return NoSamples(node_id);
   std::vector<ClockKnot> knots;
   for (const OffsetSample& sample : samples) {

@@ -67,6 +67,15 @@ class OffsetSamples {
     kDriftPpm,
   };
 
+  // What rules a node in rounds of the reference node in which it has no sample, though it has one
+  // before.
+  enum class MissingWindows {
+    // Its neighbours in time, as if there were no such round.
+    kSkip,
+    // The offset of its last sample; with kDriftPpm, the line of that.
+    kHold,
+  };
+
   // Reads "interpolate" or "drift_ppm".
   static absl::StatusOr<Slope> ParseSlope(absl::string_view name);
 
@@ -102,9 +111,12 @@ class OffsetSamples {
   // identity for the reference node. Samples that would have it run backwards are repaired and
   // counted in the map. NotFound that lists the nodes there are when the node has no samples.
   absl::StatusOr<ClockMap> OffsetMap(int64_t node_id, const RunClock& clock,
-                                     Slope slope = Slope::kInterpolate) const;
+                                     Slope slope = Slope::kInterpolate,
+                                     MissingWindows missing = MissingWindows::kSkip) const;
 
  private:
+  // Returns the node's samples and, in rounds without one, the last held.
+  std::vector<OffsetSample> HeldSamplesOf(int64_t node_id, Slope slope) const;
   absl::Status NoSamples(int64_t node_id) const;
 
   std::string name_;

@@ -172,6 +172,36 @@ TEST(OffsetSamplesTest, TheDriftSlopeNeedsADrift) {
               StatusIs(kInvalid, HasSubstr("without drift_ppm")));
 }
 
+TEST(OffsetSamplesTest, MissingWindowsAreSkippedOrTheLastOneHeld) {
+  // M = 2, 6, 10, 14, 18 s. Node 1 has no row in the second, is not reachable in the third, has one
+  // in the fourth, and none in the last.
+  std::string rows;
+  for (int round = 0; round < 5; ++round) rows += GoodRow(round, 0, 4 * round, "0");
+  rows += Row(0, 1, 0, "\"offset_ns\":5000,\"drift_ppm\":1") +
+          Row(2, 1, 8, "\"offset_ns\":0,\"reachable\":false") +
+          Row(3, 1, 12, "\"offset_ns\":17000,\"drift_ppm\":2");
+  ASSERT_OK_AND_ASSIGN(const OffsetSamples offsets, Parse(rows));
+  using Slope = OffsetSamples::Slope;
+  using MissingWindows = OffsetSamples::MissingWindows;
+  // Returns the offset in ns at so many seconds of reference time.
+  const auto offset_ns = [&](Slope slope, MissingWindows missing, int64_t second) {
+    const auto map = offsets.OffsetMap(1, RunClock(kBaseNs), slope, missing);
+    return (map->Inverted().Forward(second * kSecondPs) - second * kSecondPs) / 1000;
+  };
+  // 12 us in 12 s.
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kSkip, 6), 9000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kSkip, 10), 13000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kSkip, 18), 21000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 6), 5000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 10), 5000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 12), 11000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 14), 17000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 18), 17000);
+  // The lines of 1 ppm and 2 ppm go on.
+  EXPECT_EQ(offset_ns(Slope::kDriftPpm, MissingWindows::kHold, 10), 13000);
+  EXPECT_EQ(offset_ns(Slope::kDriftPpm, MissingWindows::kHold, 18), 25000);
+}
+
 TEST(OffsetSamplesTest, RepairsAnOffsetThatRunsBackwards) {
   // In round 1 the node seems to have fallen back by 9 s within 4 s.
   ASSERT_OK_AND_ASSIGN(

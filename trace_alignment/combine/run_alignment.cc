@@ -535,8 +535,9 @@ class RunAligner {
         aligned.stated.set_method(kUnreachable);
         continue;
       }
-      ASSIGN_OR_RETURN(aligned.clock.host_to_reference,
-                       samples.OffsetMap(node.node_id, run_clock_, options_.slope));
+      ASSIGN_OR_RETURN(
+          aligned.clock.host_to_reference,
+          samples.OffsetMap(node.node_id, run_clock_, options_.slope, options_.missing_windows));
     }
     if (!missing.empty()) {
       Note(absl::StrCat("no probe reaches node(s) ", absl::StrJoin(missing, ", "),

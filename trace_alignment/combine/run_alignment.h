@@ -64,6 +64,7 @@ struct AlignmentInputs {
 struct AlignmentOptions {
   AlignmentMethod method = AlignmentMethod::kAuto;
   OffsetSamples::Slope slope = OffsetSamples::Slope::kInterpolate;
+  OffsetSamples::MissingWindows missing_windows = OffsetSamples::MissingWindows::kSkip;
   double max_drift_ppm = 100;
   int64_t min_transfer_ps = 0;
   bool end_agreement = true;

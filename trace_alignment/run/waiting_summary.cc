@@ -233,6 +233,8 @@ class WaitingSummary {
       for (const uint32_t rank : RanksOf(instance)) ++expected[rank];
     }
     report_->set_job_ranks(static_cast<int64_t>(nodes.size()));
+    // Only collectives tell which ranks the profiles are of.
+    if (table_.instances().empty()) return;
     for (size_t rank = 0; rank < nodes.size(); ++rank) {
       if (nodes[rank] == CollectiveTable::kNoNode) {
         report_->add_missing_ranks(static_cast<int64_t>(rank));

@@ -21,7 +21,10 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   if (offsets.ok()) {
     for (const int64_t node : offsets->NodeIds()) {
       offsets->OffsetMap(node, run, OffsetSamples::Slope::kInterpolate).IgnoreError();
-      offsets->OffsetMap(node, run, OffsetSamples::Slope::kDriftPpm).IgnoreError();
+      offsets
+          ->OffsetMap(node, run, OffsetSamples::Slope::kDriftPpm,
+                      OffsetSamples::MissingWindows::kHold)
+          .IgnoreError();
     }
   }
   const absl::StatusOr<std::vector<TwoWayProbe>> probes = ParseTwoWayProbes(bytes, "fuzz.jsonl");
