@@ -58,11 +58,8 @@ struct Event {
   EventKind kind : 4;
 };
 
-// Positions of nodes and members must fit into an event.
-inline constexpr size_t kMaxEventDetail = (size_t{1} << 28) - 1;
-
-// In place of nodes of the workload, which are fewer, numbers from here on stand for operations of
-// custom algorithms that are under way.
+// Positions of nodes and members must fit into an event. In place of nodes of the workload, which are
+// fewer, numbers from here on stand for operations of custom algorithms that are under way.
 inline constexpr uint32_t kFirstOperation = uint32_t{1} << 27;
 
 class EventQueue {
