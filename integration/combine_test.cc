@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
@@ -871,6 +872,93 @@ TEST(CompareTest, ALongerStepFailsTheCheckThatWasAskedFor) {
                      "--output_dir=" + directory.PathOf("none")})
                 .exit_code,
             2);
+}
+
+// As XLA writes it on MI300: one process with a plane for each GPU, streams named by what runs on
+// them, kernels as the ROCm runtime names them, no collective. The third GPU did nothing.
+TEST(CombineTest, AnMi300ProfileIsOfAllItsDevices) {
+  HloModuleBuilder program = PartitionedProgram(4);
+  const auto* x = program.Add("x", "parameter", ArrayShape(xla::F32, {64}));
+  program.Add("loop_transpose_fusion", "fusion", ArrayShape(xla::F32, {64}), {x});
+  XSpaceProto space = GpuProfile(
+      0, program,
+      {{7, 10000, {{"loop_transpose_fusion.kd", "loop_transpose_fusion", 14, 40000, 90000, ""}}},
+       {8,
+        110000,
+        {{"loop_transpose_fusion.kd", "loop_transpose_fusion", 14, 140000, 190000, ""}}}});
+  for (tensorflow::profiler::XPlane& plane : *space.mutable_planes()) {
+    if (plane.name() != "/device:GPU:0") continue;
+    plane.mutable_lines(0)->set_name("Stream #14(Kernel)");
+    const tensorflow::profiler::XPlane first = plane;
+    for (const int device : {1, 2, 3}) {
+      tensorflow::profiler::XPlane& copy = *space.add_planes();
+      copy = first;
+      copy.set_name(absl::StrCat("/device:GPU:", device));
+      if (device == 2) copy.clear_lines();
+    }
+    break;
+  }
+  const TemporaryDirectory directory;
+  directory.Write("run/mi300.xplane.pb", space.SerializeAsString());
+  const CommandResult result =
+      Combine({"--run_dir=" + directory.PathOf("run"), "--output_dir=" + directory.PathOf("out")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  // No collective says which ranks the GPUs are, so that none can be said to be missing.
+  EXPECT_THAT(
+      result.standard_output,
+      AllOf(HasSubstr("JAX run of 1 profile:"), Not(HasSubstr("No profile has the work of")),
+            HasSubstr("not done: chakra: no profile has the work of rank 2 of 4;")))
+      << result.standard_error;
+}
+
+// Node 1 is 5 ms ahead; it has a window in the first of three rounds, 10 s apart, and in the last.
+TEST(CombineTest, MissingWindowsAreSkippedOrTheLastOneHeld) {
+  const TemporaryDirectory directory;
+  HloModuleBuilder program = PartitionedProgram(2);
+  program.Add("x", "parameter", ArrayShape(xla::F32, {64}));
+  for (const int node : {0, 1}) {
+    directory.Write(absl::StrCat("rank", node, ".xplane.pb"),
+                    GpuProfile(node, program, {{7, 10000, {{"kernel", "", 14, 40000, 90000, ""}}}})
+                        .SerializeAsString());
+  }
+  std::string rows;
+  const auto add = [&](int64_t second, int node, int64_t offset_ns) {
+    const int64_t at_ns = kProfileStartNs + second * 1'000'000'000;
+    absl::StrAppend(&rows, "{\"round_id\":", second, ",\"window_start_ns\":", at_ns,
+                    ",\"window_end_ns\":", at_ns, ",\"node_id\":", node,
+                    ",\"offset_ns\":", offset_ns, "}\n");
+  };
+  for (const int64_t second : {-10, 0, 10}) add(second, 0, 0);
+  add(-10, 1, 5'000'000);
+  add(10, 1, 5'010'000);
+  const std::string offsets = directory.Write("offsets.jsonl", rows);
+  // Returns how long after that of node 0 the kernel of node 1 starts, on one clock.
+  const auto after_ns = [&](const std::string& choice) {
+    const CommandResult result =
+        Combine({"--traces=" + directory.PathOf("rank0.xplane.pb") + "," +
+                     directory.PathOf("rank1.xplane.pb"),
+                 "--offsets=" + offsets, "--method=offsets",
+                 "--output=" + directory.PathOf("out.xplane.pb"), "--plane_naming=node_prefix",
+                 "--missing_windows=" + choice});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    XSpaceProto space;
+    EXPECT_TRUE(space.ParseFromString(directory.Read("out.xplane.pb")));
+    std::vector<int64_t> starts_ns(2);
+    for (const tensorflow::profiler::XPlane& plane : space.planes()) {
+      for (const int node : {0, 1}) {
+        if (plane.name() != absl::StrCat("/node:", node, "/device:GPU:0")) continue;
+        const tensorflow::profiler::XLine& line = plane.lines(0);
+        starts_ns[node] = line.timestamp_ns() + line.events(0).offset_ps() / 1000;
+      }
+    }
+    return starts_ns[1] - starts_ns[0];
+  };
+  // Halfway between the windows node 1 is 5.005 ms ahead, or still 5 ms.
+  EXPECT_NEAR(after_ns("skip"), -5'005'000, 10);
+  EXPECT_NEAR(after_ns("hold"), -5'000'000, 10);
+  EXPECT_THAT(
+      Combine({std::string("--run_dir=") + kTrue, "--missing_windows=guess"}).standard_error,
+      HasSubstr("--missing_windows=guess is none of skip, hold"));
 }
 
 }  // namespace
