@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -35,37 +36,48 @@ constexpr absl::string_view kHloModuleAttribute = "hlo_module";
 class RunTensors {
  public:
   RunTensors(const RunGraph& graph, bool open_fusions) {
+    absl::flat_hash_map<const HloModule*, std::unique_ptr<HloTensors>> by_module;
+    // By rank: the next id, and by program, too, the first.
     absl::flat_hash_map<int64_t, uint64_t> next_id;
+    absl::flat_hash_map<std::pair<int64_t, const HloModule*>, uint64_t> first_ids;
     for (const RunNode& node : graph.nodes) {
       if (!TellsTensors(node)) continue;
       const HloModule& module = node.instruction->computation().module();
-      std::unique_ptr<HloTensors>& tensors = tensors_[&module];
+      std::unique_ptr<HloTensors>& tensors = by_module[&module];
       if (tensors == nullptr) tensors = std::make_unique<HloTensors>(module, open_fusions);
       tensors->Add(*node.instruction);
       uint64_t& next = next_id.try_emplace(node.resource.rank, 1).first->second;
-      if (first_id_.try_emplace({node.resource.rank, &module}, next).second) {
-        next += tensors->id_count();
-      }
+      const auto [first_id, is_new] = first_ids.try_emplace({node.resource.rank, &module}, next);
+      if (is_new) next += tensors->id_count();
+      const auto [text, is_first] = texts_.try_emplace(KeyOf(node));
+      if (!is_first) continue;
+      tensors->Describe(*node.instruction, node.operand, first_id->second, node.resource.rank,
+                        &text->second);
     }
   }
 
   void Describe(const RunNode& node, ChakraProtoMsg::Node* message) const {
     if (!TellsTensors(node)) return;
-    const HloModule* module = &node.instruction->computation().module();
-    const int64_t rank = node.resource.rank;
-    tensors_.at(module)->Describe(*node.instruction, node.operand, first_id_.at({rank, module}),
-                                  rank, message);
+    const ChakraProtoMsg::Node& text = texts_.at(KeyOf(node));
+    if (text.has_inputs()) *message->mutable_inputs() = text.inputs();
+    if (text.has_outputs()) *message->mutable_outputs() = text.outputs();
   }
 
  private:
+  // What nodes with the same tensors have in common.
+  using Key = std::tuple<int64_t, const HloInstruction*, int>;
+
+  static Key KeyOf(const RunNode& node) {
+    return {node.resource.rank, node.instruction, node.operand};
+  }
+
   // One of the nodes that an instruction runs as tells its tensors: the one that bears its cost.
   static bool TellsTensors(const RunNode& node) {
     return node.instruction != nullptr && (node.bytes > 0 || node.IsCommunication());
   }
 
-  absl::flat_hash_map<const HloModule*, std::unique_ptr<HloTensors>> tensors_;
-  // The first id of a program's tensors on a rank.
-  absl::flat_hash_map<std::pair<int64_t, const HloModule*>, uint64_t> first_id_;
+  // Nodes that hold nothing but the tensors.
+  absl::flat_hash_map<Key, ChakraProtoMsg::Node> texts_;
 };
 
 class Exporter {
