@@ -41,14 +41,11 @@ CollectiveEvents::CollectiveEvents(const PathGraph& graph)
 }
 
 OwnPart::OwnPart(const JobWindow& window)
-    : window_(window.steps),
-      is_first_(window.number == 0),
-      is_last_(window.number + 1 == window.count),
-      all_(FindStepTimes(window.graph)) {
+    : window_(window.steps), is_first_(window.number == 0), all_(FindStepTimes(window.graph)) {
   own_ = StepsOf(window.graph);
   if (!window_.has_value() || own_.steps.empty()) return;
   if (!is_first_) start_ps_ = own_.steps.front().start_ps;
-  if (!is_last_) end_ps_ = own_.steps.back().end_ps;
+  if (window.number + 1 < window.count) end_ps_ = own_.steps.back().end_ps;
 }
 
 StepTimes OwnPart::StepsOf(const PathGraph& graph) const {
@@ -63,16 +60,10 @@ StepTimes OwnPart::StepsOf(const PathGraph& graph) const {
 
 void OwnPart::VisitPath(const PathGraph& graph, const CriticalPath& path,
                         absl::FunctionRef<void(const PathPiece&)> visit) const {
-  // What is in no step is before the first or after the last.
-  bool is_before = true;
   VisitPieces(graph, path, all_, [&](const PathPiece& piece) {
-    if (piece.step.has_value()) {
-      is_before = false;
-      if (!HasStep(all_.steps[*piece.step].step)) return;
-    } else if (is_before ? !is_first_ : !is_last_) {
-      return;
-    }
-    visit(piece);
+    const bool is_own = piece.step.has_value() ? HasStep(all_.steps[*piece.step].step)
+                                               : HasTime(graph.Time(graph.edges[piece.edge].from));
+    if (is_own) visit(piece);
   });
 }
 
@@ -89,7 +80,7 @@ OperationTable::Executions& OperationTable::Find(const Operation& row) {
 void OperationTable::Add(uint32_t step, int64_t rank, double ms, Executions* executions) {
   auto& of_rank = executions->ms_by_rank[rank];
   if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
-  of_rank.back().second += static_cast<float>(ms);
+  of_rank.back().second += ms;
 }
 
 void OperationTable::Read(const JobWindow& window, const OwnPart& own,

@@ -69,7 +69,6 @@ class OwnPart {
  private:
   std::optional<NumberRange> window_;
   bool is_first_ = true;
-  bool is_last_ = true;
   StepTimes all_;
   StepTimes own_;
   // What has no step is told by its time.
@@ -96,7 +95,7 @@ class OperationTable {
     Operation row;
     // By rank, the time by step, counted from 0, with kInNoStep for what is in none; a step may be
     // there several times.
-    std::map<int64_t, std::vector<std::pair<uint32_t, float>>> ms_by_rank;
+    std::map<int64_t, std::vector<std::pair<uint32_t, double>>> ms_by_rank;
   };
   static constexpr uint32_t kInNoStep = std::numeric_limits<uint32_t>::max();
   // Name, kind and bytes.

@@ -153,8 +153,10 @@ class WindowDescription {
     for (const GraphEvent& event : graph_.events) part_.events += own_.HasEvent(event) ? 1 : 0;
     // Without computation the time between collectives is not the host's, but unknown.
     part_.communication_only = HoldsCommunicationOnly();
-    if (!part_.communication_only) FindBreakdown();
-    if (options_.can_compare_ranks && !part_.communication_only) FindCauses();
+    // Whether other windows have any, a window does not know.
+    const bool is_known = !part_.communication_only || window_.count > 1;
+    if (is_known) FindBreakdown();
+    if (options_.can_compare_ranks && is_known) FindCauses();
     part_.operations.Read(window_, own_, collectives_, path_);
     // Nobody but the graph knows the steps of programs that mark none.
     if (window_.source.step_word != "step" && !own_.steps().steps.empty()) {
@@ -355,9 +357,11 @@ class RunDescription {
     }
     ReportSteps(report);
     report->mutable_evidence()->set_communication_only(whole_.communication_only);
-    ReportPath(report);
-    ReportBlame(report);
-    ReportAnswers(report);
+    if (!whole_.communication_only) {
+      ReportPath(report);
+      ReportBlame(report);
+      ReportAnswers(report);
+    }
     whole_.operations.Report(whole_.steps.steps.size(), report);
     for (CombinedStep& row : whole_.waits) {
       *report->mutable_combine()->add_step_waits() = std::move(row);

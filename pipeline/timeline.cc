@@ -62,8 +62,11 @@ void RunTimeline::Read(const PathGraph& graph, const OwnPart& own,
   }
   is_truncated_ = KeepLongest(
       kMaxTimelineEvents, [&](GraphEventId id) { return graph.events[id].duration_ps; }, &ids);
+  // Only what is shown of has a place.
   absl::flat_hash_map<InstantId, uint32_t> meeting_of;
+  for (const GraphEventId id : ids) meeting_of[collectives.meetings[id]] = kNoMeeting;
   for (const GraphMeeting& meeting : graph.meetings) {
+    if (meeting_of.count(meeting.instant) == 0) continue;
     ShownMeeting& shown = meetings_.emplace_back();
     meeting_of[meeting.instant] = static_cast<uint32_t>(meetings_.size() - 1);
     shown.name = names_.Intern(graph.names.Get(meeting.name));

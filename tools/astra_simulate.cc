@@ -294,6 +294,7 @@ absl::StatusOr<int> SimulateWorkload() {
     ASSIGN_OR_RETURN(named.calibration.fabric.system.remote_memory,
                      ParseRemoteMemory(file.bytes(), memory));
   }
+  for (std::string& custom : named.calibration.fabric.system.custom) custom = UserPath(custom);
   const Fabric& fabric = named.calibration.fabric;
   const std::string groups = FindGroups(prefix);
   const std::string timeline = UserPath(FLAGS_trace_json);

@@ -43,8 +43,8 @@ absl::StatusOr<MemoryLevel> ReadLevel(const ConfigValue& value) {
                            return static_cast<double>(*bytes);
                          })},
        // 1 GB/s is a byte per nanosecond.
-       {"gbps", ReadInto(&level.bytes_per_ns, PositiveNumber)}}));
-  if (level.bytes_per_ns == 0) return value.Error("has no gbps, its bandwidth in 1e9 bytes/s");
+       {"gb_per_s", ReadInto(&level.bytes_per_ns, PositiveNumber)}}));
+  if (level.bytes_per_ns == 0) return value.Error("has no gb_per_s, its bandwidth in 1e9 bytes/s");
   return level;
 }
 

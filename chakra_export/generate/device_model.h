@@ -54,7 +54,7 @@ struct DeviceModel {
 // Parses YAML; errors name source and key.
 //
 //   {tflops: 50, units: 132, tiles: [64, 128], launch_us: 5,
-//    memories: [{size: 50MB, gbps: 5500}, {gbps: 4800}]}
+//    memories: [{size: 50MB, gb_per_s: 5500}, {gb_per_s: 4800}]}
 absl::StatusOr<DeviceModel> ParseDeviceModel(absl::string_view yaml, absl::string_view source);
 
 double ProductNs(const DeviceModel& device, const MatrixProduct& product, int64_t element_bytes);

@@ -96,13 +96,13 @@ TEST(DeviceModelTest, NamesTheKeyAtFault) {
   } cases[] = {
       {"[]", "d.yml: no device"},
       {"tflops: 5", "d.yml: memories: expected 1 to 8"},
-      {"memories: [{size: 1MB}]", "d.yml: memories[0]: has no gbps"},
-      {"memories: [{gbps: 0}]", "d.yml: memories[0].gbps: expected a number from"},
-      {"memories: [{gbps: .nan}]", "d.yml: memories[0].gbps: expected a number"},
-      {"memories: [{gbps: 1, size: x}]", "d.yml: memories[0].size: "},
-      {"{units: 0, memories: [{gbps: 1}]}", "d.yml: units: expected 1 to"},
-      {"{tiles: [], memories: [{gbps: 1}]}", "d.yml: tiles: expected"},
-      {"{tiles: [0], memories: [{gbps: 1}]}", "d.yml: tiles[0]: expected"},
+      {"memories: [{size: 1MB}]", "d.yml: memories[0]: has no gb_per_s"},
+      {"memories: [{gb_per_s: 0}]", "d.yml: memories[0].gb_per_s: expected a number from"},
+      {"memories: [{gb_per_s: .nan}]", "d.yml: memories[0].gb_per_s: expected a number"},
+      {"memories: [{gb_per_s: 1, size: x}]", "d.yml: memories[0].size: "},
+      {"{units: 0, memories: [{gb_per_s: 1}]}", "d.yml: units: expected 1 to"},
+      {"{tiles: [], memories: [{gb_per_s: 1}]}", "d.yml: tiles: expected"},
+      {"{tiles: [0], memories: [{gb_per_s: 1}]}", "d.yml: tiles[0]: expected"},
       {"{speed: 3}", "d.yml: speed: "},
   };
   for (const auto& test : cases) {

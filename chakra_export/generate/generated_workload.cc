@@ -37,7 +37,9 @@ ExecutionNode NewNode(absl::string_view name, ChakraProtoMsg::NodeType type,
 }  // namespace
 
 int64_t DurationNs(const WorkCost& cost, double tflops) {
-  return std::llround(static_cast<double>(cost.operations) / (tflops * 1000));
+  // What is longer is refused later, and no integer's.
+  constexpr double kMostNs = 4e18;
+  return std::llround(std::min(static_cast<double>(cost.operations) / (tflops * 1000), kMostNs));
 }
 
 RankProgram::RankProgram(int64_t rank, ExecutionGraphBuilder* builder)

@@ -209,10 +209,12 @@ class WorkReader {
     work->hlo_op = hlo_op;
     work->module = TextOf(event.GetEventOrMetadataStat(StatType::kHloModule));
     work->program = ProgramOf(event, out_->programs);
-    if (work->program == nullptr || hlo_op.empty()) return;
-    work->module = work->program->name();
+    if (work->program == nullptr) return;
+    // Decoded here for all that follows, which may look at it from several threads.
     const absl::StatusOr<const HloModule*> module = work->program->Module();
     const absl::StatusOr<const HloCollectives*> collectives = work->program->Collectives();
+    if (hlo_op.empty()) return;
+    work->module = work->program->name();
     if (!module.ok() || !collectives.ok()) return;
     const HloCollective* collective = (*collectives)->Find(hlo_op);
     if (collective != nullptr) {

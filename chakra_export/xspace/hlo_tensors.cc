@@ -97,7 +97,11 @@ void HloTensors::AddArrays(const xla::ShapeProto& shape, uint64_t* next_id, HloV
     ++*next_id;
     return;
   }
-  for (int i = 0; i < std::min(shape.tuple_shapes_size(), kMaxElements); ++i) {
+  for (int i = 0; i < shape.tuple_shapes_size(); ++i) {
+    if (i >= kMaxElements) {
+      *next_id += ArraysIn(shape.tuple_shapes(i));
+      continue;
+    }
     value->path.insert(value->path.begin(), i);
     AddArrays(shape.tuple_shapes(i), next_id, value, arrays);
     value->path.erase(value->path.begin());
@@ -126,8 +130,9 @@ void HloTensors::Describe(const HloInstruction& instruction, int operand, uint64
     for (const Tensor& tensor : tensors) {
       xla::ShapeProto element;
       element.set_element_type(tensor.shape->element_type());
-      int64_t elements = 1;
-      for (const int64_t size : tensor.shape->dimensions()) elements *= size;
+      // Of shapes without bytes the product of the sizes need not fit into a number.
+      int64_t elements = ShapeBytes(*tensor.shape).value_or(0) == 0 ? 0 : 1;
+      for (const int64_t size : tensor.shape->dimensions()) elements *= elements == 0 ? 0 : size;
       values.push_back(absl::StrCat("[", first_id + tensor.id, ", ", first_id + tensor.storage,
                                     ", ", tensor.offset, ", ", elements, ", ",
                                     ShapeBytes(element).value_or(0), ", 'device:", rank, "']"));

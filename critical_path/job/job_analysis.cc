@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -80,6 +79,12 @@ absl::StatusOr<TraceAnalysis> JoinLoaded(LoadedJob loaded, const JobOptions& opt
   return analysis;
 }
 
+// "3 collective(s) lack members ...".
+bool IsCount(absl::string_view note) {
+  const size_t digits = std::min(note.find_first_not_of("0123456789"), note.size());
+  return digits > 0 && absl::StartsWith(note.substr(digits), " ");
+}
+
 size_t WorkIn(const WorkWindow& window) {
   size_t work = 0;
   for (const std::vector<WorkRange>& devices : window) {
@@ -110,7 +115,7 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
                           absl::FunctionRef<absl::Status(JobWindow window)> describe,
                           absl::FunctionRef<void(size_t number)> merge) {
   std::vector<XSpaceWindow> windows;
-  if (input.profiled != nullptr) {
+  if (input.profiled != nullptr && options.window.annotation.empty() && !options.rank.has_value()) {
     if (input.profiled->profiles.empty()) {
       ProfiledRunOptions read;
       read.reader.input = input.files;
@@ -140,9 +145,7 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
     // What is counted is counted in each window, with what is beside it.
     std::vector<std::string>& said = analysis->source.notes;
     said.erase(std::remove_if(said.begin(), said.end(),
-                              [&](const std::string& note) {
-                                return number > 0 || absl::ascii_isdigit(note[0]);
-                              }),
+                              [&](const std::string& note) { return number > 0 || IsCount(note); }),
                said.end());
     if (number == 0) said.insert(said.begin(), notes.begin(), notes.end());
     analysis->source.trace = SourceName(input);

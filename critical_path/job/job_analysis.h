@@ -32,7 +32,8 @@ namespace meridian {
 struct JobInput {
   // Profiles, all of one source, told by their contents.
   std::vector<std::string> traces;
-  // Of XSpaces, what they hold where that was read already; it is emptied. May be null, or empty.
+  // What the traces hold where that was read already; it is emptied. May be empty; null for traces
+  // that are no XSpaces.
   ProfiledRun* profiled = nullptr;
   // What the names of Chakra traces begin with, or the name of one of them.
   std::string et_prefix;
@@ -76,7 +77,8 @@ struct JobWindow : TraceAnalysis {
 inline constexpr size_t kWindowWork = size_t{1} << 15;
 
 // Visits a job that may be too long for one graph: XSpaces with JobInput::profiled in windows of
-// consecutive steps, whatever else there is, and what has work for less than four windows, as one.
+// consecutive steps; whatever else there is, chosen steps or ranks, and what has work for less than
+// four windows, as one.
 // `describe` is called for several windows at once, `merge` with the numbers of those that are
 // described, in order. Errors are those of AnalyzeJob and of `describe`.
 absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const JobOptions& options,

@@ -231,17 +231,25 @@ class XSpaceJobLoader {
   LoadedJob loaded_;
 };
 
-// Of one device: by step, in order, where its work begins.
-using StepBegins = std::map<int64_t, size_t>;
+// Of one device: by step, in order, the positions of its first work and of its last.
+struct FirstAndLast {
+  size_t first = 0;
+  size_t last = 0;
+};
+using StepBegins = std::map<int64_t, FirstAndLast>;
 
 // Returns nullopt for steps that do not begin in the order of their numbers.
 std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   StepBegins begins;
   for (size_t i = 0; i < device.work.size(); ++i) {
     const std::optional<int64_t>& step = device.work[i].step;
-    if (!step.has_value() || begins.count(*step) > 0) continue;
+    if (!step.has_value()) continue;
+    if (const auto known = begins.find(*step); known != begins.end()) {
+      known->second.last = i;
+      continue;
+    }
     if (!begins.empty() && *step < begins.rbegin()->first) return std::nullopt;
-    begins.emplace_hint(begins.end(), *step, i);
+    begins.emplace_hint(begins.end(), *step, FirstAndLast{i, i});
   }
   return begins;
 }
@@ -274,8 +282,8 @@ std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t windo
       if (!found.has_value()) return {};
       for (auto it = found->begin(); it != found->end(); ++it) {
         const size_t end =
-            std::next(it) == found->end() ? device.work.size() : std::next(it)->second;
-        work_of_step[it->first] += end - it->second;
+            std::next(it) == found->end() ? device.work.size() : std::next(it)->second.first;
+        work_of_step[it->first] += end - it->second.first;
       }
       begins[p].push_back(*std::move(found));
     }
@@ -298,9 +306,15 @@ std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t windo
           if (step == work_of_step.begin()) return size_t{0};
           if (step == work_of_step.end()) return all;
           const auto begin = begins[p][d].lower_bound(step->first);
-          return begin == begins[p][d].end() ? all : begin->second;
+          return begin == begins[p][d].end() ? all : begin->second.first;
         };
-        window.work.back().push_back({begin_of(first), begin_of(last)});
+        // Work of a step may come long after that of the next, as copies do.
+        WorkRange range = {begin_of(first), begin_of(last)};
+        for (auto step = begins[p][d].lower_bound(steps.first);
+             step != begins[p][d].end() && step->first <= steps.last; ++step) {
+          range.last = std::max(range.last, step->second.last + 1);
+        }
+        window.work.back().push_back(range);
       }
     }
   }
