@@ -124,7 +124,10 @@ void CollectiveCollector::NumberOccurrences() {
 void CollectiveCollector::ListAssignedDevices() {
   // The programs of large runs all name the same thousands of devices.
   absl::flat_hash_set<int64_t> devices;
+  absl::flat_hash_set<absl::string_view> read;
   for (const HloProgram& program : programs_.programs()) {
+    const absl::StatusOr<std::optional<absl::string_view>> bytes = program.FindDeviceAssignment();
+    if (bytes.ok() && bytes->has_value() && !read.insert(**bytes).second) continue;
     const absl::StatusOr<std::optional<DeviceAssignment>> assignment =
         program.ReadDeviceAssignment();
     if (!assignment.ok()) {

@@ -118,7 +118,7 @@ absl::StatusOr<absl::uint128> HloProgram::Fingerprint() const {
   return Annotate(fingerprint_->status(), absl::StrCat(name_, "(", program_id_, ")"));
 }
 
-absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment() const {
+absl::StatusOr<std::optional<absl::string_view>> HloProgram::FindDeviceAssignment() const {
   std::optional<absl::string_view> found;
   WireReader protos(bytes_, origin_, kMaxWireDepth);
   for (WireField proto; protos.Next(&proto);) {
@@ -130,6 +130,11 @@ absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment
     RETURN_IF_ERROR(parts.status());
   }
   RETURN_IF_ERROR(protos.status());
+  return found;
+}
+
+absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment() const {
+  ASSIGN_OR_RETURN(const std::optional<absl::string_view> found, FindDeviceAssignment());
   if (!found.has_value()) return std::optional<DeviceAssignment>();
   xla::DeviceAssignmentProto message;
   if (!message.ParseFromArray(found->data(), static_cast<int>(found->size()))) {

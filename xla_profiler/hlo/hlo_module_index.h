@@ -67,6 +67,8 @@ class HloProgram {
 
   // Read by itself, without decoding the module; nullopt when the module does not say.
   absl::StatusOr<std::optional<DeviceAssignment>> ReadDeviceAssignment() const;
+  // The bytes that it is read from: equal ones need not be read again.
+  absl::StatusOr<std::optional<absl::string_view>> FindDeviceAssignment() const;
 
  private:
   uint64_t program_id_;
