@@ -254,18 +254,24 @@ std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   return begins;
 }
 
-// Cuts steps, given with how much work each has, into windows.
+// Cuts steps, given with how much work each has, into windows. Each has two steps more in its graph
+// than it stands for, so that a window of few steps costs more for each: those of many ranks may be
+// larger than others.
 std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
                                   size_t window_work) {
+  constexpr size_t kEnoughSteps = 8, kLargest = 16;
   std::vector<NumberRange> windows;
-  size_t work = window_work;
+  size_t work = 0, steps = 0;
   for (const auto& [step, of_step] : work_of_step) {
-    if (work >= window_work) {
+    const bool is_full =
+        work >= window_work && (steps >= kEnoughSteps || work >= kLargest * window_work);
+    if (windows.empty() || is_full) {
       windows.push_back({step, step});
-      work = 0;
+      work = steps = 0;
     }
     windows.back().last = step;
     work += of_step;
+    ++steps;
   }
   return windows;
 }
