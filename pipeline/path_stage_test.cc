@@ -238,7 +238,7 @@ TEST(WindowsTest, SayNearlyTheSameOfRecordings) {
     for (int rank = 0; rank < 4; ++rank) {
       traces.push_back(absl::StrCat("examples/", name, "/rank", rank, ".xplane.pb.gz"));
     }
-    const WindowedReports reports = DescribeBoth(traces, /*window_work=*/200);
+    const WindowedReports reports = DescribeBoth(traces, /*window_work=*/12);
     ExpectSameSteps(reports);
     EXPECT_LT(PathDifference(reports), 0.02);
     EXPECT_NEAR(SumOfBlame(reports.windows), SumOfBlame(reports.whole),

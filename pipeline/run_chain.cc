@@ -50,6 +50,9 @@ constexpr absl::string_view kAlign = "align";
 // What slow links cost is asked of so many: each is a replay.
 constexpr size_t kMostAskedLinks = 4;
 
+// The text of so many events is about 600 MB.
+constexpr int64_t kMostJsonEvents = 2000000;
+
 // The files of a calibration.
 constexpr const char* kCalibrationFiles[] = {"network.yml", "system.json", "corrections.json",
                                              "calibration.json"};
@@ -157,6 +160,10 @@ class Chain {
   // Removes what stages made before, so that nobody takes it for part of this run.
   void RemoveEarlier() {
     std::vector<std::string> names = {"report.html", "report.json"};
+    const auto& outputs = report_.combine().outputs();
+    const bool has_json = absl::c_any_of(
+        outputs, [](const CombinedOutput& output) { return output.kind() == "trace_json"; });
+    if (!has_json) names.push_back("trace.json.gz");
     for (const char* name : kCalibrationFiles) names.push_back(absl::StrCat("calibration/", name));
     const absl::StatusOr<std::vector<std::string>> exported = file_system_.List(PathOf("chakra"));
     for (const std::string& name : exported.value_or(std::vector<std::string>())) {
@@ -217,6 +224,7 @@ class Chain {
     request.output_dir = request_.output_dir;
     request.output = PathOf(is_kineto_ ? "combined.json.gz" : "combined.xplane.pb");
     if (!is_kineto_) request.trace_json = PathOf("trace.json.gz");
+    request.most_json_events = kMostJsonEvents;
     request.perfetto = PathOf("trace.perfetto-trace");
     request.validate = true;
     const std::string json = PathOf("combine.json");

@@ -10,6 +10,7 @@
 #define TRACE_ALIGNMENT_RUN_COMBINE_RUN_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,8 @@ struct CombineRequest {
   // Exports of the combined profile, which need not be wanted itself; gzip likewise.
   std::string trace_json;
   std::string perfetto;
+  // The JSON of a run of XSpaces with more events is left out, which is noted: no viewer opens it.
+  int64_t most_json_events = std::numeric_limits<int64_t>::max();
   // What else the command will write; none of these may be an input either.
   std::vector<std::string> other_outputs;
   // Check the written files instead of what was computed.

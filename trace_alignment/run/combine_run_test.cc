@@ -123,6 +123,26 @@ TEST_F(CombineRunTest, AnExportThatFailsReplacesNoOutput) {
   EXPECT_EQ(directory_.Read("combined.xplane.pb"), "old");
 }
 
+TEST_F(CombineRunTest, TheJsonOfVeryManyEventsIsLeftOut) {
+  WriteRun(SyntheticCluster(SkewedCluster()), {});
+  request_.trace_json = directory_.PathOf("trace.json");
+  request_.perfetto = directory_.PathOf("trace.perfetto-trace");
+  ASSERT_OK_AND_ASSIGN(CombineReport report, Combine());
+  int64_t events = 0;
+  for (const CombinedNode& node : report.nodes()) events += node.events();
+  const auto has_json = [&] {
+    return std::any_of(report.outputs().begin(), report.outputs().end(),
+                       [](const CombinedOutput& output) { return output.kind() == "trace_json"; });
+  };
+  request_.most_json_events = events;
+  ASSERT_OK_AND_ASSIGN(report, Combine());
+  EXPECT_TRUE(has_json());
+  request_.most_json_events = events - 1;
+  ASSERT_OK_AND_ASSIGN(report, Combine());
+  EXPECT_FALSE(has_json());
+  EXPECT_THAT(report.notes(), testing::Contains(testing::HasSubstr("no trace JSON")));
+}
+
 TEST_F(CombineRunTest, OffsetsAndSnapshotsFindTheClocks) {
   const SyntheticCluster cluster(SkewedCluster());
   ClusterFilesOptions files;

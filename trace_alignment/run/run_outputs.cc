@@ -276,10 +276,18 @@ absl::Status WriteProfiles(CombineState* state) {
 
 absl::Status WriteExports(CombineState* state) {
   const CombineRequest& request = state->request;
+  std::string trace_json = request.trace_json;
+  int64_t events = 0;
+  for (const RunNode& node : state->nodes) events += node.stats.events();
+  if (!trace_json.empty() && events > request.most_json_events) {
+    state->report.add_notes(
+        absl::StrCat("no trace JSON: viewers do not open the JSON of ", events,
+                     " events, but the Perfetto trace; --trace_json writes it all the same"));
+    trace_json.clear();
+  }
   return Export(
       "perfetto", request.perfetto, ExportPerfetto,
-      [&] { return Export("trace_json", request.trace_json, ExportTraceJson, nullptr, state); },
-      state);
+      [&] { return Export("trace_json", trace_json, ExportTraceJson, nullptr, state); }, state);
 }
 
 }  // namespace meridian
