@@ -3,7 +3,7 @@
 
   ./bazelw run //benchmarks:timing_benchmark
 
-Exits with 1 when the rings do not reach what they are to reach.
+Exits with 1 when a network does not reach what it is to reach, as it may beside other work.
 """
 import os
 import pathlib
@@ -35,7 +35,7 @@ def edges_per_second(timing, ranks, first_bytes):
 
 def main():
     passed = True
-    print(f"reach: {REACH_COMPUTED:,} computed, {REACH_CACHED:,} cached edges a second on rings\n")
+    print(f"reach: {REACH_COMPUTED:,} computed, {REACH_CACHED:,} cached edges a second\n")
     print("all-reduce on          computed/s  cached/s\n---------------------  ----------  --------")
     for shape, ranks in (("Ring", 8), ("Ring", 64), ("FullyConnected", 8), ("FullyConnected", 64)):
         with tempfile.NamedTemporaryFile("w", suffix=".yml") as network:
@@ -47,7 +47,7 @@ def main():
                 computed = max(edges_per_second(timing, ranks, size) for size in sizes)
                 cached = max(edges_per_second(timing, ranks, size) for size in sizes)
         print(f"{f'{shape} of {ranks}':21}  {computed:10,.0f}  {cached:8,.0f}")
-        passed &= shape != "Ring" or (computed >= REACH_COMPUTED and cached >= REACH_CACHED)
+        passed &= computed >= REACH_COMPUTED and cached >= REACH_CACHED
     return 0 if passed else 1
 
 
