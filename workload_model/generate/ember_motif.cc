@@ -160,6 +160,11 @@ class MotifWriter {
       absl::StrAppend(&dispatch_, "        Flow", number_, "(evQ);\n        break;\n");
       absl::StrAppend(&first_states_, "    if (class_ == ", number_, ") state_ = ", flow_->first(),
                       ";\n");
+      if (flow_->head() != 0) {
+        ASSIGN_OR_RETURN(const std::string iterations, TripsText(flow_->iterations()));
+        absl::StrAppend(&first_states_, "    if (class_ == ", number_,
+                        ") iterations_ = ", iterations, ";\n");
+      }
       RETURN_IF_ERROR(WriteModels());
       absl::StrAppend(&flows_, "  // Ranks '", name, "'.\n  void Flow", number_,
                       "(std::queue<EmberEvent*>& evQ) {\n    switch (state_) {\n");
@@ -221,6 +226,11 @@ class MotifWriter {
                        ModelText(is_split ? call.compute() : call.value()));
       absl::StrAppend(&exec_model_, key, compute, "\n", key, "FIRST ", first, "\n");
       if (is_split) absl::StrAppend(&exec_model_, key, "WHOLE ", whole, "\n");
+      // The drift is from the first to the last, in the middle of which the mean is.
+      if (call.has_drift()) {
+        absl::StrAppend(&exec_model_, key, "LAST CONSTANT ", NumberText(1 + call.drift() / 2),
+                        "\n");
+      }
     }
     for (const CallModel& call : model_.messages()) {
       if (!(KindOf(call) == kind)) continue;
@@ -515,9 +525,14 @@ absl::StatusOr<CallWorkloadReport> WriteEmberMotif(FileSystem& file_system,
   report.add_files(absl::StrCat(prefix, ".msg.model"));
   report.add_notes(
       "put the .cc into ember/mpi/motifs/ of SST's elements and name it in their Makefile");
-  if (std::any_of(model.models().begin(), model.models().end(),
-                  [](const CallModel& call) { return call.has_drift(); })) {
-    report.add_notes("times do not drift within a run of the motif; --format=chakra has that");
+  const bool has_drift = std::any_of(model.models().begin(), model.models().end(),
+                                     [](const CallModel& call) { return call.has_drift(); });
+  const bool has_loops = std::all_of(model.flows().begin(), model.flows().end(),
+                                     [](const ControlFlow& flow) { return flow.head() != 0; });
+  if (has_drift && !has_loops) {
+    report.add_notes(
+        "times of a motif drift along its main loop, and this has none; --format=chakra has them "
+        "drift");
   }
   OutputFiles outputs(file_system);
   RETURN_IF_ERROR(outputs.WriteText("motif", report.files(0), motif.source));

@@ -76,7 +76,8 @@ $FLOWS$
     size_t next = 0;
   };
   // The class of ranks, -1 for all; source and destination, of bytes the callsite and 0; and FIRST for
-  // the first time, WHOLE for the time with the call at its end.
+  // the first time, WHOLE for the time with the call at its end, LAST for what times that drift are in
+  // the last iteration, as a multiple of their mean.
   using Key = std::tuple<int, int, int, std::string>;
 
   // Of a polynomial in a row of its own the numbers are power of size, power of nodes, coefficient.
@@ -89,8 +90,8 @@ $FLOWS$
     }
   }
 
-  // Reads "source destination threads [FIRST or WHOLE] TYPE numbers", of bytes without destination, or a
-  // table of polynomials. Rows behind "class 1" are those of the second class of ranks.
+  // Reads "source destination threads [FIRST, WHOLE or LAST] TYPE numbers", of bytes without destination,
+  // or a table of polynomials. Rows behind "class 1" are those of the second class of ranks.
   void ReadModels(const std::string& path, bool are_times, int threads) {
     static const std::map<std::string, size_t> kCounts = {
         {"CONSTANT", 1}, {"EXPONENTIAL", 4}, {"BILINEAR", 4}, {"NORMAL", 7}};
@@ -121,7 +122,7 @@ $FLOWS$
       row.type = "POLYNOMIAL";
       row.powers = powers;
       if (powers.empty()) words >> row.type;
-      if (row.type == "FIRST" || row.type == "WHOLE") {
+      if (row.type == "FIRST" || row.type == "WHOLE" || row.type == "LAST") {
         role = row.type;
         words >> row.type;
       }
@@ -178,6 +179,9 @@ $FLOWS$
     if (++taken_[std::make_pair(state_, next)] == 1 && next != 0) {
       const double call_us = std::max(0.0, Value(class_, state_, next, "WHOLE", us) - us);
       us = Value(class_, state_, next, "FIRST", us + call_us) - call_us;
+    } else if (next != 0 && iterations_ > 1) {
+      const double done = std::min(std::max((heads_ - 1.5) / (iterations_ - 1), 0.0), 1.0);
+      us *= 1 + (Value(class_, state_, next, "LAST", 1) - 1) * (2 * done - 1);
     }
     enQ_compute(evQ, static_cast<uint64_t>(std::llround(1000 * std::min(std::max(us, 0.0), 1e12))));
     before_[2] = before_[1];
@@ -276,6 +280,7 @@ $FLOWS$
   std::vector<std::vector<int>> groups_;
   std::vector<Communicator> communicators_;
   int64_t heads_ = 0;
+  double iterations_ = 0;
   std::map<int, int64_t> visits_;
   std::map<int, int64_t> peer_visits_;
   std::map<std::pair<int, int>, int64_t> taken_;

@@ -209,5 +209,16 @@ TEST(MotifTest, RefusesFilesAndRanksThatItCannotRunWith) {
   EXPECT_THROW(RunMotif<Search>(good, msg, 0, {6, 14}), std::runtime_error);
 }
 
+TEST(MotifTest, TimesDriftAlongTheLoop) {
+  WorkloadModel model = RingModel();
+  for (CallModel& call : *model.mutable_models()) {
+    // These are once in each iteration.
+    if (call.source() < call.destination()) call.set_drift(-0.5);
+  }
+  const TemporaryDirectory directory;
+  WriteMotif(model, "Ring", directory);
+  ExpectSame<SST::Ember::EmberRingGenerator>(model, directory, {4, 6}, 64);
+}
+
 }  // namespace
 }  // namespace meridian
