@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_join.h"
 #include "critical_path/graph/path_graph.h"
@@ -93,44 +94,72 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, WhatIfGraph* 
   return absl::OkStatus();
 }
 
-// What makes events of different ranks counterparts: step, name, place, and how many of these the
-// rank has before.
-using OpKey = std::tuple<int64_t, NameId, int64_t, int64_t>;
+// The events of each rank that have instants, in the order of their starts.
+using EventsByRank = std::map<int64_t, std::vector<GraphEventId>>;
+
+EventsByRank FindEventsByRank(const WhatIfGraph& edited) {
+  EventsByRank by_rank;
+  for (GraphEventId id = 0; id < edited.graph.events.size(); ++id) {
+    if (edited.start_instants[id] != kNoInstant) by_rank[edited.RankOf(id)].push_back(id);
+  }
+  for (auto& [rank, events] : by_rank) {
+    std::sort(events.begin(), events.end(), [&](GraphEventId a, GraphEventId b) {
+      return std::make_pair(edited.graph.events[a].start_ps, a) <
+             std::make_pair(edited.graph.events[b].start_ps, b);
+    });
+  }
+  return by_rank;
+}
 
 // Returns by lane what is the same place on other ranks: the devices, or the n-th of the host's
 // threads in the order in which these began. Stages of a pipeline take forward and backward passes,
 // which are on two threads, in different orders.
-std::vector<int64_t> FindPlaces(const WhatIfGraph& edited, const std::vector<GraphEventId>& order) {
+std::vector<int64_t> FindPlaces(const WhatIfGraph& edited, const EventsByRank& by_rank) {
   constexpr int64_t kNoPlace = -1, kDevice = 0;
   std::vector<int64_t> places(edited.graph.lanes.size(), kNoPlace);
-  std::map<int64_t, int64_t> threads;
-  for (const GraphEventId id : order) {
-    int64_t& place = places[edited.LaneOf(id)];
-    if (place != kNoPlace) continue;
-    place = edited.IsOnDevice(id) ? kDevice : ++threads[edited.RankOf(id)];
+  for (const auto& [rank, events] : by_rank) {
+    int64_t threads = 0;
+    for (const GraphEventId id : events) {
+      int64_t& place = places[edited.LaneOf(id)];
+      if (place == kNoPlace) place = edited.IsOnDevice(id) ? kDevice : ++threads;
+    }
   }
   return places;
 }
 
-// Returns the events of each key, in order of rank.
-std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const WhatIfGraph& edited) {
-  const PathGraph& graph = edited.graph;
-  std::vector<GraphEventId> order;
-  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
-    if (edited.start_instants[id] != kNoInstant) order.push_back(id);
-  }
-  std::sort(order.begin(), order.end(), [&](GraphEventId a, GraphEventId b) {
-    return std::make_tuple(edited.RankOf(a), graph.events[a].start_ps, a) <
-           std::make_tuple(edited.RankOf(b), graph.events[b].start_ps, b);
+// An event of a rank, and those of others that have the same step, name and place, and as many of these
+// before them.
+struct Counterparts {
+  GraphEventId event = kNoEvent;
+  std::vector<GraphEventId> others;
+};
+
+std::vector<Counterparts> FindCounterparts(const WhatIfGraph& edited, int64_t rank) {
+  using Op = std::tuple<int64_t, NameId, int64_t>;
+  const EventsByRank by_rank = FindEventsByRank(edited);
+  const std::vector<int64_t> places = FindPlaces(edited, by_rank);
+  const auto visit = [&](int64_t of_rank, auto&& take) {
+    const auto events = by_rank.find(of_rank);
+    if (events == by_rank.end()) return;
+    absl::flat_hash_map<Op, int64_t> seen;
+    for (const GraphEventId id : events->second) {
+      const GraphEvent& event = edited.graph.events[id];
+      const Op op(event.step, event.name, places[edited.LaneOf(id)]);
+      take(std::make_pair(op, seen[op]++), id);
+    }
+  };
+  std::vector<Counterparts> counterparts;
+  absl::flat_hash_map<std::pair<Op, int64_t>, size_t> places_of_ops;
+  visit(rank, [&](const std::pair<Op, int64_t>& key, GraphEventId id) {
+    places_of_ops.emplace(key, counterparts.size());
+    counterparts.push_back({id, {}});
   });
-  const std::vector<int64_t> places = FindPlaces(edited, order);
-  std::map<std::tuple<int64_t, int64_t, NameId, int64_t>, int64_t> seen;
-  std::map<OpKey, std::vector<GraphEventId>> counterparts;
-  for (GraphEventId id : order) {
-    const int64_t place = places[edited.LaneOf(id)];
-    const GraphEvent& event = graph.events[id];
-    const int64_t occurrence = seen[{edited.RankOf(id), event.step, event.name, place}]++;
-    counterparts[{event.step, event.name, place, occurrence}].push_back(id);
+  for (const auto& [other, events] : by_rank) {
+    if (other == rank) continue;
+    visit(other, [&](const std::pair<Op, int64_t>& key, GraphEventId id) {
+      const auto found = places_of_ops.find(key);
+      if (found != places_of_ops.end()) counterparts[found->second].others.push_back(id);
+    });
   }
   return counterparts;
 }
@@ -139,7 +168,9 @@ std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const WhatIfGraph& e
 void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterparts,
                  const EdgesByInstant& incoming, WhatIfGraph* edited) {
   std::vector<GraphEdge>& edges = edited->graph.edges;
-  for (Delay delay : {Delay::kLaunch, Delay::kKernelGap, Delay::kHostGap}) {
+  for (EdgeId lowered : incoming.Of(edited->start_instants[event])) {
+    const std::optional<Delay> delay = DelayOf(*edited, edges[lowered]);
+    if (!delay.has_value() || edited->IsFrozen(edges[lowered])) continue;
     std::vector<int64_t> times_ps;
     for (GraphEventId counterpart : counterparts) {
       std::optional<int64_t> time_ps;
@@ -150,11 +181,7 @@ void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterpar
       if (time_ps.has_value()) times_ps.push_back(*time_ps);
     }
     if (times_ps.empty()) continue;
-    const int64_t median_ps = LowerMedian(std::move(times_ps));
-    for (EdgeId id : incoming.Of(edited->start_instants[event])) {
-      if (DelayOf(*edited, edges[id]) != delay || edited->IsFrozen(edges[id])) continue;
-      edges[id].weight_ps = std::min(edges[id].weight_ps, median_ps);
-    }
+    edges[lowered].weight_ps = std::min(edges[lowered].weight_ps, LowerMedian(std::move(times_ps)));
   }
 }
 
@@ -212,13 +239,8 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
   // By event: its own time after levelling; -1 when it stays.
   std::vector<int64_t> new_own_ps(own_ps.size(), -1);
   int64_t matched = 0;
-  std::map<OpKey, std::vector<GraphEventId>> counterparts = FindCounterparts(*edited);
-  for (auto& [key, others] : counterparts) {
-    const auto of_rank = std::find_if(others.begin(), others.end(),
-                                      [&](GraphEventId id) { return edited->RankOf(id) == rank; });
-    if (of_rank == others.end() || others.size() == 1) continue;
-    const GraphEventId mine = *of_rank;
-    others.erase(of_rank);
+  for (const auto& [mine, others] : FindCounterparts(*edited, rank)) {
+    if (others.empty()) continue;
     ++matched;
     if (!communicates[mine]) {
       std::vector<int64_t> times_ps;
