@@ -40,7 +40,7 @@ std::vector<Arrival>::const_iterator FirstArrival(const std::vector<Arrival>& ar
 // What time is spent in: the name of the event that it is booked on, or kNoName, and the reason.
 constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 using Op = std::pair<NameId, BoundBy>;
-using TimeByOp = std::map<Op, absl::int128>;
+using TimeByOp = absl::flat_hash_map<Op, absl::int128>;
 using StepOp = std::pair<std::optional<int64_t>, Op>;
 
 // Returns how long those who were not last to come to a meeting had waited at some time, on average.
@@ -117,6 +117,9 @@ class BlameFinder {
   // to its meetings: that of a rank which waits is hidden behind the waiting. Of gaps only these
   // count: others are mostly waiting themselves.
   void FindExcess() {
+    // Most edges are of the same step and rank as the one before.
+    std::optional<std::pair<std::optional<int64_t>, int64_t>> place;
+    TimeByOp* spent_there = nullptr;
     for (EdgeId id = 0; id < graph_.edges.size(); ++id) {
       const GraphEdge& edge = graph_.edges[id];
       const bool is_gap = OpOf(edge).first == kNoName;
@@ -125,7 +128,10 @@ class BlameFinder {
         continue;
       }
       const int64_t rank = RankOf(edge.event);
-      excess_[StepOf(edge, edge.event, rank)][rank][OpOf(edge)] += edge.weight_ps;
+      const std::optional<int64_t> step = StepOf(edge, edge.event, rank);
+      if (place != std::make_pair(step, rank)) spent_there = &excess_[step][rank];
+      place = {step, rank};
+      (*spent_there)[OpOf(edge)] += edge.weight_ps;
     }
     // A kernel may be several meetings at once; the way to it counts once.
     absl::flat_hash_set<std::pair<std::optional<int64_t>, InstantId>> seen;
