@@ -104,31 +104,55 @@ absl::Status ReadTraces(CombineState* state) {
   return LoadSnapshots(state);
 }
 
-// `order` is that of the nodes in the files.
-absl::Status CheckFiles(absl::string_view kind, const std::vector<size_t>& order,
-                        CombineState* state) {
+// What was written, to be read back.
+struct WrittenFiles {
+  std::string first;
   // They are read under other names than they will have.
-  std::vector<std::string> files, names;
-  for (size_t i = 0; i < state->outputs.files().size(); ++i) {
-    if (state->outputs.files()[i].kind != kind) continue;
-    files.push_back(state->outputs.ReadablePath(i));
-    names.push_back(state->outputs.files()[i].path);
-  }
+  std::vector<std::string> paths;
   CollectiveRunOptions options;
-  options.reader.input = state->request.input;
-  if (!state->request.ranks.empty()) {
-    for (size_t n : order) {
-      const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
-      options.ranks.given_ranks.insert(options.ranks.given_ranks.end(), ranks.begin(), ranks.end());
-    }
+  CollectiveRun run = {};
+};
+
+// `order` is that of the nodes in the files.
+WrittenFiles FilesOf(absl::string_view kind, const std::vector<size_t>& order,
+                     const CombineState& state) {
+  WrittenFiles written;
+  for (size_t i = 0; i < state.outputs.files().size(); ++i) {
+    if (state.outputs.files()[i].kind != kind) continue;
+    if (written.paths.empty()) written.first = state.outputs.files()[i].path;
+    written.paths.push_back(state.outputs.ReadablePath(i));
   }
-  ASSIGN_OR_RETURN(const CollectiveRun written,
-                   ReadCollectiveRun(state->file_system, files, options));
-  const HappensBefore check = CheckHappensBefore(written.table);
+  written.options.reader.input = state.request.input;
+  if (state.request.ranks.empty()) return written;
+  std::vector<int64_t>& given = written.options.ranks.given_ranks;
+  for (size_t n : order) {
+    const std::vector<int64_t>& ranks = state.run.ranks.ranks[n];
+    given.insert(given.end(), ranks.begin(), ranks.end());
+  }
+  return written;
+}
+
+// Ranks of merged Kineto traces cannot be told apart any more, and XSpaces made of them hold no
+// programs, which tell collectives: their aligned files are checked, or what was computed.
+std::vector<WrittenFiles> FilesToCheck(const CombineState& state) {
+  std::vector<WrittenFiles> files;
+  if (!state.request.validate) return files;
+  if (!state.request.output.empty() && !state.traces->HaveOneRankEach()) {
+    files.push_back(FilesOf("combined", state.ById(), state));
+  }
+  if (state.request.output_dir.empty()) return files;
+  std::vector<size_t> order(state.nodes.size());
+  absl::c_iota(order, 0);
+  files.push_back(FilesOf("aligned", order, state));
+  return files;
+}
+
+absl::Status CheckWritten(const WrittenFiles& written, CombineState* state) {
+  const HappensBefore check = CheckHappensBefore(written.run.table);
   HappensBeforeSummary* summary = state->report.mutable_happens_before();
   if (check.checked != summary->checked() || check.unmatched != summary->unmatched()) {
     return absl::InternalError(absl::StrCat(
-        names[0], ": ", check.checked, " collectives were found in what was written, ",
+        written.first, ": ", check.checked, " collectives were found in what was written, ",
         summary->checked(), " in what was read; please report this with your profiles"));
   }
   const int64_t violations = static_cast<int64_t>(check.violations.size());
@@ -137,22 +161,9 @@ absl::Status CheckFiles(absl::string_view kind, const std::vector<size_t>& order
                                          : std::max(summary->violations_after(), violations));
   summary->set_checked_on("written file");
   for (size_t i = 0; i < std::min<size_t>(check.violations.size(), 3); ++i) {
-    state->report.add_notes(DescribeViolation(written.table, check.violations[i]));
+    state->report.add_notes(DescribeViolation(written.run.table, check.violations[i]));
   }
   return absl::OkStatus();
-}
-
-// Reads the collectives back from what was written.
-absl::Status CheckWritten(CombineState* state) {
-  // Ranks of merged Kineto traces cannot be told apart any more, and XSpaces made of them hold no
-  // programs, which tell collectives: their aligned files are checked, or what was computed.
-  if (!state->request.output.empty() && !state->traces->HaveOneRankEach()) {
-    RETURN_IF_ERROR(CheckFiles("combined", state->ById(), state));
-  }
-  if (state->request.output_dir.empty()) return absl::OkStatus();
-  std::vector<size_t> order(state->nodes.size());
-  absl::c_iota(order, 0);
-  return CheckFiles("aligned", order, state);
 }
 
 absl::StatusOr<CombineReport> Combine(CombineState state) {
@@ -161,11 +172,17 @@ absl::StatusOr<CombineReport> Combine(CombineState state) {
   }
   RETURN_IF_ERROR(ReadTraces(&state));
   RETURN_IF_ERROR(FindClocks(&state));
-  const CombineRequest& request = state.request;
   RETURN_IF_ERROR(WriteProfiles(&state));
-  RETURN_IF_ERROR(WriteExports(&state));
+  std::vector<WrittenFiles> written = FilesToCheck(state);
+  const auto export_or_read = [&](size_t part) -> absl::Status {
+    if (part == 0) return WriteExports(&state);
+    WrittenFiles& files = written[part - 1];
+    ASSIGN_OR_RETURN(files.run, ReadCollectiveRun(state.file_system, files.paths, files.options));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ParallelFor(written.size() + 1, export_or_read));
   DescribeCombined(&state);
-  if (request.validate) RETURN_IF_ERROR(CheckWritten(&state));
+  for (const WrittenFiles& files : written) RETURN_IF_ERROR(CheckWritten(files, &state));
   return std::move(state.report);
 }
 
