@@ -53,7 +53,7 @@ struct CombineRequest {
   // Exports of the combined profile, which need not be wanted itself; gzip likewise.
   std::string trace_json;
   std::string perfetto;
-  // The JSON of a run of XSpaces with more events is left out, which is noted: no viewer opens it.
+  // The JSON of a run of XSpaces with more events is left out, which is noted: viewers cannot hold it.
   int64_t most_json_events = std::numeric_limits<int64_t>::max();
   // What else the command will write; none of these may be an input either.
   std::vector<std::string> other_outputs;

@@ -17,6 +17,7 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/parallel.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -280,9 +281,10 @@ absl::Status WriteExports(CombineState* state) {
   int64_t events = 0;
   for (const RunNode& node : state->nodes) events += node.stats.events();
   if (!trace_json.empty() && events > request.most_json_events) {
-    state->report.add_notes(
-        absl::StrCat("no trace JSON: viewers do not open the JSON of ", events,
-                     " events, but the Perfetto trace; --trace_json writes it all the same"));
+    state->report.add_notes(absl::StrCat(
+        "no trace JSON: that of ", WithThousands(events),
+        " events is longer than chrome://tracing can open; the Perfetto trace shows the same "
+        "(--trace_json writes it all the same)"));
     trace_json.clear();
   }
   return Export(
