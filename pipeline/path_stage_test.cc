@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "report/run_report.pb.h"
+#include "trace_alignment/testing/cluster_profile.h"
+#include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/synthetic_run.h"
@@ -227,6 +230,44 @@ TEST(WindowsTest, SayTheSameOfAMadeUpRunAsItsWhole) {
   for (int i = 0; i < whole.timeline().events().lane_size(); ++i) {
     EXPECT_NEAR(whole.timeline().events().start_us(i), windows.timeline().events().start_us(i),
                 1e-3);
+  }
+}
+
+// Rank 3 is late in every third step. Hosts launch a step shortly before the last has ended, so that
+// their devices are never idle when they come.
+TEST(WindowsTest, WhatALateRankCostsIsWhatTheRunTakesWithoutIt) {
+  const auto describe = [](std::vector<Straggler> stragglers) {
+    ClusterOptions options;
+    options.nodes = 4;
+    options.steps = 30;
+    options.collectives = {{CollectiveKind::kAllReduce, 0, false},
+                           {CollectiveKind::kAllGather, 0, false}};
+    options.compute_kernels = 20;
+    options.rest_ns = 200'000;
+    options.stragglers = std::move(stragglers);
+    const SyntheticCluster cluster(options);
+    const TemporaryDirectory directory;
+    std::vector<std::string> traces;
+    for (int64_t node = 0; node < options.nodes; ++node) {
+      traces.push_back(directory.Write(absl::StrCat(node, ".xplane.pb"),
+                                       TrueProfile(cluster, node).SerializeAsString()));
+    }
+    return DescribeBoth(traces, /*window_work=*/800);
+  };
+  const WindowedReports reports = describe({{3, 700'000, 3}}), without = describe({});
+  for (const RunReport* report : {&reports.whole, &reports.windows}) {
+    const double cost_ms = report->run().step_mean_ms() - without.whole.run().step_mean_ms();
+    EXPECT_GT(cost_ms, 0.2);
+    ASSERT_GT(report->blame_size(), 0);
+    EXPECT_EQ(report->blame(0).rank(), 3);
+    int answers = 0;
+    for (const WhatIfPart& part : report->what_if()) {
+      if (part.change() != WhatIfPart::RANK_AS_FAST_AS_OTHERS) continue;
+      EXPECT_EQ(part.rank(), 3);
+      EXPECT_NEAR(part.saved_ms(), cost_ms, 0.1 * cost_ms);
+      ++answers;
+    }
+    EXPECT_EQ(answers, 1);
   }
 }
 
