@@ -1,6 +1,5 @@
 #include "critical_path/job/job_analysis.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -238,8 +237,10 @@ TEST_F(SyntheticJobTest, WorkThatLagsBehindItsStepIsInItsWindow) {
   ASSERT_THAT(run, IsOk());
   std::vector<DeviceWork>& work = run->profiles[0]->devices[0].work;
   ASSERT_EQ(work.size(), 40);
-  for (size_t i = 1; i + 4 < work.size(); i += 2) {
-    std::rotate(work.begin() + i, work.begin() + i + 1, work.begin() + i + 4);
+  const std::vector<DeviceWork> in_order = std::exchange(work, {});
+  for (size_t step = 0; step < 22; ++step) {
+    if (step < 20) work.push_back(in_order[2 * step]);
+    if (step >= 2) work.push_back(in_order[2 * (step - 2) + 1]);
   }
   const std::vector<XSpaceWindow> windows = FindXSpaceWindows(*run, /*window_work=*/10);
   ASSERT_GE(windows.size(), 4);
