@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "report/run_report.pb.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "trace_alignment/combine/combine_report.pb.h"
+#include "trace_alignment/testing/cluster_files.h"
+#include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/run_command.h"
@@ -29,6 +32,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -299,6 +303,27 @@ TEST(CombineTest, TheChainFindsWhoSlept) {
   std::vector<std::string> unknown = flags;
   unknown.push_back("--stages=magic");
   EXPECT_EQ(Combine(unknown).exit_code, 2);
+}
+
+// Profiles begin one after the other in the middle of the run, and none marks steps.
+TEST(CombineTest, TheChainSaysEachNoteOnceAndCountsExecutions) {
+  const TemporaryDirectory directory;
+  ClusterOptions options;
+  options.nodes = 4;
+  options.steps = 40;
+  options.session_spread_ns = 6'000'000;
+  ASSERT_OK(
+      WriteCluster(FileSystem::Posix(), SyntheticCluster(options), {}, directory.PathOf("run")));
+  const CommandResult result =
+      Combine({"--run_dir=" + directory.PathOf("run"), "--output_dir=" + directory.PathOf("out")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const RunReport report = ParseRunReport(directory.Read("out/report.json"));
+  const std::set<std::string> notes(report.notes().begin(), report.notes().end());
+  EXPECT_THAT(notes, Contains(HasSubstr(" collective(s) have no counterpart")));
+  EXPECT_EQ(notes.size(), static_cast<size_t>(report.notes_size())) << absl::StrJoin(notes, "\n");
+  EXPECT_EQ(report.evidence().steps(), report.run().steps());
+  EXPECT_GT(report.evidence().common_steps(), 0);
+  EXPECT_LT(report.evidence().common_steps(), report.evidence().steps());
 }
 
 // PyTorch, with its execution traces beside the profiles.

@@ -30,6 +30,11 @@ std::map<int64_t, std::string> HostsByRank(const RunReport& report);
 // is known only then.
 bool CanCompareRanks(const Evidence& evidence);
 
+// Returns the rank that others wait for most in steps: of those that are notably late by more than the
+// clocks may be off by, or where there are none of all that are blamed. What is said of the late rank
+// is said of this one.
+std::optional<int64_t> MostLateRank(const RunReport& report);
+
 // Puts findings in front of those that stages added, from what they measured. Each says what it
 // rests on; where that is not enough its verdict is "unknown".
 void AddFindings(RunReport* report);

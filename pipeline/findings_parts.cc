@@ -131,8 +131,8 @@ std::string RestsOn(const RunReport& report) {
                                  " of ", WithThousands(evidence.collectives()), " collectives"));
   }
   if (evidence.steps() > 0) {
-    parts.push_back(absl::StrCat(evidence.common_steps(), " of ", evidence.steps(),
-                                 " steps that all ranks have"));
+    parts.push_back(absl::StrCat(evidence.common_steps(), " of ", evidence.steps(), " ",
+                                 StepWord(report.run()), "s that all ranks have"));
   }
   if (evidence.has_clock_uncertainty_ms() && report.combine().nodes_size() > 1) {
     parts.push_back(absl::StrCat("clocks known within ", ClocksWithin(report)));

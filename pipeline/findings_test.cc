@@ -404,8 +404,31 @@ TEST(FindingsTest, ClocksSayHowFarOffTheyWereAndAre) {
   EXPECT_EQ(VerdictOf(report, "clocks"), "info");
 }
 
+TEST(FindingsTest, WhoIsNamedIsWhomTheBlameIsOf) {
+  RunReport report = TwoHosts();
+  // Beyond the clocks rank 3 is late by 0.3 ms of 40, which is not notable; in all rank 2 is.
+  AddBlame(0, 3, 0.3, &report);
+  for (const int64_t step : {0, 1}) AddBlame(step, 2, 0.15, &report);
+  AddBlame(1, 2, 0.1, &report);
+  EXPECT_EQ(MostLateRank(report), 2);
+  EXPECT_THAT(
+      TextOf(report),
+      HasSubstr("For the one that does most, rank 2 (host b), they wait 1.0 % of the time"));
+  // What is notable is no matter of clocks.
+  AddBlame(1, 3, 0.6, &report);
+  for (int i = 0; i < 10; ++i) AddBlame(0, 2, 0.14, &report);
+  EXPECT_EQ(MostLateRank(report), 3);
+  EXPECT_THAT(TextOf(report), HasSubstr("Rank 3 (host b) is late"));
+  report.clear_blame();
+  EXPECT_EQ(MostLateRank(report), std::nullopt);
+}
+
 TEST(FindingsTest, CountsReadAsTheyAreSaid) {
   RunReport report = TwoHosts();
+  EXPECT_THAT(TextOf(report), HasSubstr("2 of 2 steps that all ranks have"));
+  report.mutable_run()->set_step_word("execution");
+  EXPECT_THAT(TextOf(report), HasSubstr("2 of 2 executions that all ranks have"));
+  report.mutable_run()->clear_step_word();
   report.mutable_run()->set_steps(1500);
   EXPECT_THAT(TextOf(report), HasSubstr(": 1,500 steps of "));
   report.mutable_combine()->mutable_happens_before()->set_checked(1);

@@ -17,6 +17,7 @@
 #include "critical_path/job/job_analysis.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
+#include "pipeline/findings.h"
 #include "pipeline/operations.h"
 #include "pipeline/timeline.h"
 #include "report/quantities.h"
@@ -120,18 +121,27 @@ struct WindowPart {
   std::vector<std::string> notes;
 };
 
-// Returns the ranks that others waited for in steps, the longest first.
-std::vector<int64_t> LateRanks(const WindowPart& part) {
-  std::map<int64_t, int64_t> by_rank;
+// Returns the ranks of which one may be what MostLateRank says of the run: as many as are wanted of
+// those that others waited for longest in steps, and of those that were late by more than the clocks
+// may be off by.
+std::set<int64_t> LateRanks(const WindowPart& part, double uncertainty_ms, size_t wanted) {
+  std::map<int64_t, int64_t> all_ps, beyond_ps;
   for (const auto& [key, causes] : part.causes) {
     const auto& [step, rank, is_before] = key;
     if (is_before || (!step.has_value() && !part.steps.steps.empty())) continue;
-    for (const auto& [bound_by, cause] : causes) by_rank[rank] += cause.time_ps;
+    int64_t sum_ps = 0;
+    for (const auto& [bound_by, cause] : causes) sum_ps += cause.time_ps;
+    all_ps[rank] += sum_ps;
+    if (static_cast<double>(sum_ps) * kMsPerPs > uncertainty_ms) beyond_ps[rank] += sum_ps;
   }
-  std::vector<int64_t> ranks;
-  for (const auto& [rank, time_ps] : by_rank) ranks.push_back(rank);
-  absl::c_stable_sort(ranks, [&](int64_t a, int64_t b) { return by_rank[a] > by_rank[b]; });
-  return ranks;
+  std::set<int64_t> late;
+  for (const auto* sums : {&all_ps, &beyond_ps}) {
+    std::vector<std::pair<int64_t, int64_t>> longest;
+    for (const auto& [rank, time_ps] : *sums) longest.push_back({-time_ps, rank});
+    absl::c_sort(longest);
+    for (size_t i = 0; i < std::min(wanted, longest.size()); ++i) late.insert(longest[i].second);
+  }
+  return late;
 }
 
 class WindowDescription {
@@ -251,12 +261,10 @@ class WindowDescription {
   }
 
   // The same of the ranks that others waited for, and of slow links. Which rank the run as a whole
-  // waits for, a window does not know: it asks of two.
+  // waits for, a window does not know: it asks of several.
   void AskOfRanks(WhatIfRun* run) {
-    const size_t asked = window_.count > 1 ? 2 : 1;
-    std::vector<int64_t> late = LateRanks(part_);
-    late.resize(std::min(late.size(), asked));
-    for (const int64_t rank : late) {
+    const size_t wanted = window_.count > 1 ? 2 : 1;
+    for (const int64_t rank : LateRanks(part_, options_.clock_uncertainty_ms.value_or(0), wanted)) {
       WhatIfEdit level;
       level.kind = WhatIfEdit::Kind::kLevel;
       level.subject.conditions = {{Field::kRank, "", nullptr, rank}};
@@ -325,6 +333,7 @@ class RunDescription {
     whole_.end_ps = std::max(whole_.end_ps, rebase_ps + part.end_ps);
     whole_.events += part.events;
     whole_.communication_only &= part.communication_only;
+    for (const auto& [what, count] : part.source.counts) whole_.source.counts[what] += count;
     whole_.operations.Merge(std::move(part.operations), whole_.steps.steps.size());
     for (StepTime step : part.steps.steps) {
       step.start_ps += rebase_ps;
@@ -351,12 +360,18 @@ class RunDescription {
     whole_.timeline.Merge(std::move(part.timeline), shift_ps);
   }
 
-  void Report(RunReport* report) {
+  void Report(std::optional<double> clock_uncertainty_ms, RunReport* report) {
+    if (clock_uncertainty_ms.has_value()) {
+      report->mutable_evidence()->set_clock_uncertainty_ms(*clock_uncertainty_ms);
+    }
     for (const auto* notes : {&whole_.source.notes, &whole_.notes}) {
       for (const std::string& note : *notes) report->add_notes(note);
     }
+    for (const auto& [what, count] : whole_.source.counts) {
+      report->add_notes(absl::StrCat(count, what));
+    }
     ReportSteps(report);
-    report->mutable_evidence()->set_communication_only(whole_.communication_only);
+    ReportEvidence(report->mutable_evidence());
     if (!whole_.communication_only) {
       ReportPath(report);
       ReportBlame(report);
@@ -404,6 +419,22 @@ class RunDescription {
     run.set_step_ms(static_cast<double>(*median_ps) * kMsPerPs);
     run.set_step_mean_ms(static_cast<double>(*steps.MeanPs()) * kMsPerPs);
     run.set_step_spread_ms(Median(distances));
+  }
+
+  void ReportEvidence(Evidence* evidence) const {
+    evidence->set_communication_only(whole_.communication_only);
+    // Steps that profiles mark were counted when they were aligned.
+    std::map<int64_t, int64_t> ranks_in;
+    std::set<int64_t> ranks;
+    for (const CombinedStep& row : whole_.waits) {
+      if (row.has_step()) ++ranks_in[row.step()];
+      ranks.insert(row.rank());
+    }
+    if (ranks.empty()) return;
+    evidence->set_steps(static_cast<int64_t>(whole_.steps.steps.size()));
+    evidence->set_common_steps(absl::c_count_if(ranks_in, [&](const auto& step) {
+      return step.second == static_cast<int64_t>(ranks.size());
+    }));
   }
 
   void ReportPath(RunReport* report) const {
@@ -467,10 +498,10 @@ class RunDescription {
   void ReportAnswers(RunReport* report) {
     absl::c_stable_sort(whole_.answers,
                         [](const Answer& a, const Answer& b) { return a.change < b.change; });
-    const std::vector<int64_t> late = LateRanks(whole_);
+    const std::optional<int64_t> late = MostLateRank(*report);
     for (const Answer& answer : whole_.answers) {
       const bool is_of_late = answer.change == WhatIfPart::RANK_AS_FAST_AS_OTHERS;
-      if (is_of_late && answer.rank != late[0]) continue;
+      if (is_of_late && answer.rank != late) continue;
       WhatIfPart& part = *report->add_what_if();
       part.set_change(answer.change);
       if (answer.rank.has_value()) part.set_rank(*answer.rank);
@@ -519,7 +550,7 @@ absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
     parts.erase(number);
   };
   RETURN_IF_ERROR(VisitWindows(file_system, input, job, options.window_work, describe, merge));
-  description.Report(report);
+  description.Report(options.clock_uncertainty_ms, report);
   return graph;
 }
 
@@ -529,7 +560,7 @@ absl::Status DescribeGraph(PathGraph graph, GraphSource source, const PathStageO
   ASSIGN_OR_RETURN(WindowPart part, WindowDescription(window, options).Describe());
   RunDescription description;
   description.Add(std::move(part));
-  description.Report(report);
+  description.Report(options.clock_uncertainty_ms, report);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct PathStageOptions {
   // Whether all ranks are there with all their events, on clocks that are known. Otherwise nobody
   // is blamed, and nothing is asked what would help.
   bool can_compare_ranks = true;
+  // Within what the clocks of the ranks are known; absent when nobody knows. Who is late by less is
+  // not known to be.
+  std::optional<double> clock_uncertainty_ms;
   // What if their links were as fast as the others' is asked, too.
   std::vector<CombinedLink> slow_links;
   // Called before each file is read; may be null.

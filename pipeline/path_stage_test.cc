@@ -1,17 +1,23 @@
 #include "pipeline/path_stage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/xspace/device_work.h"
 #include "critical_path/what_if/testing/all_reduce_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipeline/findings.h"
 #include "report/run_report.pb.h"
+#include "trace_alignment/testing/cluster_profile.h"
+#include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/synthetic_run.h"
@@ -23,6 +29,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 
 // Rank 1 comes 100 us later: it computes 90 us longer, and its host has 10 us more of a gap.
 class PathStageTest : public testing::Test {
@@ -83,6 +90,25 @@ TEST_F(PathStageTest, WhatWouldHelpIsTheScheduleRunAgain) {
     EXPECT_NEAR(part.saved_ms(), 0.1, 1e-3);
   }
   EXPECT_TRUE(levelled);
+}
+
+// Beyond what the clocks may be off by nobody is late: then it is the rank that is blamed most.
+TEST_F(PathStageTest, WhatWouldHelpIsAskedOfTheRankThatIsNamed) {
+  for (const double uncertainty_ms : {0.0, 0.5}) {
+    PathStageOptions options;
+    options.clock_uncertainty_ms = uncertainty_ms;
+    RunReport report;
+    ASSERT_OK(
+        DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), GraphSource(), options, &report));
+    EXPECT_EQ(report.evidence().clock_uncertainty_ms(), uncertainty_ms);
+    int asked = 0;
+    for (const WhatIfPart& part : report.what_if()) {
+      if (part.change() != WhatIfPart::RANK_AS_FAST_AS_OTHERS) continue;
+      EXPECT_EQ(part.rank(), MostLateRank(report));
+      ++asked;
+    }
+    EXPECT_EQ(asked, 1);
+  }
 }
 
 TEST_F(PathStageTest, OperationsAreSummedWithoutWaiting) {
@@ -156,6 +182,13 @@ WindowedReports DescribeBoth(const std::vector<std::string>& traces, size_t wind
   }
   EXPECT_THAT(reports.whole.notes(), Not(Contains(HasSubstr("windows of steps"))));
   EXPECT_THAT(reports.windows.notes(), Contains(HasSubstr("windows of steps")));
+  std::vector<std::string> notes = {reports.windows.notes().begin(), reports.windows.notes().end()};
+  notes.erase(std::remove_if(notes.begin(), notes.end(),
+                             [](const std::string& note) {
+                               return absl::StrContains(note, "windows of steps");
+                             }),
+              notes.end());
+  EXPECT_THAT(notes, UnorderedElementsAreArray(reports.whole.notes()));
   return reports;
 }
 
@@ -185,6 +218,8 @@ void ExpectSameSteps(const WindowedReports& reports) {
   EXPECT_EQ(whole.run().events(), windows.run().events());
   EXPECT_NEAR(whole.run().wall_ms(), windows.run().wall_ms(), 1e-6);
   EXPECT_NEAR(whole.run().step_mean_ms(), windows.run().step_mean_ms(), 1e-6);
+  EXPECT_EQ(whole.evidence().steps(), windows.evidence().steps());
+  EXPECT_EQ(whole.evidence().common_steps(), windows.evidence().common_steps());
   ASSERT_EQ(whole.steps_size(), windows.steps_size());
   for (int i = 0; i < whole.steps_size(); ++i) {
     EXPECT_EQ(whole.steps(i).step(), windows.steps(i).step());
@@ -227,6 +262,64 @@ TEST(WindowsTest, SayTheSameOfAMadeUpRunAsItsWhole) {
   for (int i = 0; i < whole.timeline().events().lane_size(); ++i) {
     EXPECT_NEAR(whole.timeline().events().start_us(i), windows.timeline().events().start_us(i),
                 1e-3);
+  }
+}
+
+WindowedReports DescribeCluster(const ClusterOptions& options, size_t window_work) {
+  const SyntheticCluster cluster(options);
+  const TemporaryDirectory directory;
+  std::vector<std::string> traces;
+  for (int64_t node = 0; node < options.nodes; ++node) {
+    traces.push_back(directory.Write(absl::StrCat(node, ".xplane.pb"),
+                                     TrueProfile(cluster, node).SerializeAsString()));
+  }
+  return DescribeBoth(traces, window_work);
+}
+
+// The profiles begin one after the other: the first collectives lack members. No profile marks
+// steps, which are executions.
+TEST(WindowsTest, CountWhatTheWholeRunHas) {
+  ClusterOptions options;
+  options.nodes = 4;
+  options.steps = 40;
+  options.session_spread_ns = 6'000'000;
+  const WindowedReports reports = DescribeCluster(options, /*window_work=*/20);
+  EXPECT_THAT(reports.windows.notes(), Contains(HasSubstr(" collective(s) lack members")));
+  const Evidence& evidence = reports.windows.evidence();
+  EXPECT_EQ(evidence.steps(), 40);
+  EXPECT_EQ(evidence.common_steps(), reports.whole.evidence().common_steps());
+  EXPECT_GT(evidence.common_steps(), 0);
+  EXPECT_LT(evidence.common_steps(), evidence.steps());
+}
+
+// Rank 3 is late in every third step. Hosts launch a step shortly before the last has ended, so that
+// their devices are never idle when they come.
+TEST(WindowsTest, WhatALateRankCostsIsWhatTheRunTakesWithoutIt) {
+  const auto describe = [](std::vector<Straggler> stragglers) {
+    ClusterOptions options;
+    options.nodes = 4;
+    options.steps = 30;
+    options.collectives = {{CollectiveKind::kAllReduce, 0, false},
+                           {CollectiveKind::kAllGather, 0, false}};
+    options.compute_kernels = 20;
+    options.rest_ns = 200'000;
+    options.stragglers = std::move(stragglers);
+    return DescribeCluster(options, /*window_work=*/800);
+  };
+  const WindowedReports reports = describe({{3, 700'000, 3}}), without = describe({});
+  for (const RunReport* report : {&reports.whole, &reports.windows}) {
+    const double cost_ms = report->run().step_mean_ms() - without.whole.run().step_mean_ms();
+    EXPECT_GT(cost_ms, 0.2);
+    ASSERT_GT(report->blame_size(), 0);
+    EXPECT_EQ(report->blame(0).rank(), 3);
+    int answers = 0;
+    for (const WhatIfPart& part : report->what_if()) {
+      if (part.change() != WhatIfPart::RANK_AS_FAST_AS_OTHERS) continue;
+      EXPECT_EQ(part.rank(), 3);
+      EXPECT_NEAR(part.saved_ms(), cost_ms, 0.1 * cost_ms);
+      ++answers;
+    }
+    EXPECT_EQ(answers, 1);
   }
 }
 

@@ -214,6 +214,13 @@ class Chain {
     }
     // What the path says about the run as a whole takes the place of what alignment said.
     if (part.combine().step_waits_size() > 0) report_.mutable_combine()->clear_step_waits();
+    // Stages that read the same profiles find the same to say.
+    auto& notes = *part.mutable_notes();
+    notes.erase(std::remove_if(notes.begin(), notes.end(),
+                               [&](const std::string& note) {
+                                 return absl::c_linear_search(report_.notes(), note);
+                               }),
+                notes.end());
     report_.MergeFrom(part);
     AddStage(name, kDone, start);
     return absl::OkStatus();
@@ -266,6 +273,9 @@ class Chain {
       if (is_asked) options.slow_links.push_back(link);
     }
     options.can_compare_ranks = CanCompareRanks(report_.evidence());
+    if (report_.evidence().has_clock_uncertainty_ms()) {
+      options.clock_uncertainty_ms = report_.evidence().clock_uncertainty_ms();
+    }
     if (!is_kineto_) options.profiled = &profiled_;
     ASSIGN_OR_RETURN(graph_, DescribePath(file_system_, aligned_, options, report));
     return absl::OkStatus();

@@ -28,6 +28,8 @@ struct LateRank {
 
 struct Lateness {
   std::map<int64_t, LateRank> ranks;
+  // By rank, all that others waited for it in steps, also what clocks may be off by.
+  std::map<int64_t, double> all_ms;
   // The longest delay of all; null when nobody is late.
   const BlamePart* longest = nullptr;
   // The longest wait for a rank whose profile begins late; null when there is none. It may be the
@@ -43,6 +45,7 @@ Lateness FindLateness(const RunReport& report) {
   for (const BlamePart& part : report.blame()) {
     // What was outside of the steps is no step's time.
     if (report.run().has_step_ms() && !part.has_step()) continue;
+    if (!part.before_profile()) found.all_ms[part.rank()] += part.caused_ms();
     if (part.caused_ms() <= report.evidence().clock_uncertainty_ms()) continue;
     if (part.before_profile()) {
       if (found.beginning == nullptr) found.beginning = &part;
@@ -61,6 +64,16 @@ Lateness FindLateness(const RunReport& report) {
   return found;
 }
 
+// Returns the rank that is late most beyond what the clocks may be off by, if that is notable.
+std::optional<int64_t> NotablyLate(const RunReport& report, const Lateness& lateness) {
+  const auto most = std::max_element(
+      lateness.ranks.begin(), lateness.ranks.end(),
+      [](const auto& a, const auto& b) { return a.second.caused_ms < b.second.caused_ms; });
+  if (most == lateness.ranks.end()) return std::nullopt;
+  if (most->second.caused_ms < kNotableShare * WholeMs(report)) return std::nullopt;
+  return most->first;
+}
+
 // Says who waited longest outside of the steps, where that is longer than a step: before the first
 // collective ranks may begin at any time. Empty when nobody did.
 std::string WaitOutsideOfSteps(const RunReport& report) {
@@ -76,8 +89,16 @@ std::string WaitOutsideOfSteps(const RunReport& report) {
                       " in one collective.");
 }
 
-// `most` is a sentence about the rank that others wait for most, or empty when they wait for none.
-Finding NobodyIsLate(const RunReport& report, const std::string& most) {
+// Says whom others wait for most; empty when they wait for none.
+std::string WhomTheyWaitFor(const RunReport& report, const Lateness& lateness) {
+  const std::optional<int64_t> most = MostLateRank(report);
+  if (!most.has_value()) return "";
+  return absl::StrCat("For the one that does most, ", RankName(report, *most), ", they wait ",
+                      PercentText(lateness.all_ms.at(*most) / WholeMs(report)), " of the time.");
+}
+
+Finding NobodyIsLate(const RunReport& report, const Lateness& lateness) {
+  const std::string most = WhomTheyWaitFor(report, lateness);
   if (ClocksMayHide(report)) {
     const std::string uncertainty = TimeText(report.evidence().clock_uncertainty_ms());
     const auto steps = static_cast<double>(std::max<int64_t>(1, report.run().steps()));
@@ -87,8 +108,9 @@ Finding NobodyIsLate(const RunReport& report, const std::string& most) {
         absl::StrCat("The clocks are known within ", ClocksWithin(report), ", and ",
                      UnitText(report), " takes ", TimeText(WholeMs(report) / steps),
                      InTheMean(report), ". ",
-                     most.empty() ? "By more than that no rank is late."
-                                  : absl::StrCat("What is more than that is little. ", most)),
+                     lateness.ranks.empty() ? "By more than that no rank is late."
+                                            : "What is more than that is little.",
+                     most.empty() ? "" : " ", most),
         RestsOn(report));
   }
   const double waited = WaitedShare(report);
@@ -247,6 +269,15 @@ std::optional<Finding> LateToCollectives(const RunReport& report) {
 
 }  // namespace
 
+std::optional<int64_t> MostLateRank(const RunReport& report) {
+  const Lateness lateness = FindLateness(report);
+  const std::optional<int64_t> late = NotablyLate(report, lateness);
+  if (late.has_value() || lateness.all_ms.empty()) return late;
+  return std::max_element(lateness.all_ms.begin(), lateness.all_ms.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
 std::optional<Finding> StragglerFinding(const RunReport& report) {
   const Evidence& evidence = report.evidence();
   if (report.run().ranks() < 2 && evidence.job_ranks() < 2) return std::nullopt;
@@ -268,26 +299,16 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
     std::optional<Finding> late = LateToCollectives(report);
     if (late.has_value()) return late;
   }
-  const double whole_ms = WholeMs(report);
-  const auto most = std::max_element(
-      lateness.ranks.begin(), lateness.ranks.end(),
-      [](const auto& a, const auto& b) { return a.second.caused_ms < b.second.caused_ms; });
-  const bool is_any_late = most != lateness.ranks.end();
-  if (is_any_late && most->second.caused_ms >= kNotableShare * whole_ms) {
-    return IsLate(report, lateness, most->first);
-  }
+  const std::optional<int64_t> late = NotablyLate(report, lateness);
+  if (late.has_value()) return IsLate(report, lateness, *late);
   const BlamePart* first = lateness.beginning;
-  if (first != nullptr && first->caused_ms() >= kLargeShare * whole_ms) {
+  if (first != nullptr && first->caused_ms() >= kLargeShare * WholeMs(report)) {
     return MakeFinding(
         "straggler", "unknown", "blame",
         absl::StrCat("Why ", RankName(report, first->rank()), " comes late at first is not known."),
         AtFirst(*first), RestsOn(report));
   }
-  if (!is_any_late) return NobodyIsLate(report, "");
-  const auto& [number, rank] = *most;
-  return NobodyIsLate(
-      report, absl::StrCat("For the one that does most, ", RankName(report, number), ", they wait ",
-                           PercentText(rank.caused_ms / whole_ms), " of the time."));
+  return NobodyIsLate(report, lateness);
 }
 
 }  // namespace meridian

@@ -46,6 +46,7 @@ void RunOutline::Add(const RunGraph& graph) {
     if (!node.IsCommunication()) continue;
     Meeting& meeting = meetings[node.instance];
     ++meeting.nodes;
+    if (!node.is_beside) ++meeting.own_nodes;
     if (node.type == ChakraProtoMsg::COMM_RECV_NODE || node.resource.rank >= meeting.rank) continue;
     meeting.rank = node.resource.rank;
     meeting.node = i;

@@ -67,6 +67,8 @@ struct RunNode {
   uint32_t kernel = kNoKernel;
   // Whether the host's call that launched it is known.
   bool is_launched = false;
+  // Whether it is beside what its window stands for (WorkRange): another window counts it.
+  bool is_beside = false;
   // The operand of `instruction` that it communicates, where each has a node of its own.
   static constexpr int16_t kAllOperands = -1;
   int16_t operand = kAllOperands;
@@ -118,8 +120,9 @@ struct RunOutline {
     int64_t rank = std::numeric_limits<int64_t>::max();
     NodeIndex node = kNoNodeIndex;
     int64_t start_ns = 0;
-    // How many nodes it has on all ranks.
+    // How many nodes it has on all ranks, and how many of them are not beside.
     size_t nodes = 0;
+    size_t own_nodes = 0;
   };
 
   // Adds the graph of a rank, or of all.

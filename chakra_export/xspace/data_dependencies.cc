@@ -466,7 +466,7 @@ int64_t AddInferredDependencies(RunGraph* graph) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (awaited[i] == kNoSpan) continue;
       graph->edges.push_back({nodes[i], nodes[awaited[i]], EdgeKind::kInferred});
-      ++added;
+      if (!graph->nodes[nodes[i]].is_beside) ++added;
     }
   }
   return added;

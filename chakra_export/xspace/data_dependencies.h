@@ -29,7 +29,8 @@ void AddStreamOrder(RunGraph* graph);
 // one piece of work, or for one collective. Programs that cannot be decoded give no edges.
 void AddDataDependencies(RunGraph* graph);
 
-// Adds edges of kind inferred to a graph that has all others. Returns how many there are.
+// Adds edges of kind inferred to a graph that has all others. Returns how many nodes have one that
+// are not beside.
 int64_t AddInferredDependencies(RunGraph* graph);
 
 // Does all of that, in this order; returns how many edges are inferred.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "chakra_export/xspace/host_pace.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/parallel.h"
 #include "xla_profiler/collectives/host_executions.h"
@@ -245,6 +246,7 @@ class WorkReader {
         --step;
         if (time_ps < step->end_ps) work.step = step->number;
       }
+      MarkHostWaits(&device.work);
     }
     return absl::OkStatus();
   }

@@ -76,6 +76,9 @@ struct DeviceWork {
   bool prepares_collective = false;
   // Launched as a part of a CUDA graph: hlo_op names the graph's thunk.
   bool in_command_buffer = false;
+  // The call that launched it is a step's first, before which its host waits for this device, be
+  // that busy or not (host_pace.h).
+  bool host_waited = false;
 
   // When the call that launched it began; its own start when that is not known.
   int64_t LaunchPs() const { return call == nullptr ? start_ps : call->start_ps; }

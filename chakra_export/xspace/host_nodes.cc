@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/host_nodes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -59,6 +60,29 @@ Launches FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> no
   return launches;
 }
 
+// Returns what a host had waited for when it made a call, or kNoNodeIndex: what was launched last to
+// end, if that had; where the host is known to wait, the last that had ended. `by_end` is the rank's
+// work, made on demand.
+NodeIndex FindAwaited(const Launch& launch, NodeIndex last_work, const Launches& launches,
+                      const RunGraph& graph, std::vector<NodeIndex>* by_end) {
+  if (last_work == kNoNodeIndex || graph.nodes[last_work].end_ns <= launch.start_ns) {
+    return last_work;
+  }
+  const auto has_waited = [&](NodeIndex node) { return graph.nodes[node].work->host_waited; };
+  if (!absl::c_any_of(launch.work, has_waited)) return kNoNodeIndex;
+  const auto ends_before = [&](NodeIndex a, NodeIndex b) {
+    return graph.nodes[a].end_ns < graph.nodes[b].end_ns;
+  };
+  if (by_end->empty()) {
+    *by_end = launches.work;
+    absl::c_stable_sort(*by_end, ends_before);
+  }
+  const auto after = std::upper_bound(
+      by_end->begin(), by_end->end(), launch.start_ns,
+      [&](int64_t time_ns, NodeIndex node) { return time_ns < graph.nodes[node].end_ns; });
+  return after == by_end->begin() ? kNoNodeIndex : *std::prev(after);
+}
+
 void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeIndex> nodes,
              RunGraph* graph) {
   // The last node of each thread.
@@ -66,20 +90,20 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
   // The last to end of all work launched so far.
   NodeIndex last_work = kNoNodeIndex;
   const Launches launches = FindLaunches(profile, nodes, *graph);
+  std::vector<NodeIndex> by_end;
   for (const Launch& launch : launches.calls) {
     const Resource thread{rank, ResourceKind::kHostThread, launch.call->thread};
     const auto previous = threads.find(thread.number);
     NodeIndex before = previous == threads.end() ? kNoNodeIndex : previous->second;
     if (before != kNoNodeIndex) {
       const int64_t call_end_ns = graph->nodes[before].end_ns;
-      const bool waited = last_work != kNoNodeIndex &&
-                          graph->nodes[last_work].end_ns <= launch.start_ns &&
-                          graph->nodes[last_work].end_ns > call_end_ns;
-      const int64_t gap_start_ns = waited ? graph->nodes[last_work].end_ns : call_end_ns;
+      const NodeIndex awaited = FindAwaited(launch, last_work, launches, *graph, &by_end);
+      const bool waited = awaited != kNoNodeIndex && graph->nodes[awaited].end_ns > call_end_ns;
+      const int64_t gap_start_ns = waited ? graph->nodes[awaited].end_ns : call_end_ns;
       if (gap_start_ns < launch.start_ns) {
         const NodeIndex gap = AddGapNode(thread, gap_start_ns, launch.start_ns, graph);
         graph->edges.push_back({gap, before, EdgeKind::kProgram});
-        if (waited) AddWaitForKernel(gap, last_work, graph);
+        if (waited) AddWaitForKernel(gap, awaited, graph);
         before = gap;
       }
     }

@@ -79,6 +79,23 @@ TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
   EXPECT_EQ(graph_.edges.size(), 5);
 }
 
+// The device still runs b when the host comes with c: it may have waited for a, or have been busy.
+TEST_F(HostNodesTest, AHostThatIsKnownToWaitHasWaitedForTheLastThatHadEnded) {
+  const NodeIndex a = Add(1, 100, 110, 120, 300);
+  const NodeIndex b = Add(2, 120, 130, 300, 500);
+  Add(3, 350, 360, 500, 600);
+  RunGraph busy = graph_;
+  AddHostNodes({profile_.get()}, &busy);
+  EXPECT_EQ(busy.nodes[6].duration_ns, 220);
+  work_.back().host_waited = true;
+  AddHostNodes({profile_.get()}, &graph_);
+  const NodeIndex gap = 6;
+  EXPECT_TRUE(HasEdge(gap, a, EdgeKind::kSync));
+  EXPECT_FALSE(HasEdge(gap, b, EdgeKind::kSync));
+  EXPECT_EQ(graph_.nodes[gap].start_ns, 300);
+  EXPECT_EQ(graph_.nodes[gap].duration_ns, 50);
+}
+
 // The kernel of a permute is a send and a receive.
 TEST_F(HostNodesTest, AHostWaitsForAllNodesOfAKernel) {
   const NodeIndex send = Add(1, 100, 110, 120, 300);

@@ -260,12 +260,10 @@ class NodeMaker {
     return work.step.has_value() && options_.steps->Contains(*work.step);
   }
 
-  absl::Span<const DeviceWork> WorkOf(const Place& place) const {
-    const absl::Span<const DeviceWork> work = place.device->work;
-    if (options_.window == nullptr) return work;
+  WorkRange RangeOf(const Place& place) const {
+    if (options_.window == nullptr) return {0, place.device->work.size()};
     const size_t device = place.device - profiles_[place.profile]->devices.data();
-    const WorkRange& range = (*options_.window)[place.profile][device];
-    return work.subspan(range.first, range.last - range.first);
+    return (*options_.window)[place.profile][device];
   }
 
   // Returns the first node of each event of a profile.
@@ -290,21 +288,27 @@ class NodeMaker {
       index.emplace(run_.profiles[place.profile], *place.local_device);
     }
     const size_t first = nodes.size();
-    for (const DeviceWork& work : WorkOf(place)) {
+    const WorkRange range = RangeOf(place);
+    const auto is_beside = [&](const DeviceWork& work) {
+      const size_t position = &work - place.device->work.data();
+      return position < range.own_first || position >= range.own_last;
+    };
+    for (const DeviceWork& work :
+         absl::MakeConstSpan(place.device->work).subspan(range.first, range.last - range.first)) {
       if (!IsSelected(work)) {
         ++dropped["outside the chosen steps"];
         continue;
       }
       const uint32_t event = index.has_value() ? index->Find(work) : kNoEvent;
+      const size_t before = nodes.size();
       if (event == kNoEvent) {
         AddComputation(rank, place, work, &nodes);
-        continue;
+      } else if (NodeIndex& node = node_of_event[event]; node == kNoNodeIndex) {
+        // The first kernel of an execution stands for all of them.
+        node = static_cast<NodeIndex>(before);
+        AddCommunication(rank, place, work, event, &nodes);
       }
-      // The first kernel of an execution stands for all of them.
-      NodeIndex& node = node_of_event[event];
-      if (node != kNoNodeIndex) continue;
-      node = static_cast<NodeIndex>(nodes.size());
-      AddCommunication(rank, place, work, event, &nodes);
+      for (size_t i = before; i < nodes.size(); ++i) nodes[i].is_beside = is_beside(work);
     }
     if (nodes.size() == first && !options_.allow_missing_ranks) AddIdleNode(rank, &nodes);
   }
@@ -425,27 +429,24 @@ class NodeMaker {
         node.duration_ns = node.end_ns - node.start_ns;
         node.op_kind = kUnmatchedOpKind;
       }
-      if (node.op_kind == kUnmatchedOpKind) ++unmatched;
+      if (node.op_kind == kUnmatchedOpKind && !node.is_beside) ++unmatched;
     }
     return unmatched;
   }
 
   void Describe() {
-    std::map<CollectiveKind, int64_t> approximated;
     for (const auto& [instance, meeting] : outline_.meetings) {
-      if (instance >= table_.instances().size()) continue;
+      if (instance >= table_.instances().size() || meeting.own_nodes == 0) continue;
       const CollectiveKind kind = table_.OpOf(table_.instances()[instance]).kind;
-      if (IsApproximated(kind)) approximated[kind] += static_cast<int64_t>(meeting.nodes);
-    }
-    for (const auto& [kind, count] : approximated) {
-      out_.notes.push_back(absl::StrCat(
-          count, " x ", std::string(CollectiveKindName(kind)),
-          " became the nearest collective that ASTRA-sim simulates, of the same bytes"));
+      if (!IsApproximated(kind)) continue;
+      out_.counts[absl::StrCat(
+          " x ", std::string(CollectiveKindName(kind)),
+          " became the nearest collective that ASTRA-sim simulates, of the same bytes")] +=
+          static_cast<int64_t>(meeting.own_nodes);
     }
     if (unmatched_ > 0) {
-      out_.notes.push_back(
-          absl::StrCat(unmatched_.load(),
-                       " collective(s) lack members in other profiles: they became computation"));
+      out_.counts[" collective(s) lack members in other profiles: they became computation"] =
+          unmatched_;
     }
   }
 

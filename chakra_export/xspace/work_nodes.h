@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,10 +31,13 @@
 
 namespace meridian {
 
-// A stretch of a run's work: by profile and device the positions [first, last) of its work.
+// A stretch of a run's work: by profile and device the positions [first, last) of its work, and those
+// of which it stands for: each work is in one stretch's own.
 struct WorkRange {
   size_t first = 0;
   size_t last = 0;
+  size_t own_first = 0;
+  size_t own_last = std::numeric_limits<size_t>::max();
 };
 using WorkWindow = std::vector<std::vector<WorkRange>>;
 
@@ -58,6 +62,8 @@ struct WorkNodes {
   std::vector<const ProfileWork*> profile_of_rank;
   // What a person should know, one sentence each.
   std::vector<std::string> notes;
+  // Notes that begin with a count of the window's own work: the count by what follows it.
+  std::map<std::string, int64_t> counts;
 };
 
 // The profiles are those that the collectives were read from, in the same order. A collective that

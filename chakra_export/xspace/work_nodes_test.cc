@@ -209,7 +209,7 @@ TEST(WorkNodesTest, AnExecutionThatAProfileLacksIsComputationWithANote) {
   EXPECT_EQ(NodesOf(nodes, 0)[1]->type, ChakraProtoMsg::COMP_NODE);
   EXPECT_EQ(NodesOf(nodes, 0)[1]->op_kind, kUnmatchedOpKind);
   EXPECT_EQ(NodesOf(nodes, 0)[1]->duration_ns, 100000);
-  EXPECT_THAT(nodes.notes, ElementsAre(HasSubstr("1 collective(s) lack members")));
+  EXPECT_THAT(nodes.counts, ElementsAre(Pair(HasSubstr(" collective(s) lack members"), 1)));
 }
 
 TEST(WorkNodesTest, CopiesAreComputation) {

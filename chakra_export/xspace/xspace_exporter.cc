@@ -269,6 +269,7 @@ class Exporter {
     // How executions were matched means nothing where there are none.
     if (!input_.collectives.table.instances().empty()) add_warnings(input_.collectives.runs.notes);
     add_warnings(nodes_.notes);
+    for (const auto& [what, count] : nodes_.counts) report->add_warnings(absl::StrCat(count, what));
     for (ChakraWorkloadRank& rank : *report->mutable_ranks()) {
       const std::map<std::string, int64_t>& dropped = nodes_.dropped[rank.rank()];
       rank.mutable_left_out()->insert(dropped.begin(), dropped.end());

@@ -47,6 +47,8 @@ struct GraphSource {
   std::map<std::string, OperationOrigin> origins;
   // What is wrong or missing in the trace, one sentence each.
   std::vector<std::string> notes;
+  // Of a window, notes that begin with a count, which windows add up: the count by what follows it.
+  std::map<std::string, int64_t> counts;
 };
 
 // A graph and what it is of.

@@ -79,12 +79,6 @@ absl::StatusOr<TraceAnalysis> JoinLoaded(LoadedJob loaded, const JobOptions& opt
   return analysis;
 }
 
-// "3 collective(s) lack members ...".
-bool IsCount(absl::string_view note) {
-  const size_t digits = std::min(note.find_first_not_of("0123456789"), note.size());
-  return digits > 0 && absl::StartsWith(note.substr(digits), " ");
-}
-
 size_t WorkIn(const WorkWindow& window) {
   size_t work = 0;
   for (const std::vector<WorkRange>& devices : window) {
@@ -105,6 +99,9 @@ absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput
   if (!loaded.ok()) return NameInput(loaded.status(), input);
   absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
   if (!analysis.ok()) return NameInput(analysis.status(), input);
+  for (const auto& [what, count] : std::exchange(analysis->source.counts, {})) {
+    analysis->source.notes.push_back(absl::StrCat(count, what));
+  }
   analysis->source.trace = SourceName(input);
   analysis->source.window = options.window;
   return analysis;
@@ -142,12 +139,10 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
     if (!loaded.ok()) return NameInput(loaded.status(), input);
     absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
     if (!analysis.ok()) return NameInput(analysis.status(), input);
-    // What is counted is counted in each window, with what is beside it.
+    // What is not counted, all windows say alike.
     std::vector<std::string>& said = analysis->source.notes;
-    said.erase(std::remove_if(said.begin(), said.end(),
-                              [&](const std::string& note) { return number > 0 || IsCount(note); }),
-               said.end());
-    if (number == 0) said.insert(said.begin(), notes.begin(), notes.end());
+    said.insert(said.begin(), notes.begin(), notes.end());
+    if (number > 0) said.clear();
     analysis->source.trace = SourceName(input);
     return describe({*std::move(analysis), windows[number].steps, number, windows.size()});
   };

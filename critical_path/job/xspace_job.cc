@@ -63,9 +63,8 @@ class XSpaceJobLoader {
     ASSIGN_OR_RETURN(work_, MakeWorkNodes(run_.profiles, run_.collectives, options));
     RunGraph& graph = work_.graph;
     const int64_t inferred = AddDeviceDependencies(&graph);
-    if (inferred > 0) {
-      work_.notes.push_back(absl::StrCat(inferred, " x waits inferred from the times of the work"));
-    }
+    loaded_.counts = work_.counts;
+    if (inferred > 0) loaded_.counts[" x waits inferred from the times of the work"] = inferred;
     AddHostNodes(work_.profile_of_rank, &graph);
     std::vector<NodeIndex> order(graph.nodes.size());
     std::iota(order.begin(), order.end(), 0);
@@ -315,7 +314,9 @@ std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t windo
           return begin == begins[p][d].end() ? all : begin->second.first;
         };
         // Work of a step may come long after that of the next, as copies do.
-        WorkRange range = {begin_of(first), begin_of(last)};
+        WorkRange range = {begin_of(first), begin_of(last),
+                           begin_of(work_of_step.find(steps.first)),
+                           begin_of(work_of_step.upper_bound(steps.last))};
         for (auto step = begins[p][d].lower_bound(steps.first);
              step != begins[p][d].end() && step->first <= steps.last; ++step) {
           range.last = std::max(range.last, step->second.last + 1);

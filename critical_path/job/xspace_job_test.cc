@@ -229,6 +229,36 @@ TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
   }
 }
 
+// The last kernel of each step runs when that of the step after the next has begun, as copies do.
+TEST_F(SyntheticJobTest, WorkThatLagsBehindItsStepIsInItsWindow) {
+  SyntheticRunOptions options;
+  options.steps = 40;
+  absl::StatusOr<ProfiledRun> run = ReadProfiledRun(FileSystem::Posix(), Write(options, "lagging"));
+  ASSERT_THAT(run, IsOk());
+  std::vector<DeviceWork>& work = run->profiles[0]->devices[0].work;
+  ASSERT_EQ(work.size(), 80);
+  const std::vector<DeviceWork> in_order = std::exchange(work, {});
+  for (size_t step = 0; step < 22; ++step) {
+    if (step < 20) work.push_back(in_order[2 * step]);
+    if (step >= 2) work.push_back(in_order[2 * (step - 2) + 1]);
+  }
+  const std::vector<XSpaceWindow> windows = FindXSpaceWindows(*run, /*window_work=*/10);
+  ASSERT_GE(windows.size(), 4);
+  size_t kept = 0, own_end = 0;
+  for (const XSpaceWindow& window : windows) {
+    const WorkRange& range = window.work[0][0];
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (!window.steps.Contains(*work[i].step)) continue;
+      EXPECT_TRUE(i >= range.first && i < range.last) << "step " << *work[i].step;
+      ++kept;
+    }
+    EXPECT_EQ(range.own_first, own_end) << "each work is in one window's own";
+    own_end = range.own_last;
+  }
+  EXPECT_EQ(kept, work.size());
+  EXPECT_EQ(own_end, work.size());
+}
+
 // Rank 2 sleeps 4 ms in steps 2 and 4. Nothing else keeps others waiting for long, and what waits
 // for asynchronous all-gathers is no launch overhead.
 TEST(XSpaceJobTest, ASleepInALoopOfAsynchronousCollectivesIsFound) {
