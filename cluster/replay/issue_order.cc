@@ -1,6 +1,5 @@
 #include "cluster/replay/issue_order.h"
 
-#include <map>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
@@ -11,6 +10,8 @@ namespace {
 
 // Devices take about a thousand launches before a launch waits.
 constexpr size_t kMostQueued = 400;
+// A device starts within this time what its host calls for.
+constexpr int64_t kLaunchNs = 20'000;
 
 }  // namespace
 
@@ -51,12 +52,16 @@ void IssueOrder::LinkSequences() {
   }
 }
 
-void IssueOrder::Restart() {
+void IssueOrder::Restart(bool waits_for_gaps) {
+  waits_for_gaps_ = waits_for_gaps;
   under_way_.clear();
   finished_count_ = 0;
   slots_.assign(graph_.resources().size(), Slot());
   touched_slots_.clear();
   issuable_.clear();
+  last_gap_.assign(node_count_, kNoNodeIndex);
+  has_passed_.assign(node_count_, false);
+  behind_gap_.clear();
   ready_ = ReadyNodes();
   queued_count_ = 0;
   waiting_.resize(node_count_);
@@ -75,6 +80,14 @@ bool IssueOrder::Occupies(NodeIndex node) const {
 void IssueOrder::Approach(NodeIndex node) {
   if (--waiting_[node - first_node_] > 0) return;
   if (IsQueued(node)) {
+    const NodeIndex gap = LastGapBefore(node);
+    if (graph_.communication(node) == nullptr) {
+      const bool is_long = graph_.is_host_gap(node) && graph_.duration_ns(node) > kLaunchNs;
+      last_gap_[node - first_node_] = is_long ? node : gap;
+    } else if (gap != kNoNodeIndex && waits_for_gaps_) {
+      behind_gap_[gap].push_back(node);
+      return;
+    }
     ready_.push({graph_.id(node), node});
     return;
   }
@@ -85,6 +98,30 @@ void IssueOrder::Approach(NodeIndex node) {
   const ResourceIndex resource = graph_.resource_index(node);
   slots_[resource].queue.push({graph_.id(node), node});
   touched_slots_.push_back(resource);
+}
+
+NodeIndex IssueOrder::LastGapBefore(NodeIndex node) const {
+  NodeIndex last = kNoNodeIndex;
+  for (const NodeIndex source : graph_.dependencies(node)) {
+    const NodeIndex gap = last_gap_[source - first_node_];
+    if (gap == kNoNodeIndex || has_passed_[gap - first_node_]) continue;
+    if (last == kNoNodeIndex || graph_.id(last) < graph_.id(gap)) last = gap;
+  }
+  return last;
+}
+
+std::vector<NodeIndex> IssueOrder::awaited_gaps() const {
+  std::vector<NodeIndex> gaps;
+  for (const auto& [gap, nodes] : behind_gap_) gaps.push_back(gap);
+  return gaps;
+}
+
+void IssueOrder::Pass(NodeIndex gap) {
+  has_passed_[gap - first_node_] = true;
+  const auto held = behind_gap_.find(gap);
+  if (held == behind_gap_.end()) return;
+  for (const NodeIndex node : held->second) ready_.push({graph_.id(node), node});
+  behind_gap_.erase(held);
 }
 
 void IssueOrder::MarkIssued(NodeIndex node) {
@@ -132,6 +169,7 @@ void IssueOrder::Finish(NodeIndex node) {
     touched_slots_.push_back(graph_.resource_index(node));
   }
   if (IsQueued(node)) --queued_count_;
+  Pass(node);
   for (const NodeIndex next : successors_.Of(node)) {
     if (!IsQueued(node) || !IsQueued(next)) Approach(next);
   }

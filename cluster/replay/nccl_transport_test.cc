@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/testing/et_nodes.h"
@@ -46,6 +47,7 @@ class NcclTransportTest : public ::testing::Test {
   ~NcclTransportTest() override {
     unsetenv("STAND_IN_CALLS");
     unsetenv("STAND_IN_FAIL");
+    unsetenv("STAND_IN_SPEED");
   }
 
   absl::Status Open(const std::vector<std::vector<Node>>& ranks, const CommGroups& groups = {}) {
@@ -115,6 +117,64 @@ TEST_F(NcclTransportTest, StreamsWaitForEachOther) {
   EXPECT_THAT(kernels[0], EndsWith(" 0"));
   EXPECT_THAT(kernels[1], EndsWith(" 3000000 1"));
   EXPECT_THAT(kernels[2], EndsWith(" 0"));
+}
+
+TEST_F(NcclTransportTest, CommunicationIsCalledForWhenItsHostGapIsNearlyOver) {
+  // The second collective is behind a gap and a kernel, the third behind what a launch takes. The
+  // last node waits for nothing.
+  Node gap = CompNode(2, 20'000, {1});
+  gap.set_name(std::string(kHostGapOpKind));
+  Node launch = CompNode(5, 10, {1});
+  launch.set_name(std::string(kHostGapOpKind));
+  const std::vector<Node> nodes = {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 400),
+                                   gap,
+                                   CompNode(3, 100, {2}),
+                                   CollectiveNode(4, ChakraProtoMsg::ALL_GATHER, 400, {3}, "1"),
+                                   launch,
+                                   CollectiveNode(6, ChakraProtoMsg::REDUCE, 400, {5}, "2"),
+                                   CompNode(7, 77)};
+  ASSERT_TRUE(
+      Open({nodes, {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 400)}}, {{"1", {0}}, {"2", {0}}})
+          .ok());
+  RankReplayer replayer(graph_, ReplayerOptions(), transport_.get());
+  const auto calls = [&]() {
+    std::vector<std::string> names;
+    std::ifstream file(directory_.PathOf("calls"));
+    for (std::string line; std::getline(file, line);) {
+      const std::string name = line.substr(0, line.find(' '));
+      if (name == "ncclAllGather" || name == "ncclReduce") names.push_back(name);
+      if (absl::EndsWith(line, " 77000 1")) names.push_back("last");
+    }
+    std::ofstream(directory_.PathOf("calls"), std::ios::trunc);
+    return names;
+  };
+  // Nothing is held back while NCCL connects.
+  ASSERT_TRUE(replayer.RunStep().ok());
+  EXPECT_THAT(calls(), ElementsAre("ncclAllGather", "ncclReduce", "last"));
+  const absl::StatusOr<ReplayedStep> step = replayer.RunStep();
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_THAT(calls(), ElementsAre("ncclReduce", "last", "ncclAllGather"));
+  // It follows the kernel behind the gap; a busy machine may take its time to call for it.
+  EXPECT_GE(step->nodes[3].start_ns, step->nodes[2].end_ns - 50'000);
+  EXPECT_LT(step->nodes[3].start_ns, step->nodes[2].end_ns + 10'000'000);
+}
+
+TEST_F(NcclTransportTest, TimesLateInAStepAreAsFine) {
+  // 100 s on the GPU's clock. In floats of milliseconds from the beginning that is told in 8 us.
+  const std::vector<Node> nodes = {CompNode(1, 100'000'000),
+                                   CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 400, {1}),
+                                   CollectiveNode(3, ChakraProtoMsg::ALL_REDUCE, 400, {2}),
+                                   CollectiveNode(4, ChakraProtoMsg::ALL_REDUCE, 400, {3})};
+  ASSERT_TRUE(Open({nodes, {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 400)}}).ok());
+  setenv("STAND_IN_SPEED", "1000", 1);
+  const absl::StatusOr<ReplayedStep> step = Run();
+  ASSERT_TRUE(step.ok()) << step.status();
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_NEAR(step->nodes[i].end_ns - step->nodes[i].start_ns, 300'000, 100);
+  }
+  for (size_t i = 2; i < 4; ++i) {
+    EXPECT_NEAR(step->nodes[i].start_ns, step->nodes[i - 1].end_ns, 100);
+  }
 }
 
 TEST_F(NcclTransportTest, EveryKindIsACallOfNccl) {

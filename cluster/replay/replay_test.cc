@@ -135,6 +135,30 @@ TEST_F(IssueOrderTest, QueuesAreNotFilledWithoutEnd) {
   EXPECT_THAT(order.TakeIssuable(), ElementsAre(400));
 }
 
+TEST_F(IssueOrderTest, CommunicationWaitsForTheHostGapsBeforeIt) {
+  const auto gap = [](uint64_t id, int64_t duration_us, const EtIds& waits_for) {
+    Node node = CompNode(id, duration_us, waits_for);
+    node.set_name(std::string(kHostGapOpKind));
+    return node;
+  };
+  // Nodes 0 to 6: the gap of node 2 is what a launch takes. Behind the collective all is called for.
+  const ExecutionGraph graph =
+      Read({{gap(1, 21, {}), CompNode(2, 1, {1}), gap(3, 20, {2}),
+             CollectiveNode(4, ChakraProtoMsg::ALL_REDUCE, 8, {3}), CompNode(5, 1, {4}),
+             CollectiveNode(6, ChakraProtoMsg::ALL_REDUCE, 8, {5}), CompNode(7, 1)}});
+  IssueOrder order(graph, 0, [](NodeIndex) { return true; });
+  for (const bool finishes : {false, true}) {
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2, 6));
+    EXPECT_THAT(order.awaited_gaps(), ElementsAre(0));
+    finishes ? order.Finish(0) : order.Pass(0);
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(3, 4, 5));
+    EXPECT_THAT(order.awaited_gaps(), IsEmpty());
+    order.Restart();
+  }
+  order.Restart(/*waits_for_gaps=*/false);
+  EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+}
+
 using TransferShapeTest = ReplayTest;
 
 TEST_F(TransferShapeTest, CountsSharesOfMembers) {
