@@ -1,5 +1,6 @@
 #include "cluster/replay/issue_order.h"
 
+#include <map>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
@@ -61,7 +62,7 @@ void IssueOrder::Restart(bool waits_for_gaps) {
   issuable_.clear();
   last_gap_.assign(node_count_, kNoNodeIndex);
   has_passed_.assign(node_count_, false);
-  behind_gap_.clear();
+  awaited_gap_ = kNoNodeIndex;
   ready_ = ReadyNodes();
   queued_count_ = 0;
   waiting_.resize(node_count_);
@@ -80,14 +81,6 @@ bool IssueOrder::Occupies(NodeIndex node) const {
 void IssueOrder::Approach(NodeIndex node) {
   if (--waiting_[node - first_node_] > 0) return;
   if (IsQueued(node)) {
-    const NodeIndex gap = LastGapBefore(node);
-    if (graph_.communication(node) == nullptr) {
-      const bool is_long = graph_.is_host_gap(node) && graph_.duration_ns(node) > kLaunchNs;
-      last_gap_[node - first_node_] = is_long ? node : gap;
-    } else if (gap != kNoNodeIndex && waits_for_gaps_) {
-      behind_gap_[gap].push_back(node);
-      return;
-    }
     ready_.push({graph_.id(node), node});
     return;
   }
@@ -110,18 +103,9 @@ NodeIndex IssueOrder::LastGapBefore(NodeIndex node) const {
   return last;
 }
 
-std::vector<NodeIndex> IssueOrder::awaited_gaps() const {
-  std::vector<NodeIndex> gaps;
-  for (const auto& [gap, nodes] : behind_gap_) gaps.push_back(gap);
-  return gaps;
-}
-
 void IssueOrder::Pass(NodeIndex gap) {
   has_passed_[gap - first_node_] = true;
-  const auto held = behind_gap_.find(gap);
-  if (held == behind_gap_.end()) return;
-  for (const NodeIndex node : held->second) ready_.push({graph_.id(node), node});
-  behind_gap_.erase(held);
+  if (gap == awaited_gap_) awaited_gap_ = kNoNodeIndex;
 }
 
 void IssueOrder::MarkIssued(NodeIndex node) {
@@ -154,9 +138,18 @@ std::vector<NodeIndex> IssueOrder::TakeIssuable() {
     taken.insert(taken.end(), now.begin(), now.end());
   }
   while (!ready_.empty() && queued_count_ < kMostQueued) {
-    taken.push_back(ready_.top().second);
+    const NodeIndex node = ready_.top().second;
+    const NodeIndex gap = LastGapBefore(node);
+    if (graph_.communication(node) == nullptr) {
+      const bool is_long = graph_.is_host_gap(node) && graph_.duration_ns(node) > kLaunchNs;
+      last_gap_[node - first_node_] = is_long ? node : gap;
+    } else if (gap != kNoNodeIndex && waits_for_gaps_) {
+      awaited_gap_ = gap;
+      break;
+    }
+    taken.push_back(node);
     ready_.pop();
-    MarkIssued(taken.back());
+    MarkIssued(node);
   }
   return taken;
 }

@@ -12,15 +12,14 @@
 // that they wait for have been issued, on a stream that is not free, too, the smallest id first.
 // As NCCL has no tags, the messages of one source and target are one sequence there.
 //
-// A host gap is the job's host, which had not called for what follows: communication behind one that
-// is longer than a launch takes is not issued before the gap has passed. NCCL's threads receive from
-// the call on, not from when the stream comes to it.
+// A host gap is the job's host, which had not called for what follows. Communication behind one that
+// is longer than a launch takes, and queued nodes of greater ids, are not issued before the gap has
+// passed: NCCL's threads receive from the call on, not from when the stream comes to it.
 #ifndef CLUSTER_REPLAY_ISSUE_ORDER_H_
 #define CLUSTER_REPLAY_ISSUE_ORDER_H_
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <queue>
 #include <set>
 #include <utility>
@@ -52,8 +51,9 @@ class IssueOrder {
   // The node was issued and is over.
   void Finish(NodeIndex node);
 
-  // The host gaps that hold communication back. Pass says that one is over, or as good as over.
-  std::vector<NodeIndex> awaited_gaps() const;
+  // The host gap that holds the next communication back, or kNoNodeIndex. Pass says that it is over,
+  // or as good as over.
+  NodeIndex awaited_gap() const { return awaited_gap_; }
   void Pass(NodeIndex gap);
 
   bool done() const { return finished_count_ == node_count_; }
@@ -73,7 +73,7 @@ class IssueOrder {
   void LinkSequences();
   bool IsQueued(NodeIndex node) const { return is_queued_[node - first_node_]; }
   bool Occupies(NodeIndex node) const;
-  // The host gap, or kNoNodeIndex, behind which the host called for a node that can be issued.
+  // The host gap, or kNoNodeIndex, behind which the host calls for a queued node that is ready.
   NodeIndex LastGapBefore(NodeIndex node) const;
   // One of the things that the node waits for is there.
   void Approach(NodeIndex node);
@@ -102,8 +102,7 @@ class IssueOrder {
   // has passed.
   std::vector<NodeIndex> last_gap_;
   std::vector<bool> has_passed_;
-  // By gap: the communication that it holds back.
-  std::map<NodeIndex, std::vector<NodeIndex>> behind_gap_;
+  NodeIndex awaited_gap_ = kNoNodeIndex;
   // Queued nodes that can be issued, and how many are under way.
   ReadyNodes ready_;
   size_t queued_count_ = 0;

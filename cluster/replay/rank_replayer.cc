@@ -78,7 +78,8 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   last_progress_ns_ = SteadyNs();
   std::vector<Transport::Finished> finished;
   while (!issue_order_.done()) {
-    PassGaps();
+    const NodeIndex gap = issue_order_.awaited_gap();
+    if (gap != kNoNodeIndex && transport_.IsAboutToEnd(gap)) issue_order_.Pass(gap);
     for (const NodeIndex node : issue_order_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
     finished.clear();
     if (transfers_ > 0) RETURN_IF_ERROR(transport_.Poll(&finished));
@@ -86,7 +87,7 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
     for (const Transport::Finished& node : finished) Finish(node, &step);
     if (!computations_.empty()) {
       Compute(&step);
-    } else if (finished.empty() && issue_order_.awaited_gaps().empty()) {
+    } else if (finished.empty() && issue_order_.awaited_gap() == kNoNodeIndex) {
       transport_.Rest();
     } else if (finished.empty()) {
       // Ranks that share a core come to their turn.
@@ -100,12 +101,6 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
     step.span.end_ns = std::max(step.span.end_ns, node.end_ns);
   }
   return step;
-}
-
-void RankReplayer::PassGaps() {
-  for (const NodeIndex gap : issue_order_.awaited_gaps()) {
-    if (transport_.IsAboutToEnd(gap)) issue_order_.Pass(gap);
-  }
 }
 
 absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {

@@ -105,8 +105,6 @@ class RankReplayer {
 
   absl::Status Issue(NodeIndex node, ReplayedStep* step);
   void Finish(const Transport::Finished& finished, ReplayedStep* step);
-  // Lets communication follow host gaps that are about to end.
-  void PassGaps();
   // Works on one computation for a moment.
   void Compute(ReplayedStep* step);
   absl::Status Watch() const;

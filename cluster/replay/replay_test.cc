@@ -148,11 +148,11 @@ TEST_F(IssueOrderTest, CommunicationWaitsForTheHostGapsBeforeIt) {
              CollectiveNode(6, ChakraProtoMsg::ALL_REDUCE, 8, {5}), CompNode(7, 1)}});
   IssueOrder order(graph, 0, [](NodeIndex) { return true; });
   for (const bool finishes : {false, true}) {
-    EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2, 6));
-    EXPECT_THAT(order.awaited_gaps(), ElementsAre(0));
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2));
+    EXPECT_EQ(order.awaited_gap(), 0u);
     finishes ? order.Finish(0) : order.Pass(0);
-    EXPECT_THAT(order.TakeIssuable(), ElementsAre(3, 4, 5));
-    EXPECT_THAT(order.awaited_gaps(), IsEmpty());
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(3, 4, 5, 6));
+    EXPECT_EQ(order.awaited_gap(), kNoNodeIndex);
     order.Restart();
   }
   order.Restart(/*waits_for_gaps=*/false);
@@ -288,6 +288,35 @@ TEST_F(RankReplayerTest, RunsEveryNodeInItsTurn) {
       EXPECT_GT(step->nodes[0].end_ns - step->nodes[0].start_ns, 1'000'000);
     }
   }
+}
+
+// A device that says of gaps at once that they are about to end.
+class QueueingTransport : public FakeTransport {
+ public:
+  QueueingTransport() : FakeTransport(1) {}
+  bool IsQueued(NodeIndex) const override { return true; }
+  bool IsAboutToEnd(NodeIndex gap) const override {
+    asked.push_back({gap, started.size()});
+    return true;
+  }
+
+  // The gaps, and how many nodes had been started by then.
+  mutable std::vector<std::pair<NodeIndex, size_t>> asked;
+};
+
+TEST_F(RankReplayerTest, HoldsCommunicationBackOnceItHasConnected) {
+  Node gap = CompNode(1, 2000);
+  gap.set_name(std::string(kHostGapOpKind));
+  const ExecutionGraph graph =
+      Read({{gap, CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {1}), CompNode(3, 1000, {2})}});
+  QueueingTransport transport;
+  RankReplayer replayer(graph, ReplayerOptions(), &transport);
+  ASSERT_TRUE(replayer.RunStep().ok());
+  EXPECT_THAT(transport.started, ElementsAre(0, 1, 2));
+  EXPECT_THAT(transport.asked, IsEmpty());
+  ASSERT_TRUE(replayer.RunStep().ok());
+  EXPECT_THAT(transport.started, ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(transport.asked, ElementsAre(std::pair(0u, size_t{4})));
 }
 
 TEST_F(RankReplayerTest, ADeadlockNamesTheNodeThatWaits) {
