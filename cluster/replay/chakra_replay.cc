@@ -12,11 +12,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
 #include "cluster/mpi/mpi_processes.h"
 #include "cluster/replay/mpi_transport.h"
@@ -240,6 +242,20 @@ void Describe(const Workload& workload, ChakraReplayReport* report) {
     }
   }
   report->set_compute_ns(*absl::c_max_element(compute_ns));
+  const std::optional<int64_t> recorded_ns = MeasuredSpanNs(graph);
+  if (recorded_ns.has_value()) report->set_recorded_ns(*recorded_ns);
+}
+
+// Returns a line that says what the job took when it was recorded, if that is known.
+std::string FormatRecorded(const ChakraReplayReport& report) {
+  if (report.recorded_ns() <= 0) return "";
+  const auto recorded_ns = static_cast<double>(report.recorded_ns());
+  return absl::StrCat(
+      "recorded ", WithThousands(report.recorded_ns() / 1000), " us; the replay is ",
+      absl::StrFormat("%+.1f %%", (report.median_ns() - recorded_ns) / recorded_ns * 100),
+      FLAGS_backend.value() == "nccl"
+          ? " off; threads of the job that took processors from NCCL's are not replayed\n"
+          : " off\n");
 }
 
 std::string FormatReplayReport(const ChakraReplayReport& report) {
@@ -251,8 +267,8 @@ std::string FormatReplayReport(const ChakraReplayReport& report) {
       repeats.ToString(), "\n", WithThousands(report.nodes()), " nodes of ", report.ranks(),
       " ranks, ", WithThousands(report.comm_nodes()), " of them communication; median step ",
       WithThousands(report.median_ns() / 1000), " us (repeat ", report.median_repeat(),
-      "), computation ", WithThousands(report.compute_ns() / 1000),
-      " us\nwritten: ", report.output(), ".<rank>.xplane.pb, ", report.output(), ".<rank>.et\n");
+      "), computation ", WithThousands(report.compute_ns() / 1000), " us\n", FormatRecorded(report),
+      "written: ", report.output(), ".<rank>.xplane.pb, ", report.output(), ".<rank>.et\n");
 }
 
 absl::StatusOr<int> Replay(MpiProcesses& processes) {

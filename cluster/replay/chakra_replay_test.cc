@@ -18,6 +18,7 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 using Flags = std::vector<std::string>;
@@ -196,6 +197,9 @@ TEST_F(ChakraReplayTest, RunsOverNccl) {
   setenv("LD_LIBRARY_PATH", "cluster/replay", 1);
   setenv("STAND_IN_CALLS", directory_.PathOf("calls").c_str(), 1);
   const CommandResult result = Replay(2, flags);
+  // What was measured is a recording, too.
+  const CommandResult again =
+      Replay(2, {"--et=" + output, "--output=" + output + "2", "--backend=nccl"});
   setenv("STAND_IN_FAIL", "ncclCommInitRank", 1);
   const CommandResult failed = Replay(2, flags);
   unsetenv("LD_LIBRARY_PATH");
@@ -206,6 +210,9 @@ TEST_F(ChakraReplayTest, RunsOverNccl) {
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
   EXPECT_EQ(report.repeats_size(), 5);
   EXPECT_NEAR(report.median_ns() / 1000, 20'600, 400);
+  EXPECT_FALSE(report.has_recorded_ns());
+  EXPECT_THAT(again.standard_output,
+              ContainsRegex("recorded 20,... us; the replay is [+-].* % off; threads of the job"));
   const std::string calls = directory_.Read("calls");
   // A GPU for each rank, and the id of each communicator from rank 0 to both.
   EXPECT_THAT(calls,

@@ -11,6 +11,8 @@ namespace {
 
 // Devices take about a thousand launches before a launch waits.
 constexpr size_t kMostQueued = 400;
+// A device starts within this time what its host calls for.
+constexpr int64_t kLaunchNs = 20'000;
 
 }  // namespace
 
@@ -51,12 +53,16 @@ void IssueOrder::LinkSequences() {
   }
 }
 
-void IssueOrder::Restart() {
+void IssueOrder::Restart(bool waits_for_gaps) {
+  waits_for_gaps_ = waits_for_gaps;
   under_way_.clear();
   finished_count_ = 0;
   slots_.assign(graph_.resources().size(), Slot());
   touched_slots_.clear();
   issuable_.clear();
+  last_gap_.assign(node_count_, kNoNodeIndex);
+  has_passed_.assign(node_count_, false);
+  awaited_gap_ = kNoNodeIndex;
   ready_ = ReadyNodes();
   queued_count_ = 0;
   waiting_.resize(node_count_);
@@ -85,6 +91,21 @@ void IssueOrder::Approach(NodeIndex node) {
   const ResourceIndex resource = graph_.resource_index(node);
   slots_[resource].queue.push({graph_.id(node), node});
   touched_slots_.push_back(resource);
+}
+
+NodeIndex IssueOrder::LastGapBefore(NodeIndex node) const {
+  NodeIndex last = kNoNodeIndex;
+  for (const NodeIndex source : graph_.dependencies(node)) {
+    const NodeIndex gap = last_gap_[source - first_node_];
+    if (gap == kNoNodeIndex || has_passed_[gap - first_node_]) continue;
+    if (last == kNoNodeIndex || graph_.id(last) < graph_.id(gap)) last = gap;
+  }
+  return last;
+}
+
+void IssueOrder::Pass(NodeIndex gap) {
+  has_passed_[gap - first_node_] = true;
+  if (gap == awaited_gap_) awaited_gap_ = kNoNodeIndex;
 }
 
 void IssueOrder::MarkIssued(NodeIndex node) {
@@ -117,9 +138,18 @@ std::vector<NodeIndex> IssueOrder::TakeIssuable() {
     taken.insert(taken.end(), now.begin(), now.end());
   }
   while (!ready_.empty() && queued_count_ < kMostQueued) {
-    taken.push_back(ready_.top().second);
+    const NodeIndex node = ready_.top().second;
+    const NodeIndex gap = LastGapBefore(node);
+    if (graph_.communication(node) == nullptr) {
+      const bool is_long = graph_.is_host_gap(node) && graph_.duration_ns(node) > kLaunchNs;
+      last_gap_[node - first_node_] = is_long ? node : gap;
+    } else if (gap != kNoNodeIndex && waits_for_gaps_) {
+      awaited_gap_ = gap;
+      break;
+    }
+    taken.push_back(node);
     ready_.pop();
-    MarkIssued(taken.back());
+    MarkIssued(node);
   }
   return taken;
 }
@@ -132,6 +162,7 @@ void IssueOrder::Finish(NodeIndex node) {
     touched_slots_.push_back(graph_.resource_index(node));
   }
   if (IsQueued(node)) --queued_count_;
+  Pass(node);
   for (const NodeIndex next : successors_.Of(node)) {
     if (!IsQueued(node) || !IsQueued(next)) Approach(next);
   }

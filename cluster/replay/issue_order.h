@@ -11,6 +11,10 @@
 // Queued nodes go to a device that keeps their order itself: they are issued when the queued nodes
 // that they wait for have been issued, on a stream that is not free, too, the smallest id first.
 // As NCCL has no tags, the messages of one source and target are one sequence there.
+//
+// A host gap is the job's host, which had not called for what follows. Communication behind one that
+// is longer than a launch takes, and queued nodes of greater ids, are not issued before the gap has
+// passed: NCCL's threads receive from the call on, not from when the stream comes to it.
 #ifndef CLUSTER_REPLAY_ISSUE_ORDER_H_
 #define CLUSTER_REPLAY_ISSUE_ORDER_H_
 
@@ -38,14 +42,19 @@ class IssueOrder {
   NodeIndex first_node() const { return first_node_; }
   size_t node_count() const { return node_count_; }
 
-  // Begins from the start: nothing is issued.
-  void Restart();
+  // Begins from the start: nothing is issued. Host gaps hold communication back if asked for.
+  void Restart(bool waits_for_gaps = true);
 
   // Returns the nodes that can be issued now, in the order in which to do it; they count as issued.
   std::vector<NodeIndex> TakeIssuable();
 
   // The node was issued and is over.
   void Finish(NodeIndex node);
+
+  // The host gap that holds the next communication back, or kNoNodeIndex. Pass says that it is over,
+  // or as good as over.
+  NodeIndex awaited_gap() const { return awaited_gap_; }
+  void Pass(NodeIndex gap);
 
   bool done() const { return finished_count_ == node_count_; }
   // The nodes that were issued and are not over.
@@ -64,6 +73,8 @@ class IssueOrder {
   void LinkSequences();
   bool IsQueued(NodeIndex node) const { return is_queued_[node - first_node_]; }
   bool Occupies(NodeIndex node) const;
+  // The host gap, or kNoNodeIndex, behind which the host calls for a queued node that is ready.
+  NodeIndex LastGapBefore(NodeIndex node) const;
   // One of the things that the node waits for is there.
   void Approach(NodeIndex node);
   void MarkIssued(NodeIndex node);
@@ -78,6 +89,7 @@ class IssueOrder {
   // By position.
   std::vector<bool> is_queued_;
 
+  bool waits_for_gaps_ = true;
   // By position: how many things the node still waits for.
   std::vector<uint32_t> waiting_;
   std::set<NodeIndex> under_way_;
@@ -86,6 +98,11 @@ class IssueOrder {
   std::vector<Slot> slots_;
   std::vector<ResourceIndex> touched_slots_;
   std::vector<NodeIndex> issuable_;
+  // By position: of queued nodes, the last host gap up to it since communication; whether it, a gap,
+  // has passed.
+  std::vector<NodeIndex> last_gap_;
+  std::vector<bool> has_passed_;
+  NodeIndex awaited_gap_ = kNoNodeIndex;
   // Queued nodes that can be issued, and how many are under way.
   ReadyNodes ready_;
   size_t queued_count_ = 0;

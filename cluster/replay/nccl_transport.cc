@@ -3,8 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -15,7 +17,7 @@ namespace {
 
 // One thread that watches the GPU's clock until so many nanoseconds have passed since it started, or
 // since the kernel before it should have ended: what launches take is made up for. It writes down
-// when it began and ended, since events around each kernel would take longer than short kernels do.
+// its KernelTimes, since events around each kernel would take longer than short kernels do.
 constexpr char kWaitingKernel[] = R"(
 .version 6.0
 .target sm_60
@@ -39,12 +41,13 @@ constexpr char kWaitingKernel[] = R"(
   add.u64 %end, %end, %duration;
   st.global.u64 [%ends], %end;
   st.volatile.global.u64 [%times], %now;
+  st.volatile.global.u64 [%times+8], %end;
 again:
   mov.u64 %now, %globaltimer;
   setp.lt.u64 %before, %now, %end;
   @%before bra again;
   membar.sys;
-  st.volatile.global.u64 [%times+8], %now;
+  st.volatile.global.u64 [%times+16], %now;
   ret;
 }
 )";
@@ -53,6 +56,8 @@ constexpr unsigned kNonBlocking = 1;
 constexpr unsigned kMappedForAll = 3;
 // How often the clocks of host and GPU are read together, the closest pair counts.
 constexpr int kClockReadings = 5;
+// How long before its kernel starts a host calls NCCL, about: the call and the launch take that.
+constexpr int64_t kCallNs = 20'000;
 // How long the host sleeps when all is with the GPU.
 constexpr long kPauseNs = 20'000;  // NOLINT: the type of tv_nsec
 // Polls that find nothing between two looks for errors of NCCL.
@@ -173,7 +178,8 @@ absl::Status NcclTransport::MakeStreamsAndBuffers() {
   RETURN_IF_ERROR(
       cuda_.Check(cuda_.MemHostAlloc(&times, (node_count + 1) * sizeof(KernelTimes), kMappedForAll),
                   "cuMemHostAlloc"));
-  kernel_times_ = absl::MakeSpan(static_cast<volatile KernelTimes*>(times), node_count + 1);
+  kernel_times_ = absl::MakeSpan(static_cast<KernelTimes*>(times), node_count + 1);
+  std::uninitialized_value_construct_n(kernel_times_.data(), kernel_times_.size());
   for (const auto& [address, bytes] : {std::pair(&sent_, sent), std::pair(&received_, received)}) {
     RETURN_IF_ERROR(cuda_.Check(cuda_.MemAlloc(address, bytes),
                                 absl::StrCat("a buffer of ", bytes, " bytes on the GPU")));
@@ -290,8 +296,9 @@ absl::Status NcclTransport::Start(NodeIndex node, int64_t compute_ns) {
   return Record(added.end, stream);
 }
 
-absl::Status NcclTransport::Compute(int64_t compute_ns, bool follows, volatile KernelTimes* times,
+absl::Status NcclTransport::Compute(int64_t compute_ns, bool follows, KernelTimes* times,
                                     const Stream& stream) {
+  times->due_ns = 0;
   times->end_ns = 0;
   GpuAddress ends = stream.last_end;
   auto duration =
@@ -383,7 +390,7 @@ absl::Status NcclTransport::Exchange(const Communicator& communicator, const Tra
 absl::StatusOr<std::optional<NodeTimes>> NcclTransport::TimesIfOver(NodeIndex node,
                                                                     const UnderWay& work) const {
   if (work.start == nullptr) {
-    const volatile KernelTimes& times = kernel_times_[node - first_node_];
+    const KernelTimes& times = kernel_times_[node - first_node_];
     const int64_t end_ns = times.end_ns;
     if (end_ns == 0) return std::nullopt;
     return NodeTimes{base_ns_ + times.start_ns - base_gpu_ns_, base_ns_ + end_ns - base_gpu_ns_};
@@ -391,9 +398,10 @@ absl::StatusOr<std::optional<NodeTimes>> NcclTransport::TimesIfOver(NodeIndex no
   const int state = cuda_.EventQuery(work.end);
   if (state == CudaDriver::kNotReady) return std::nullopt;
   RETURN_IF_ERROR(cuda_.Check(state, "cuEventQuery"));
-  ASSIGN_OR_RETURN(const int64_t start_ns, ElapsedNs(base_, work.start));
-  ASSIGN_OR_RETURN(const int64_t end_ns, ElapsedNs(base_, work.end));
-  return NodeTimes{base_ns_ + start_ns, base_ns_ + end_ns};
+  ASSIGN_OR_RETURN(const int64_t since_known_ns, ElapsedNs(known_event_, work.end));
+  ASSIGN_OR_RETURN(const int64_t took_ns, ElapsedNs(work.start, work.end));
+  const int64_t end_ns = known_event_ns_ + since_known_ns;
+  return NodeTimes{end_ns - took_ns, end_ns};
 }
 
 absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
@@ -405,6 +413,10 @@ absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
                        TimesIfOver(found->first, found->second));
       if (!times.has_value()) break;
       finished->push_back({found->first, *times});
+      if (found->second.start != nullptr && times->end_ns > known_event_ns_) {
+        std::swap(known_event_, found->second.end);
+        known_event_ns_ = times->end_ns;
+      }
       for (GpuHandle event : {found->second.start, found->second.end}) {
         if (event != nullptr) free_events_.push_back(event);
       }
@@ -413,10 +425,22 @@ absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
     }
   }
   if (finished->size() > before) return absl::OkStatus();
+  return ++idle_polls_ % kPollsPerCheck == 0 ? CheckCommunicators() : absl::OkStatus();
+}
+
+bool NcclTransport::IsAboutToEnd(NodeIndex node) const {
+  const int64_t due_ns = kernel_times_[node - first_node_].due_ns;
+  return due_ns != 0 && due_ns - base_gpu_ns_ - kCallNs <= UnixNs() - base_ns_;
+}
+
+void NcclTransport::Rest() {
   // NCCL's own threads need the processor more.
   const timespec pause = {0, kPauseNs};
-  if (!host_computes_) nanosleep(&pause, nullptr);
-  return ++idle_polls_ % kPollsPerCheck == 0 ? CheckCommunicators() : absl::OkStatus();
+  if (host_computes_) {
+    Transport::Rest();
+  } else {
+    nanosleep(&pause, nullptr);
+  }
 }
 
 absl::Status NcclTransport::CheckCommunicators() const {
@@ -433,7 +457,7 @@ absl::Status NcclTransport::CheckCommunicators() const {
 absl::StatusOr<int64_t> NcclTransport::ElapsedNs(GpuHandle begin, GpuHandle end) const {
   float ms = 0;
   RETURN_IF_ERROR(cuda_.Check(cuda_.EventElapsedTime(&ms, begin, end), "cuEventElapsedTime"));
-  return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+  return std::llround(static_cast<double>(ms) * 1e6);
 }
 
 absl::StatusOr<bool> NcclTransport::Passed() {
@@ -442,7 +466,7 @@ absl::StatusOr<bool> NcclTransport::Passed() {
   for (auto& [key, stream] : streams_) stream.computes = false;
   const Stream& stream = streams_.begin()->second;
   int64_t best_ns = std::numeric_limits<int64_t>::max();
-  volatile KernelTimes& times = kernel_times_.back();
+  KernelTimes& times = kernel_times_.back();
   for (int i = 0; i < kClockReadings; ++i) {
     ASSIGN_OR_RETURN(GpuHandle event, TakeEvent());
     const int64_t begin_ns = UnixNs();
@@ -454,10 +478,11 @@ absl::StatusOr<bool> NcclTransport::Passed() {
       best_ns = took_ns;
       base_ns_ = begin_ns + took_ns / 2;
       base_gpu_ns_ = times.end_ns;
-      std::swap(base_, event);
+      std::swap(known_event_, event);
     }
     if (event != nullptr) free_events_.push_back(event);
   }
+  known_event_ns_ = base_ns_;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #ifndef CLUSTER_REPLAY_NCCL_TRANSPORT_H_
 #define CLUSTER_REPLAY_NCCL_TRANSPORT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -52,6 +53,8 @@ class NcclTransport : public Transport {
   bool IsQueued(NodeIndex node) const override;
   absl::Status Start(NodeIndex node, int64_t compute_ns) override;
   absl::Status Poll(std::vector<Finished>* finished) override;
+  bool IsAboutToEnd(NodeIndex node) const override;
+  void Rest() override;
   void EnterBarrier() override { host_.EnterBarrier(); }
   absl::StatusOr<bool> Passed() override;
 
@@ -72,11 +75,14 @@ class NcclTransport : public Transport {
     GpuHandle start = nullptr;
     GpuHandle end = nullptr;
   };
-  // When a kernel began and ended, on the GPU's clock; the end is 0 until then.
+  // When a kernel began, should end and ended, on the GPU's clock. The GPU writes it into the host's
+  // memory: when it should end once it has begun, the end last; they are 0 until then.
   struct KernelTimes {
-    int64_t start_ns;
-    int64_t end_ns;
+    std::atomic<int64_t> start_ns;
+    std::atomic<int64_t> due_ns;
+    std::atomic<int64_t> end_ns;
   };
+  static_assert(sizeof(KernelTimes) == 3 * sizeof(int64_t));
   struct Communicator {
     std::vector<int64_t> ranks;
     // Null on ranks that are no members.
@@ -95,8 +101,7 @@ class NcclTransport : public Transport {
   StreamKey StreamOf(NodeIndex node) const;
   absl::StatusOr<GpuHandle> TakeEvent();
   absl::Status Record(GpuHandle event, const Stream& stream) const;
-  absl::Status Compute(int64_t compute_ns, bool follows, volatile KernelTimes* times,
-                       const Stream& stream);
+  absl::Status Compute(int64_t compute_ns, bool follows, KernelTimes* times, const Stream& stream);
   absl::Status Communicate(NodeIndex node, GpuHandle stream);
   // Sends to and receives from the members for which the functions are true, at once.
   absl::Status Exchange(const Communicator& communicator, const TransferShape& shape,
@@ -120,17 +125,20 @@ class NcclTransport : public Transport {
   GpuAddress received_ = 0;
   // The rank's nodes are those from here on; when each one's kernel ran, then one that is no node's.
   NodeIndex first_node_ = kNoNodeIndex;
-  absl::Span<volatile KernelTimes> kernel_times_;
+  absl::Span<KernelTimes> kernel_times_;
   // By node: whether one on another stream waits for it.
   std::vector<bool> needs_event_;
   // What a kernel takes beside its duration.
   int64_t overhead_ns_ = 0;
   std::map<NodeIndex, UnderWay> under_way_;
   std::vector<GpuHandle> free_events_;
-  // The event of the last barrier, and when it was in Unix time and on the GPU's clock.
-  GpuHandle base_ = nullptr;
+  // When the last barrier was in Unix time and on the GPU's clock.
   int64_t base_ns_ = 0;
   int64_t base_gpu_ns_ = 0;
+  // The last event whose time is known, and that. Times between events are floats, so coarse ones
+  // between distant events.
+  GpuHandle known_event_ = nullptr;
+  int64_t known_event_ns_ = 0;
   // Whether the host has computation of its own, so that it does not sleep.
   bool host_computes_ = false;
   int64_t idle_polls_ = 0;

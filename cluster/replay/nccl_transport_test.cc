@@ -10,6 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/testing/et_nodes.h"
@@ -46,6 +48,7 @@ class NcclTransportTest : public ::testing::Test {
   ~NcclTransportTest() override {
     unsetenv("STAND_IN_CALLS");
     unsetenv("STAND_IN_FAIL");
+    unsetenv("STAND_IN_SPEED");
   }
 
   absl::Status Open(const std::vector<std::vector<Node>>& ranks, const CommGroups& groups = {}) {
@@ -115,6 +118,38 @@ TEST_F(NcclTransportTest, StreamsWaitForEachOther) {
   EXPECT_THAT(kernels[0], EndsWith(" 0"));
   EXPECT_THAT(kernels[1], EndsWith(" 3000000 1"));
   EXPECT_THAT(kernels[2], EndsWith(" 0"));
+}
+
+TEST_F(NcclTransportTest, SaysThatAKernelIsAboutToEndWhenACallTakesAsLong) {
+  const std::vector<Node> nodes = {CompNode(1, 20'000), CompNode(2, 20'000)};
+  ASSERT_TRUE(Open({nodes, nodes}).ok());
+  ASSERT_TRUE(*transport_->Passed());
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(transport_->Start(0, 20'000'000).ok());
+  ASSERT_TRUE(transport_->Start(1, 20'000'000).ok());
+  for (NodeIndex node = 0; node < 2; ++node) {
+    while (!transport_->IsAboutToEnd(node)) {
+    }
+    EXPECT_GE(absl::Now() - begin, absl::Milliseconds(19 + 20 * node));
+  }
+}
+
+TEST_F(NcclTransportTest, TimesLateInAStepAreAsFine) {
+  // 100 s on the GPU's clock. In floats of milliseconds from the beginning that is told in 8 us.
+  const std::vector<Node> nodes = {CompNode(1, 100'000'000),
+                                   CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 400, {1}),
+                                   CollectiveNode(3, ChakraProtoMsg::ALL_REDUCE, 400, {2}),
+                                   CollectiveNode(4, ChakraProtoMsg::ALL_REDUCE, 400, {3})};
+  ASSERT_TRUE(Open({nodes, {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 400)}}).ok());
+  setenv("STAND_IN_SPEED", "1000", 1);
+  const absl::StatusOr<ReplayedStep> step = Run();
+  ASSERT_TRUE(step.ok()) << step.status();
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_NEAR(step->nodes[i].end_ns - step->nodes[i].start_ns, 300'000, 100);
+  }
+  for (size_t i = 2; i < 4; ++i) {
+    EXPECT_NEAR(step->nodes[i].start_ns, step->nodes[i - 1].end_ns, 100);
+  }
 }
 
 TEST_F(NcclTransportTest, EveryKindIsACallOfNccl) {

@@ -46,6 +46,8 @@ double MeasureTurnsPerUs() {
 
 }  // namespace
 
+void Transport::Rest() { sched_yield(); }
+
 RankReplayer::RankReplayer(const ExecutionGraph& graph, const ReplayerOptions& options,
                            Transport* transport)
     : graph_(graph),
@@ -69,13 +71,15 @@ absl::Status RankReplayer::Meet() {
 
 absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   RETURN_IF_ERROR(Meet());
-  issue_order_.Restart();
+  issue_order_.Restart(/*waits_for_gaps=*/is_connected_);
   ReplayedStep step;
   step.nodes.resize(issue_order_.node_count());
   step.span.start_ns = NowNs();
   last_progress_ns_ = SteadyNs();
   std::vector<Transport::Finished> finished;
   while (!issue_order_.done()) {
+    const NodeIndex gap = issue_order_.awaited_gap();
+    if (gap != kNoNodeIndex && transport_.IsAboutToEnd(gap)) issue_order_.Pass(gap);
     for (const NodeIndex node : issue_order_.TakeIssuable()) RETURN_IF_ERROR(Issue(node, &step));
     finished.clear();
     if (transfers_ > 0) RETURN_IF_ERROR(transport_.Poll(&finished));
@@ -83,12 +87,15 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
     for (const Transport::Finished& node : finished) Finish(node, &step);
     if (!computations_.empty()) {
       Compute(&step);
+    } else if (finished.empty() && issue_order_.awaited_gap() == kNoNodeIndex) {
+      transport_.Rest();
     } else if (finished.empty()) {
       // Ranks that share a core come to their turn.
       sched_yield();
     }
     RETURN_IF_ERROR(Watch());
   }
+  is_connected_ = true;
   step.span.end_ns = step.span.start_ns;
   for (const NodeTimes& node : step.nodes) {
     step.span.end_ns = std::max(step.span.end_ns, node.end_ns);

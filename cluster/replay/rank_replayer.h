@@ -49,6 +49,12 @@ class Transport {
   // Appends the nodes that are over, each once.
   virtual absl::Status Poll(std::vector<Finished>* finished) = 0;
 
+  // True of a queued node once what its end lets the host call for may as well be called for.
+  virtual bool IsAboutToEnd(NodeIndex) const { return true; }
+
+  // Leaves the processor to others, when nothing was over and nothing is to be watched closely.
+  virtual void Rest();
+
   // Comes to a barrier of all ranks. Passed returns true once all have come to it, false before.
   virtual void EnterBarrier() = 0;
   virtual absl::StatusOr<bool> Passed() = 0;
@@ -110,6 +116,8 @@ class RankReplayer {
   // Steps of the busy loop that take a microsecond.
   double turns_per_us_ = 1;
   std::vector<Computation> computations_;
+  // In its first pass a rank holds nothing back: libraries connect then, and wait for others in calls.
+  bool is_connected_ = false;
   // How many nodes the transport has under way.
   int64_t transfers_ = 0;
   // On a clock that nobody sets.

@@ -135,6 +135,30 @@ TEST_F(IssueOrderTest, QueuesAreNotFilledWithoutEnd) {
   EXPECT_THAT(order.TakeIssuable(), ElementsAre(400));
 }
 
+TEST_F(IssueOrderTest, CommunicationWaitsForTheHostGapsBeforeIt) {
+  const auto gap = [](uint64_t id, int64_t duration_us, const EtIds& waits_for) {
+    Node node = CompNode(id, duration_us, waits_for);
+    node.set_name(std::string(kHostGapOpKind));
+    return node;
+  };
+  // Nodes 0 to 6: the gap of node 2 is what a launch takes. Behind the collective all is called for.
+  const ExecutionGraph graph =
+      Read({{gap(1, 21, {}), CompNode(2, 1, {1}), gap(3, 20, {2}),
+             CollectiveNode(4, ChakraProtoMsg::ALL_REDUCE, 8, {3}), CompNode(5, 1, {4}),
+             CollectiveNode(6, ChakraProtoMsg::ALL_REDUCE, 8, {5}), CompNode(7, 1)}});
+  IssueOrder order(graph, 0, [](NodeIndex) { return true; });
+  for (const bool finishes : {false, true}) {
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2));
+    EXPECT_EQ(order.awaited_gap(), 0u);
+    finishes ? order.Finish(0) : order.Pass(0);
+    EXPECT_THAT(order.TakeIssuable(), ElementsAre(3, 4, 5, 6));
+    EXPECT_EQ(order.awaited_gap(), kNoNodeIndex);
+    order.Restart();
+  }
+  order.Restart(/*waits_for_gaps=*/false);
+  EXPECT_THAT(order.TakeIssuable(), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+}
+
 using TransferShapeTest = ReplayTest;
 
 TEST_F(TransferShapeTest, CountsSharesOfMembers) {
@@ -264,6 +288,35 @@ TEST_F(RankReplayerTest, RunsEveryNodeInItsTurn) {
       EXPECT_GT(step->nodes[0].end_ns - step->nodes[0].start_ns, 1'000'000);
     }
   }
+}
+
+// A device that says of gaps at once that they are about to end.
+class QueueingTransport : public FakeTransport {
+ public:
+  QueueingTransport() : FakeTransport(1) {}
+  bool IsQueued(NodeIndex) const override { return true; }
+  bool IsAboutToEnd(NodeIndex gap) const override {
+    asked.push_back({gap, started.size()});
+    return true;
+  }
+
+  // The gaps, and how many nodes had been started by then.
+  mutable std::vector<std::pair<NodeIndex, size_t>> asked;
+};
+
+TEST_F(RankReplayerTest, HoldsCommunicationBackOnceItHasConnected) {
+  Node gap = CompNode(1, 2000);
+  gap.set_name(std::string(kHostGapOpKind));
+  const ExecutionGraph graph =
+      Read({{gap, CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {1}), CompNode(3, 1000, {2})}});
+  QueueingTransport transport;
+  RankReplayer replayer(graph, ReplayerOptions(), &transport);
+  ASSERT_TRUE(replayer.RunStep().ok());
+  EXPECT_THAT(transport.started, ElementsAre(0, 1, 2));
+  EXPECT_THAT(transport.asked, IsEmpty());
+  ASSERT_TRUE(replayer.RunStep().ok());
+  EXPECT_THAT(transport.started, ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(transport.asked, ElementsAre(std::pair(0u, size_t{4})));
 }
 
 TEST_F(RankReplayerTest, ADeadlockNamesTheNodeThatWaits) {

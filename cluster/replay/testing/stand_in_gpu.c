@@ -1,7 +1,7 @@
 /* Both libcuda.so.1 and libnccl.so.2 for machines without a GPU: streams and events on the host's clock.
  * Kernels take what they are asked for, communication 300 us, and nobody waits for other ranks.
  * STAND_IN_CALLS names a file to which calls are appended, a line each. STAND_IN_FAIL names a function
- * that fails. */
+ * that fails. STAND_IN_SPEED says how many times as fast as the host's the GPU's clock runs. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,14 +16,15 @@ static int64_t stream_ns[100];
 static intptr_t stream_count;
 static intptr_t communicator_count;
 /* Kernels whose end is not written down yet. */
-static volatile int kernel_count;
+static int kernel_count;
 static char id_count;
 enum { kTransferNs = 300000, kNotReady = 600 };
 
 static int64_t Now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * 1000000000LL + time.tv_nsec;
+  const char* speed = getenv("STAND_IN_SPEED");
+  return (time.tv_sec * 1000000000LL + time.tv_nsec) * (speed == NULL ? 1 : atoi(speed));
 }
 
 /* Writes the call down and returns its error. */
@@ -95,7 +96,9 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
 }
 int cuEventQuery(void* event) { return *(int64_t*)event <= Now() ? 0 : kNotReady; }
 int cuEventSynchronize(void* event) {
-  while (cuEventQuery(event) != 0 || kernel_count > 0) sched_yield();
+  while (cuEventQuery(event) != 0 || __atomic_load_n(&kernel_count, __ATOMIC_ACQUIRE) > 0) {
+    sched_yield();
+  }
   return 0;
 }
 int cuEventElapsedTime(float* ms, void* begin, void* end) {
@@ -113,7 +116,7 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
 
 /* Kernels under way, and a thread that writes down when they ended, once they have. */
 static struct Kernel {
-  volatile int64_t* times;
+  int64_t* times;
   int64_t end_ns;
 } kernels[4096];
 static pthread_mutex_t kernels_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -126,10 +129,10 @@ static void* EndKernels(void* unused) {
       if (kernels[i].end_ns > Now()) {
         kernels[kept++] = kernels[i];
       } else {
-        kernels[i].times[1] = kernels[i].end_ns;
+        __atomic_store_n(&kernels[i].times[2], kernels[i].end_ns, __ATOMIC_RELEASE);
       }
     }
-    kernel_count = kept;
+    __atomic_store_n(&kernel_count, kept, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&kernels_mutex);
     nanosleep(&pause, NULL);
   }
@@ -140,7 +143,7 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
                    void* stream, void** arguments, void** extra) {
   static pthread_t thread;
   const int64_t ns = *(int64_t*)arguments[2];
-  volatile int64_t* times = *(int64_t**)arguments[1];
+  int64_t* times = *(int64_t**)arguments[1];
   if (Call("cuLaunchKernel", (intptr_t)stream, ns, *(int*)arguments[3]) != 0) return 999;
   if (function == NULL || *(uint64_t*)arguments[0] == 0 || shared_bytes != 0 || extra != NULL)
     return 1;
@@ -148,10 +151,13 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   if (thread == 0 && pthread_create(&thread, NULL, EndKernels, NULL) != 0) return 1;
   pthread_mutex_lock(&kernels_mutex);
   StandInSpend(stream, 0);
-  times[0] = stream_ns[(intptr_t)stream];
+  const int64_t start_ns = stream_ns[(intptr_t)stream];
+  __atomic_store_n(&times[0], start_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&times[1], start_ns + ns, __ATOMIC_RELEASE);
   StandInSpend(stream, ns);
   kernels[kernel_count].times = times;
-  kernels[kernel_count++].end_ns = times[0] + ns;
+  kernels[kernel_count].end_ns = start_ns + ns;
+  __atomic_store_n(&kernel_count, kernel_count + 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&kernels_mutex);
   return 0;
 }
