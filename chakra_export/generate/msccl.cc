@@ -322,6 +322,8 @@ absl::StatusOr<ChakraWorkloadReport> WriteMscclTraces(FileSystem& file_system,
   EtWorkloadWriter traces(file_system, prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
+  // So that readers know what collective the traces are for.
+  SetIntAttribute(kCommSizeAttribute, bytes, metadata.mutable_attr());
   const int64_t gpus = static_cast<int64_t>(algorithm.gpus.size());
   for (int64_t gpu = 0; gpu < gpus; ++gpu) {
     ASSIGN_OR_RETURN(const std::vector<Node> nodes, MscclNodes(algorithm, gpu, bytes));
