@@ -92,9 +92,10 @@ TEST_F(AstraSimulateTest, MemoryNodesNeedAMemory) {
   ExpectRefused(Simulate(), 2, HasSubstr("describe it with astra_simulate --remote_memory"));
   const std::string memory = directory_.Write(
       "memory.json",
-      R"({"memory-type": "MEMORY_POOL", "remote-mem-latency": 100, "remote-mem-bw": 10})");
+      R"({"memory-type": "MEMORY_POOL", "remote-mem-latency": 100, "remote-mem-bw": 10, "x": 1})");
   EXPECT_THAT(Simulate({"--json", "--remote_memory=" + memory}).standard_output,
-              HasSubstr("\"makespan_ns\": 800,"));
+              AllOf(HasSubstr("\"makespan_ns\": 800,"),
+                    HasSubstr("memory.json: x: not known and ignored")));
 }
 
 TEST_F(AstraSimulateTest, PeopleGetTables) {

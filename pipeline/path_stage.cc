@@ -527,6 +527,15 @@ absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
   JobOptions job;
   job.progress = options.progress;
   job.allow_missing_ranks = true;
+  return DescribeWindows(
+      [&](auto describe, auto merge) {
+        return VisitWindows(file_system, input, job, options.window_work, describe, merge);
+      },
+      options, report);
+}
+
+absl::StatusOr<PathGraph> DescribeWindows(WindowVisitor visit, const PathStageOptions& options,
+                                          RunReport* report) {
   // The parts of windows that are not added yet. Each is written by one thread.
   std::map<size_t, WindowPart> parts;
   absl::Mutex mutex;
@@ -549,19 +558,9 @@ absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
     description.Add(std::move(parts[number]));
     parts.erase(number);
   };
-  RETURN_IF_ERROR(VisitWindows(file_system, input, job, options.window_work, describe, merge));
+  RETURN_IF_ERROR(visit(describe, merge));
   description.Report(options.clock_uncertainty_ms, report);
   return graph;
-}
-
-absl::Status DescribeGraph(PathGraph graph, GraphSource source, const PathStageOptions& options,
-                           RunReport* report) {
-  const JobWindow window{{std::move(source), std::move(graph)}, std::nullopt, 0, 1};
-  ASSIGN_OR_RETURN(WindowPart part, WindowDescription(window, options).Describe());
-  RunDescription description;
-  description.Add(std::move(part));
-  description.Report(options.clock_uncertainty_ms, report);
-  return absl::OkStatus();
 }
 
 }  // namespace meridian

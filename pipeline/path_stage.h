@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/xspace/device_work.h"
@@ -47,9 +48,12 @@ absl::StatusOr<PathGraph> DescribePath(FileSystem& file_system,
                                        const std::vector<std::string>& traces,
                                        const PathStageOptions& options, RunReport* report);
 
-// Describes a graph at hand in the same way.
-absl::Status DescribeGraph(PathGraph graph, GraphSource source, const PathStageOptions& options,
-                           RunReport* report);
+// Describes windows in the same way; `visit` calls both functions as VisitWindows does.
+using WindowVisitor =
+    absl::FunctionRef<absl::Status(absl::FunctionRef<absl::Status(JobWindow window)> describe,
+                                   absl::FunctionRef<void(size_t number)> merge)>;
+absl::StatusOr<PathGraph> DescribeWindows(WindowVisitor visit, const PathStageOptions& options,
+                                          RunReport* report);
 
 }  // namespace meridian
 

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/xspace/device_work.h"
+#include "critical_path/graph/graph_source.h"
 #include "critical_path/what_if/testing/all_reduce_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,6 +32,15 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAreArray;
 
+absl::Status Describe(const PathGraph& graph, const PathStageOptions& options, RunReport* report) {
+  const auto visit = [&](auto describe, auto merge) -> absl::Status {
+    RETURN_IF_ERROR(describe({{GraphSource(), graph}, std::nullopt, 0, 1}));
+    merge(0);
+    return absl::OkStatus();
+  };
+  return DescribeWindows(visit, options, report).status();
+}
+
 // Rank 1 comes 100 us later: it computes 90 us longer, and its host has 10 us more of a gap.
 class PathStageTest : public testing::Test {
  protected:
@@ -39,8 +49,7 @@ class PathStageTest : public testing::Test {
     CombinedLink& slow = options.slow_links.emplace_back();
     slow.set_rank(1);
     slow.set_times_slower(2);
-    ASSERT_OK(
-        DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), GraphSource(), options, &report_));
+    ASSERT_OK(Describe(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), options, &report_));
   }
 
   RunReport report_;
@@ -98,8 +107,7 @@ TEST_F(PathStageTest, WhatWouldHelpIsAskedOfTheRankThatIsNamed) {
     PathStageOptions options;
     options.clock_uncertainty_ms = uncertainty_ms;
     RunReport report;
-    ASSERT_OK(
-        DescribeGraph(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), GraphSource(), options, &report));
+    ASSERT_OK(Describe(AllReduceJob({{10, 50, 5}, {20, 140, 5}}), options, &report));
     EXPECT_EQ(report.evidence().clock_uncertainty_ms(), uncertainty_ms);
     int asked = 0;
     for (const WhatIfPart& part : report.what_if()) {
@@ -130,7 +138,7 @@ TEST(OperationsTest, SaysWhichRankSpendsMost) {
     if (edge.bound_by == BoundBy::kCpu) edge.bound_by = BoundBy::kGpuCompute;
   }
   RunReport report;
-  ASSERT_OK(DescribeGraph(graph, GraphSource(), PathStageOptions(), &report));
+  ASSERT_OK(Describe(graph, PathStageOptions(), &report));
   ASSERT_THAT(report.operations(), SizeIs(2));
   const int at = report.operations(0).name() == "op" ? 0 : 1;
   const Operation& row = report.operations(at);

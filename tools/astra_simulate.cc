@@ -219,7 +219,9 @@ SimulationReport MakeReport(const NamedNetwork& named, const Outcome& outcome) {
   report.set_congestion(FLAGS_congestion.value());
   report.set_astra_version(outcome.astra_version);
   for (const std::vector<std::string>& notes : {named.notes, outcome.notes}) {
-    for (const std::string& note : notes) report.add_notes(note);
+    for (const std::string& note : notes) {
+      if (!note.empty()) report.add_notes(note);
+    }
   }
   if (!FLAGS_node_times.value()) report.clear_nodes();
   return report;
@@ -306,8 +308,11 @@ absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, fabric));
   ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(named, workload, options)
                                                 : SimulateWithSidecar(fabric, workload, options));
-  const std::string left_out = DescribeRanksLeftOut(FileSystem::Posix(), prefix, fabric.network);
-  if (!left_out.empty()) outcome.notes.push_back(left_out);
+  for (const std::string& note : DescribeCustomSizes(workload, fabric.system)) {
+    outcome.notes.push_back(note);
+  }
+  outcome.notes.push_back(fabric.system.remote_memory.unknown_keys);
+  outcome.notes.push_back(DescribeRanksLeftOut(FileSystem::Posix(), prefix, fabric.network));
   OutputFiles outputs(FileSystem::Posix());
   if (!timeline.empty()) {
     RETURN_IF_ERROR(outputs.Write("timeline", timeline, [&](ByteSink& sink) {

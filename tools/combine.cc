@@ -139,11 +139,8 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   AlignmentOptions options;
   ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(FLAGS_method.value()));
   ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
-  using MissingWindows = OffsetSamples::MissingWindows;
-  ASSIGN_OR_RETURN(
-      options.missing_windows,
-      NamedValue<MissingWindows>(FLAGS_missing_windows, {{"skip", MissingWindows::kSkip},
-                                                         {"hold", MissingWindows::kHold}}));
+  ASSIGN_OR_RETURN(options.hold_last_offset,
+                   NamedValue<bool>(FLAGS_missing_windows, {{"skip", false}, {"hold", true}}));
   options.max_drift_ppm = FLAGS_max_drift_ppm.value();
   ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
   options.end_agreement = FLAGS_end_agreement.value();

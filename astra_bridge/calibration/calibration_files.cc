@@ -109,8 +109,7 @@ absl::StatusOr<NamedNetwork> ReadNetwork(FileSystem& file_system, const Calibrat
   ASSIGN_OR_RETURN(fabric,
                    ReadFabric(file_system, {files.network, files.system, files.calibrated_network},
                               with_computation));
-  const std::string unknown_keys = UnknownKeysWarning(fabric.network);
-  if (!unknown_keys.empty()) named.notes.push_back(unknown_keys);
+  if (!fabric.network.unknown_keys.empty()) named.notes.push_back(fabric.network.unknown_keys);
   if (named.is_corrected) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(file_system, files.corrections));
   }

@@ -62,8 +62,7 @@ absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_sy
   std::map<std::string, Fabric> fabrics;
   for (const auto& [key, files] : config.topologies) {
     ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, files));
-    const std::string warning = UnknownKeysWarning(fabric.network);
-    if (!warning.empty()) warnings->push_back(warning);
+    if (!fabric.network.unknown_keys.empty()) warnings->push_back(fabric.network.unknown_keys);
     fabrics.emplace(key, std::move(fabric));
   }
   return std::make_shared<FabricSet>(std::move(fabrics));

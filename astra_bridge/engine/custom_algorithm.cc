@@ -26,9 +26,11 @@ absl::StatusOr<CustomMember> MakeMember(const RankWorkload& nodes) {
   std::vector<std::unordered_set<uint64_t>> dependents(nodes.nodes().size());
   for (size_t node = 0; node < nodes.nodes().size(); ++node) {
     const uint64_t id = nodes.nodes()[node].id;
-    if (nodes.nodes()[node].type == WorkloadNodeType::kCollective) {
-      return InvalidArgument(
-          "node ", id, ": is a collective; an algorithm has sends, receives and computations");
+    const WorkloadNodeType type = nodes.nodes()[node].type;
+    if (type == WorkloadNodeType::kCollective || type == WorkloadNodeType::kMemory) {
+      return InvalidArgument("node ", id, ": is a ",
+                             type == WorkloadNodeType::kMemory ? "memory node" : "collective",
+                             "; an algorithm has sends, receives and computations");
     }
     known.insert(id);
     std::unordered_set<uint64_t> dependencies;

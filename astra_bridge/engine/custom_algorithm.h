@@ -44,7 +44,7 @@ struct CustomMember {
 class CustomAlgorithm {
  public:
   // The members must outlive the result, and their nodes be in range (workload_check.h). Fails, naming
-  // the trace, on circles, on sends and receives without each other, and on collectives.
+  // the trace, on circles, on sends and receives without each other, on collectives and memory nodes.
   static absl::StatusOr<CustomAlgorithm> Create(absl::Span<const RankWorkload> members);
 
   const std::vector<CustomMember>& members() const { return members_; }

@@ -27,6 +27,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr size_t kAllReduce = static_cast<size_t>(CollectiveKind::kAllReduce);
 constexpr int64_t kMiB = 1 << 20;
@@ -114,6 +115,7 @@ TEST(CustomAlgorithmTest, ARingOfMscclIsTheBuiltInRing) {
   }
   ASSERT_OK_AND_ASSIGN(run.workload, ReadEtWorkload(FileSystem::Posix(), directory.PathOf("w"),
                                                     run.network, run.system, EtWorkloadOptions()));
+  EXPECT_THAT(DescribeCustomSizes(run.workload, run.system), IsEmpty());
   const Topology topology(run.network);
   CollectiveRequest request;
   request.bytes = kMiB;
@@ -135,6 +137,22 @@ TEST(CustomAlgorithmTest, ARingOfMscclIsTheBuiltInRing) {
   ASSERT_OK_AND_ASSIGN(const SimulationResult built_in, run.Run());
   // A reduction lasts 1 ns at least.
   EXPECT_EQ(custom.makespan_ns(), built_in.makespan_ns() + 3);
+}
+
+TEST(CustomAlgorithmTest, NotesCollectivesOfOtherSizes) {
+  CustomRun run = OnRing(2, RingAllReduce(2, kMiB, 0));
+  run.system.custom[kAllReduce] = "et/ring";
+  EXPECT_THAT(DescribeCustomSizes(run.workload, run.system),
+              ElementsAre("et/ring moves the bytes of its traces whatever the size of the "
+                          "all-reduce: written for a size that they do not say, used for "
+                          "1,048,576 bytes"));
+  run.workload.custom_bytes[kAllReduce] = kMiB;
+  EXPECT_THAT(DescribeCustomSizes(run.workload, run.system), IsEmpty());
+  run.workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, 4096));
+  run.workload.ranks[1].Add(CollectiveNode(3, CollectiveKind::kAllGather, 1));
+  EXPECT_THAT(
+      DescribeCustomSizes(run.workload, run.system),
+      ElementsAre(HasSubstr(": written for 1,048,576 bytes, used for 4,096 to 1,048,576 bytes")));
 }
 
 // The bytes of the collective do not matter, and members of a group are known by their positions.
@@ -223,6 +241,10 @@ TEST(CustomAlgorithmTest, RefusesWhatHasNoMeaning) {
               HasSubstr("the algorithm is of 2 ranks, but the collective of 4"));
   EXPECT_THAT(ErrorOf(idle, Member({CollectiveNode(2, CollectiveKind::kAllReduce, 8)})),
               HasSubstr("member 1: node 2: is a collective"));
+  WorkloadNode memory;
+  memory.id = 2;
+  memory.type = WorkloadNodeType::kMemory;
+  EXPECT_THAT(ErrorOf(idle, Member({memory})), HasSubstr("member 1: node 2: is a memory node; an"));
   EXPECT_THAT(ErrorOf(idle, Member({SendNode(2, 2, 8)})), HasSubstr("comm_dst 2 is no rank"));
   EXPECT_THAT(ErrorOf(idle, Member({SendNode(2, 1, 8)})), HasSubstr("is the rank itself"));
   RankWorkload dangling;

@@ -1,8 +1,10 @@
 #include "astra_bridge/engine/et_workload.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -197,25 +199,25 @@ absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& pr
 }
 
 // Reads the traces of a custom algorithm, from that of the first member on.
-absl::StatusOr<std::vector<RankWorkload>> ReadCustomTraces(FileSystem& file_system,
-                                                           const std::string& prefix,
-                                                           const NetworkConfig& network,
-                                                           const EtWorkloadOptions& options) {
+absl::Status ReadCustomTraces(FileSystem& file_system, const std::string& prefix,
+                              const NetworkConfig& network, const EtWorkloadOptions& options,
+                              std::vector<RankWorkload>* members, std::optional<int64_t>* bytes) {
   ASSIGN_OR_RETURN(const EtFiles found, FindEtFiles(file_system, prefix));
   if (!found.is_prefix) return InvalidArgument(prefix, ": is a file; expected a prefix of traces");
   RETURN_IF_ERROR(CheckNoRankIsMissing(found, prefix));
-  std::vector<RankWorkload> members;
   for (const EtFile& file : found.files) {
     ASSIGN_OR_RETURN(EtReader reader,
                      EtReader::Open(file_system, file.path, {options.input, nullptr}));
+    ASSIGN_OR_RETURN(
+        *bytes, Annotate(GetIntAttribute(reader.metadata().attr(), kCommSizeAttribute), file.path));
     // Neither a roofline nor replay-only is about what happens within a collective.
     const SystemConfig plain;
     ASSIGN_OR_RETURN(
         RankWorkload nodes,
         RankReader(static_cast<int32_t>(file.rank), network, plain, options).Read(reader));
-    members.push_back(std::move(nodes));
+    members->push_back(std::move(nodes));
   }
-  return members;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -245,12 +247,37 @@ absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::stri
   }
   for (size_t op = 0; op < kSimulatedCollectives; ++op) {
     if (system.custom[op].empty() || system.replay_only) continue;
-    ASSIGN_OR_RETURN(
-        workload.custom[op],
-        Annotate(ReadCustomTraces(file_system, system.custom[op], network, options),
+    RETURN_IF_ERROR(
+        Annotate(ReadCustomTraces(file_system, system.custom[op], network, options,
+                                  &workload.custom[op], &workload.custom_bytes[op]),
                  absl::StrCat(system.source, ": ", CustomKey(static_cast<CollectiveKind>(op)))));
   }
   return workload;
+}
+
+std::vector<std::string> DescribeCustomSizes(const Workload& workload, const SystemConfig& system) {
+  std::array<std::set<int64_t>, kSimulatedCollectives> sizes;
+  for (const RankWorkload& rank : workload.ranks) {
+    for (const WorkloadNode& node : rank.nodes()) {
+      const size_t op = static_cast<size_t>(node.op);
+      if (node.type != WorkloadNodeType::kCollective || op >= kSimulatedCollectives) continue;
+      if (!workload.custom[op].empty()) sizes[op].insert(node.bytes);
+    }
+  }
+  std::vector<std::string> notes;
+  for (size_t op = 0; op < kSimulatedCollectives; ++op) {
+    const std::optional<int64_t>& written_for = workload.custom_bytes[op];
+    if (sizes[op].empty() || (sizes[op].size() == 1 && *sizes[op].begin() == written_for)) continue;
+    notes.push_back(absl::StrCat(
+        system.custom[op], " moves the bytes of its traces whatever the size of the ",
+        CollectiveKindName(static_cast<CollectiveKind>(op)), ": written for ",
+        written_for.has_value() ? absl::StrCat(WithThousands(*written_for), " bytes")
+                                : std::string("a size that they do not say"),
+        ", used for ", WithThousands(*sizes[op].begin()),
+        sizes[op].size() == 1 ? "" : absl::StrCat(" to ", WithThousands(*sizes[op].rbegin())),
+        " bytes"));
+  }
+  return notes;
 }
 
 absl::Status ReadWorkloadGroups(FileSystem& file_system, const std::string& path,

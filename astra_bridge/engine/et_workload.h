@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/network_config.h"
@@ -42,6 +43,10 @@ std::string DescribeRanksLeftOut(FileSystem& file_system, const std::string& pre
 absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::string& prefix,
                                         const NetworkConfig& network, const SystemConfig& system,
                                         const EtWorkloadOptions& options);
+
+// Says which custom algorithms carry out collectives of other sizes than they were written for, or do
+// not say what for: they move the bytes of their traces all the same.
+std::vector<std::string> DescribeCustomSizes(const Workload& workload, const SystemConfig& system);
 
 // Reads communicator groups, {"1": [0, 1], "2": [2, 3]}, into the workload.
 absl::Status ReadWorkloadGroups(FileSystem& file_system, const std::string& path,

@@ -482,7 +482,9 @@ absl::StatusOr<NetworkConfig> ReadInfraGraph(const ConfigValue& document,
   const ConfigValue instances = infrastructure.Find("instances");
   NetworkConfig network;
   network.source = std::string(source);
-  if (document.Find("annotations").exists()) network.unknown_keys = {"annotations"};
+  if (document.Find("annotations").exists()) {
+    network.unknown_keys = absl::StrCat(source, ": annotations: not known and ignored");
+  }
   const int64_t npus = absl::c_count(graph.is_npu, true);
   if (npus < 2 || npus > kMaxNpus) {
     return instances.ErrorAtLine(

@@ -150,10 +150,7 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
   if (IsInfraGraph(document)) return ReadInfraGraph(document, source);
   NetworkConfig network;
   network.source = std::string(source);
-  RETURN_IF_ERROR(document.ForEachMember([&](const std::string& key, const ConfigValue&) {
-    if (!absl::c_linear_search(kKeys, key)) network.unknown_keys.push_back(key);
-    return absl::OkStatus();
-  }));
+  ASSIGN_OR_RETURN(network.unknown_keys, document.NoteUnknownKeys(kKeys));
   const ConfigValue topology = document.Find("topology");
   const ConfigValue npus_count = document.Find("npus_count");
   const ConfigValue bandwidth = document.Find("bandwidth");
@@ -193,15 +190,6 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
   }
   RETURN_IF_ERROR(CheckNetworkConfig(network));
   return network;
-}
-
-std::string UnknownKeysWarning(const NetworkConfig& network) {
-  if (network.unknown_keys.empty()) return "";
-  const size_t others = network.unknown_keys.size() - 1;
-  return absl::StrCat(network.source, network.source.empty() ? "" : ": ",
-                      Printable(network.unknown_keys[0]), ": not known and ignored",
-                      others == 0 ? "" : absl::StrCat(", as are ", others, " more"), "; there are ",
-                      absl::StrJoin(kKeys, ", "));
 }
 
 }  // namespace meridian

@@ -90,8 +90,8 @@ struct NetworkConfig {
   std::vector<NetworkLink> links;
   // Names of switches; the first is device npus().
   std::vector<std::string> switches;
-  // The keys of the file that mean nothing here, in file order.
-  std::vector<std::string> unknown_keys;
+  // A note on keys of the file that mean nothing here; empty when there are none.
+  std::string unknown_keys;
 
   bool has_links() const { return !links.empty(); }
   // Returns the number of NPUs of all dimensions together; the configuration must be valid.
@@ -121,11 +121,8 @@ std::string RateFault(double bytes_per_ns, double latency_ns);
 absl::Status CheckNetworkConfig(const NetworkConfig& network);
 
 // Parses the YAML text, or an InfraGraph. Keys that are not known are ignored, as AstraSim does, and
-// listed. Errors name the source and the key; those of links the line, too.
+// noted. Errors name the source and the key; those of links the line, too.
 absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::string_view source);
-
-// Returns a warning that names the first unknown key; empty when there is none.
-std::string UnknownKeysWarning(const NetworkConfig& network);
 
 }  // namespace meridian
 

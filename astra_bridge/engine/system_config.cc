@@ -28,6 +28,8 @@ constexpr int64_t kMaxMemoryNumber = int64_t{1} << 40;
 // Names of RemoteMemory::Kind.
 constexpr absl::string_view kMemoryTypes[] = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
                                               "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
+constexpr absl::string_view kMemoryKeys[] = {"memory-type", "remote-mem-latency", "remote-mem-bw",
+                                             "num-nodes", "num-npus-per-node"};
 
 struct AlgorithmName {
   absl::string_view name;
@@ -147,11 +149,12 @@ absl::StatusOr<RemoteMemory> ParseRemoteMemory(absl::string_view json, absl::str
   ASSIGN_OR_RETURN(const ConfigValue document,
                    ConfigValue::FromYaml(json, source, kMaxJsonBytes, "a memory configuration"));
   if (!document.IsMap()) return document.Error("no memory configuration: expected a JSON object");
+  RemoteMemory memory;
+  ASSIGN_OR_RETURN(memory.unknown_keys, document.NoteUnknownKeys(kMemoryKeys));
   const ConfigValue type = document.Find("memory-type");
   const std::string types = absl::StrCat("expected one of ", absl::StrJoin(kMemoryTypes, ", "));
   if (!type.exists()) return type.Error(types);
   using MemoryKind = RemoteMemory::Kind;
-  RemoteMemory memory;
   RETURN_IF_ERROR(ReadChoice(type,
                              {{kMemoryTypes[0], MemoryKind::kNone},
                               {kMemoryTypes[1], MemoryKind::kPerNpu},
@@ -162,7 +165,8 @@ absl::StatusOr<RemoteMemory> ParseRemoteMemory(absl::string_view json, absl::str
   const auto read = [&](absl::string_view key, int64_t min, int64_t* number) -> absl::Status {
     const ConfigValue value = document.Find(key);
     if (!value.exists() && min == 0) return absl::OkStatus();
-    ASSIGN_OR_RETURN(*number, value.Integer(absl::StrCat("expected a whole number, at least ", min),
+    ASSIGN_OR_RETURN(*number, value.Integer(absl::StrCat("expected a whole number from ", min,
+                                                         " to ", kMaxMemoryNumber),
                                             min, kMaxMemoryNumber));
     return absl::OkStatus();
   };
@@ -217,6 +221,8 @@ absl::StatusOr<SystemConfig> ParseSystemConfig(absl::string_view json, absl::str
   ASSIGN_OR_RETURN(const ConfigValue document,
                    ConfigValue::FromYaml(json, source, kMaxJsonBytes, "a system configuration"));
   if (!document.IsMap()) return document.Error("no system configuration: expected a JSON object");
+  // AstraSim ignores most keys of its own files.
+  RETURN_IF_ERROR(document.NoteUnknownKeys({}).status());
   RETURN_IF_ERROR(RefuseUnmodelled(document));
   // Ranks run one collective per comm stream at a time, so that all policies give the same times.
   bool is_policy = true;

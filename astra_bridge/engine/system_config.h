@@ -69,6 +69,8 @@ struct RemoteMemory {
   // kPerNode: so many memories, each of so many neighbouring ranks.
   int64_t nodes = 0;
   int64_t npus_per_node = 0;
+  // A note on keys of the file that mean nothing here; empty when there are none.
+  std::string unknown_keys;
 
   // Returns which memory the rank uses; ranks of one memory take turns. With kPerNpu none has to
   // wait.
@@ -126,7 +128,7 @@ std::string CustomKey(CollectiveKind op);
 absl::Status CheckSystemConfig(const SystemConfig& system);
 
 // Parses the JSON text. Keys that AstraSim ignores are ignored; those that change times there and
-// are not modelled here are refused. Errors name the source and the key.
+// are not modelled here are refused, as are keys that occur twice. Errors name the source and the key.
 absl::StatusOr<SystemConfig> ParseSystemConfig(absl::string_view json, absl::string_view source);
 
 }  // namespace meridian

@@ -73,6 +73,7 @@ TEST(SystemConfigTest, NamesTheKeyAtFault) {
       {R"({"preferred-dataset-splits": "x"})", "s.json: preferred-dataset-splits: expected"},
       {With(R"("endpoint-delay": -1)"), "s.json: endpoint-delay: must be from 0"},
       {With(R"("endpoint-delay": 1.5)"), "s.json: endpoint-delay: expected a whole number"},
+      {With(R"("endpoint-delay": 1, "endpoint-delay": 2)"), "s.json: endpoint-delay occurs twice"},
       {With(R"("active-chunks-per-dimension": 0)"), "s.json: active-chunks-per-dimension: must"},
       {With(R"("local-mem-bw": -5)"), "s.json: local-mem-bw: must be 0 or"},
       {With(R"("local-mem-bw": NaN)"), "s.json: local-mem-bw: must be 0 or"},
@@ -133,12 +134,27 @@ TEST(RemoteMemoryTest, NamesTheKeyAtFault) {
       {R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 2, "remote-mem-latency": -1})",
        "m.json: remote-mem-latency: "},
       {R"({"memory-type": "PER_NODE_MEMORY_EXPANSION", "remote-mem-bw": 2})", "m.json: num-nodes"},
+      {R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 2, "remote-mem-bw": 3})",
+       "m.json: remote-mem-bw occurs twice"},
+      {R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 1099511627777})",
+       "m.json: remote-mem-bw: expected a whole number from 1 to 1099511627776"},
   };
   for (const auto& test : cases) {
     EXPECT_THAT(ParseRemoteMemory(test.json, "m.json"),
                 StatusIs(absl::StatusCode::kInvalidArgument, StartsWith(test.message)))
         << test.json;
   }
+}
+
+TEST(RemoteMemoryTest, NotesKeysThatHaveNoMeaning) {
+  ASSERT_OK_AND_ASSIGN(
+      const RemoteMemory memory,
+      ParseRemoteMemory(
+          R"({"memory-type": "MEMORY_POOL", "remote-mem-bw": 2, "remote-mem-latncy": 9})",
+          "m.json"));
+  EXPECT_EQ(memory.unknown_keys,
+            "m.json: remote-mem-latncy: not known and ignored; there are memory-type, "
+            "remote-mem-latency, remote-mem-bw, num-nodes, num-npus-per-node");
 }
 
 TEST(SystemConfigTest, NamesOfAlgorithmsRoundTrip) {

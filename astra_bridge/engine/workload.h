@@ -130,6 +130,8 @@ struct Workload {
   // What each member does in collectives of each kind, where the system configuration names traces
   // (SystemConfig::custom): sends, receives and computations; peers are positions in the group.
   std::array<std::vector<RankWorkload>, kSimulatedCollectives> custom;
+  // For collectives of which size (comm_size) they were written; absent when they do not say.
+  std::array<std::optional<int64_t>, kSimulatedCollectives> custom_bytes;
 
   bool has_custom() const {
     return std::any_of(custom.begin(), custom.end(),

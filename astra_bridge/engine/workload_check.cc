@@ -135,7 +135,10 @@ absl::Status CheckWorkload(const Workload& workload, const NetworkConfig& networ
   RETURN_IF_ERROR(CheckSystemConfig(system));
   RETURN_IF_ERROR(CheckConfig(workload, network, system, options));
   for (size_t op = 0; op < kSimulatedCollectives; ++op) {
-    RETURN_IF_ERROR(CheckNodes(workload.custom[op], 0, SystemConfig()));
+    // Memory nodes are refused with the algorithm (CustomAlgorithm).
+    SystemConfig plain;
+    plain.remote_memory.kind = RemoteMemory::Kind::kPool;
+    RETURN_IF_ERROR(CheckNodes(workload.custom[op], 0, plain));
     if (system.custom[op].empty() || !workload.custom[op].empty() || system.replay_only) continue;
     return InvalidArgument(SourceOr(system.source, "system"), ": ",
                            CustomKey(static_cast<CollectiveKind>(op)),

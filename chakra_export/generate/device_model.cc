@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -40,12 +41,26 @@ absl::StatusOr<MemoryLevel> ReadLevel(const ConfigValue& value) {
                            ASSIGN_OR_RETURN(const std::string text, size.Text());
                            const absl::StatusOr<int64_t> bytes = ParseByteSize(text);
                            if (!bytes.ok()) return size.Error(bytes.status().message());
+                           if (*bytes == 0) return size.Error("expected at least 1 byte");
                            return static_cast<double>(*bytes);
                          })},
        // 1 GB/s is a byte per nanosecond.
        {"gb_per_s", ReadInto(&level.bytes_per_ns, PositiveNumber)}}));
   if (level.bytes_per_ns == 0) return value.Error("has no gb_per_s, its bandwidth in 1e9 bytes/s");
   return level;
+}
+
+// A memory is larger than the one inside it, and no faster.
+absl::Status CheckIsOutside(const MemoryLevel& level, const MemoryLevel& inside,
+                            const ConfigValue& value) {
+  if (inside.bytes == 0) {
+    return value.Error("the memory before it has no size; only the outermost may be without");
+  }
+  if (level.bytes > 0 && level.bytes <= inside.bytes) {
+    return value.Error("is not larger than the memory before it; the innermost comes first");
+  }
+  if (level.bytes_per_ns <= inside.bytes_per_ns) return absl::OkStatus();
+  return value.Error("is faster than the memory before it; the innermost comes first");
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadTiles(const ConfigValue& list) {
@@ -55,7 +70,9 @@ absl::StatusOr<std::vector<int64_t>> ReadTiles(const ConfigValue& list) {
     tiles.push_back(side);
     return absl::OkStatus();
   }));
-  if (tiles.empty() || tiles.size() > kMaxLevels) return list.Error("expected e.g. [64, 128]");
+  if (tiles.empty() || tiles.size() > kMaxLevels) {
+    return list.Error(absl::StrCat("expected 1 to ", kMaxLevels, " sides, e.g. [64, 128]"));
+  }
   return tiles;
 }
 
@@ -107,6 +124,9 @@ absl::StatusOr<DeviceModel> ParseDeviceModel(absl::string_view yaml, absl::strin
        {"memories", [&](const ConfigValue& list) {
           return list.ForEachElement([&](const ConfigValue& level) -> absl::Status {
             ASSIGN_OR_RETURN(const MemoryLevel read, ReadLevel(level));
+            if (!device.memories.empty()) {
+              RETURN_IF_ERROR(CheckIsOutside(read, device.memories.back(), level));
+            }
             device.memories.push_back(read);
             return absl::OkStatus();
           });
@@ -115,7 +135,7 @@ absl::StatusOr<DeviceModel> ParseDeviceModel(absl::string_view yaml, absl::strin
   if (device.memories.empty() || device.memories.size() > kMaxLevels) {
     return document.Find("memories").Error("expected 1 to 8, the innermost first");
   }
-  RETURN_IF_ERROR(CheckTflops(device.tflops));
+  RETURN_IF_ERROR(Annotate(CheckTflops(device.tflops), source));
   return device;
 }
 

@@ -104,6 +104,16 @@ TEST(DeviceModelTest, NamesTheKeyAtFault) {
       {"{tiles: [], memories: [{gb_per_s: 1}]}", "d.yml: tiles: expected"},
       {"{tiles: [0], memories: [{gb_per_s: 1}]}", "d.yml: tiles[0]: expected"},
       {"{speed: 3}", "d.yml: speed: "},
+      {"{tflops: 200000, memories: [{gb_per_s: 1}]}",
+       "d.yml: --tflops=200000: expected more than 0"},
+      {"{tiles: [1, 2, 3, 4, 5, 6, 7, 8, 9]}", "d.yml: tiles: expected 1 to 8 sides"},
+      {"memories: [{gb_per_s: 1, size: 0}]", "d.yml: memories[0].size: expected at least 1 byte"},
+      {"memories: [{gb_per_s: 2}, {gb_per_s: 1}]",
+       "d.yml: memories[1]: the memory before it has no size"},
+      {"memories: [{gb_per_s: 2, size: 2MB}, {gb_per_s: 1, size: 1MB}]",
+       "d.yml: memories[1]: is not larger than the memory before it"},
+      {"memories: [{gb_per_s: 1, size: 2MB}, {gb_per_s: 2}]",
+       "d.yml: memories[1]: is faster than the memory before it"},
   };
   for (const auto& test : cases) {
     EXPECT_THAT(ParseDeviceModel(test.yaml, "d.yml"),

@@ -4,14 +4,20 @@
 #include <iterator>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/et_tools/chakra_report.pb.h"
+#include "chakra_export/et_tools/et_check.h"
 #include "chakra_export/generate/generated_workload.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -22,6 +28,10 @@ using ::ChakraProtoMsg::Node;
 
 // No count, channel or number of a step comes near.
 constexpr int64_t kMaxNumber = std::numeric_limits<int32_t>::max();
+
+// What `coll` may be, as in MSCCL's own reader.
+constexpr absl::string_view kCollectives[] = {"allreduce", "allgather",      "reduce", "broadcast",
+                                              "alltoall",  "reduce_scatter", "custom"};
 
 // What a type of step does, in this order.
 struct StepType {
@@ -45,6 +55,11 @@ class XmlReader {
   XmlReader(absl::string_view text, absl::string_view source) : text_(text), source_(source) {}
 
   absl::StatusOr<XmlElement> Read() {
+    if (absl::StartsWith(text_, "\xFF\xFE") || absl::StartsWith(text_, "\xFE\xFF")) {
+      return Error("is UTF-16; expected UTF-8");
+    }
+    // A byte order mark.
+    Skip("\xEF\xBB\xBF");
     RETURN_IF_ERROR(SkipBetweenElements());
     ASSIGN_OR_RETURN(XmlElement root, Element(0));
     RETURN_IF_ERROR(SkipBetweenElements());
@@ -70,6 +85,9 @@ class XmlReader {
   absl::Status SkipBetweenElements() {
     for (SkipSpace(); true; SkipSpace()) {
       const absl::string_view end = Skip("<!--") ? "-->" : Skip("<?") ? "?>" : "";
+      if (end.empty() && absl::StartsWith(text_.substr(at_), "<!DOCTYPE")) {
+        return Error("<!DOCTYPE> is not read; remove it");
+      }
       if (end.empty()) return absl::OkStatus();
       const size_t found = text_.find(end, at_);
       if (found == absl::string_view::npos) return Error(absl::StrCat("there is no ", end));
@@ -115,6 +133,11 @@ class XmlReader {
     const bool is_quoted = Skip("\"") || Skip("'");
     const size_t end = is_quoted ? text_.find(quote, at_) : absl::string_view::npos;
     if (end == absl::string_view::npos) return Error("expected a value in quotes");
+    for (const auto& [known, value] : element->attributes) {
+      if (known == name) {
+        return Error(absl::StrCat("<", element->name, "> has two values of ", name));
+      }
+    }
     element->attributes.emplace_back(name, text_.substr(at_, end - at_));
     at_ = end + 1;
     return absl::OkStatus();
@@ -210,7 +233,7 @@ class NodeMaker {
     waits_for_.clear();
     ASSIGN_OR_RETURN(const int64_t target, reader_.Number(block, "send", -1, gpus_ - 1));
     ASSIGN_OR_RETURN(const int64_t source, reader_.Number(block, "recv", -1, gpus_ - 1));
-    ASSIGN_OR_RETURN(const int64_t channel, reader_.Number(block, "chan", -1, kMaxNumber));
+    ASSIGN_OR_RETURN(const int64_t channel, reader_.Number(block, "chan", -1, kCommTagLimit - 1));
     for (const XmlElement& step : block.children) {
       ASSIGN_OR_RETURN(const StepType type, reader_.Type(step));
       name_ = absl::StrCat(type.name, "_tb", *reader_.Text(block, "id"), "_step",
@@ -284,6 +307,18 @@ class NodeMaker {
   std::vector<Node> nodes_;
 };
 
+// Refuses what chakra_inspect --check calls an error: circles, messages without a counterpart, GPUs that
+// wait for each other for ever.
+absl::Status CheckRunsToItsEnd(const std::vector<std::string>& traces) {
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(traces));
+  EtProblems problems;
+  CheckEtGraph(graph, &problems);
+  for (const ChakraProblemReport& problem : problems.report().problems()) {
+    if (problem.severity() == "error") return InvalidArgument(problem.message());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_view source) {
@@ -293,11 +328,19 @@ absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_vi
   MscclAlgorithm algorithm;
   algorithm.source = std::string(source);
   ASSIGN_OR_RETURN(const absl::string_view collective, reader.Text(root, "coll"));
+  if (!absl::c_linear_search(kCollectives, collective)) {
+    return reader.Error(root,
+                        absl::StrCat("coll is \"", Printable(collective), "\"; expected one of ",
+                                     absl::StrJoin(kCollectives, ", ")));
+  }
   algorithm.is_all_gather = collective == "allgather";
   ASSIGN_OR_RETURN(algorithm.chunks, reader.Number(root, "nchunksperloop", 1, kMaxNumber));
   RETURN_IF_ERROR(reader.CheckChildren(root, "gpu", "id"));
   const int64_t gpus = static_cast<int64_t>(root.children.size());
-  RETURN_IF_ERROR(CheckRange("GPUs", gpus, 1, kMaxGeneratedRanks));
+  if (gpus < 1 || gpus > kMaxGeneratedRanks) {
+    return reader.Error(root,
+                        absl::StrCat("has ", gpus, " <gpu>; expected 1 to ", kMaxGeneratedRanks));
+  }
   RETURN_IF_ERROR(reader.Number(root, "ngpus", gpus, gpus).status());
   algorithm.gpus = std::move(root.children);
   return algorithm;
@@ -322,13 +365,22 @@ absl::StatusOr<ChakraWorkloadReport> WriteMscclTraces(FileSystem& file_system,
   EtWorkloadWriter traces(file_system, prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
+  // So that readers know what collective the traces are for.
+  SetIntAttribute(kCommSizeAttribute, bytes, metadata.mutable_attr());
   const int64_t gpus = static_cast<int64_t>(algorithm.gpus.size());
+  // By GPU: its trace, to be checked before any file has its name.
+  std::vector<std::string> written(gpus);
   for (int64_t gpu = 0; gpu < gpus; ++gpu) {
     ASSIGN_OR_RETURN(const std::vector<Node> nodes, MscclNodes(algorithm, gpu, bytes));
     ASSIGN_OR_RETURN(EtTrace trace, traces.Begin(gpu, metadata));
-    for (const Node& node : nodes) RETURN_IF_ERROR(trace.Add(node));
+    AppendEtRecord(metadata, &written[gpu]);
+    for (const Node& node : nodes) {
+      RETURN_IF_ERROR(trace.Add(node));
+      AppendEtRecord(node, &written[gpu]);
+    }
     RETURN_IF_ERROR(traces.Finish(std::move(trace)));
   }
+  RETURN_IF_ERROR(Annotate(CheckRunsToItsEnd(written), path));
   return traces.Commit(gpus);
 }
 

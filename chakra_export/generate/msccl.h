@@ -60,7 +60,7 @@ absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_vi
 absl::StatusOr<std::vector<ChakraProtoMsg::Node>> MscclNodes(const MscclAlgorithm& algorithm,
                                                              int64_t gpu, int64_t bytes);
 
-// Reads the XML and writes PREFIX.<gpu>.et.
+// Reads the XML and writes PREFIX.<gpu>.et, unless chakra_inspect would find an error in them.
 absl::StatusOr<ChakraWorkloadReport> WriteMscclTraces(FileSystem& file_system,
                                                       const std::string& path,
                                                       const InputFileOptions& input, int64_t bytes,

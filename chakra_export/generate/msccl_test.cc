@@ -80,6 +80,8 @@ TEST(MscclTest, StepsBecomeReceivesComputationsAndSends) {
                   // The nop waited for step 1.
                   "8 cpy_tb1_step1 after 3 5", "9 re_tb1_step2 after 8"));
   EXPECT_THAT(NodesOf(kPair, 1, 1024), ElementsAre("0 idle"));
+  // A byte order mark.
+  EXPECT_THAT(NodesOf(absl::StrCat("\xEF\xBB\xBF", kPair), 1, 1024), ElementsAre("0 idle"));
 }
 
 // 64 bytes a rank are 128 of the buffer, in two chunks.
@@ -113,7 +115,16 @@ TEST(MscclTest, RefusesWhatIsNoAlgorithm) {
       {{{"<gpu id=\"1\" i_chunks=\"2\"/>", "<tb/>"}}, "expected <gpu>, not <tb>"},
       {{{"</tb>", "</gpu>"}}, "expected </tb>"},
       {{{"</step>", "<x/></step>"}}, "is nested too deeply"},
-      {{{"<?xml version=\"1.0\"?>", "<!DOCTYPE algo [<!ENTITY a \"b\">]>"}}, "expected an element"},
+      {{{"<?xml version=\"1.0\"?>", "<!DOCTYPE algo [<!ENTITY a \"b\">]>"}},
+       "<!DOCTYPE> is not read; remove it"},
+      {{{"<?xml version=\"1.0\"?>", "\xFF\xFE<"}}, "is UTF-16; expected UTF-8"},
+      {{{"chan=\"3\"", "chan=\"500000000\""}},
+       "chan is \"500000000\"; expected a number from -1 to 499999999"},
+      {{{"chan=\"3\"", "chan=\"3\" chan=\"3\""}}, "<tb> has two values of chan"},
+      {{{"coll=\"allreduce\"", "coll=\"allgathr\""}},
+       "coll is \"allgathr\"; expected one of allreduce, allgather, reduce, "},
+      {{{"<gpu id=\"0\" i_chunks=\"2\">", "<!--"}, {"<gpu id=\"1\" i_chunks=\"2\"/>", "-->"}},
+       "has 0 <gpu>; expected 1 to"},
       {{{"-->", ""}}, "there is no -->"},
       {{{"</tb>", "text</tb>"}}, "expected an element"},
       {{{"type=\"re\"", "type=re"}}, "expected a value in quotes"},
@@ -150,15 +161,52 @@ TEST(MscclTest, DamageIsRefusedOrHarmless) {
   }
 }
 
+// GPU 0 has these steps, and GPU 1 those; each is a type.
+absl::Status WriteTwo(const TemporaryDirectory& directory, const std::vector<std::string>& first,
+                      const std::vector<std::string>& second,
+                      ChakraWorkloadReport* report = nullptr) {
+  std::string xml = "<algo coll=\"custom\" ngpus=\"2\" nchunksperloop=\"1\">";
+  for (const int gpu : {0, 1}) {
+    absl::StrAppend(&xml, "<gpu id=\"", gpu, "\"><tb id=\"0\" send=\"", 1 - gpu, "\" recv=\"",
+                    1 - gpu, "\" chan=\"0\">");
+    int number = 0;
+    for (const std::string& step : gpu == 0 ? first : second) {
+      absl::StrAppend(&xml, "<step s=\"", number++, "\" ", step, "/>");
+    }
+    absl::StrAppend(&xml, "</tb></gpu>");
+  }
+  const absl::StatusOr<ChakraWorkloadReport> written =
+      WriteMscclTraces(FileSystem::Posix(), directory.Write("a.xml", xml + "</algo>"), {}, 1024,
+                       directory.PathOf("et"));
+  if (written.ok() && report != nullptr) *report = *written;
+  return written.status();
+}
+
+constexpr char kSend[] = R"(type="s" cnt="1" depid="-1" deps="-1")";
+constexpr char kSendTwo[] = R"(type="s" cnt="2" depid="-1" deps="-1")";
+constexpr char kReceive[] = R"(type="r" cnt="1" depid="-1" deps="-1")";
+constexpr char kWaitsForItself[] = R"(type="cpy" cnt="1" depid="0" deps="0")";
+
 TEST(MscclTest, WritesATracePerGpu) {
   const TemporaryDirectory directory;
-  directory.Write("a.xml", kPair);
-  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport report,
-                       WriteMscclTraces(FileSystem::Posix(), directory.PathOf("a.xml"), {}, 1024,
-                                        directory.PathOf("et")));
+  ChakraWorkloadReport report;
+  ASSERT_OK(WriteTwo(directory, {kSend, kReceive, kSend}, {kSend, kReceive, kReceive}, &report));
   ASSERT_THAT(report.ranks(), SizeIs(2));
-  EXPECT_EQ(report.ranks(0).nodes(), 10);
-  EXPECT_EQ(report.ranks(0).comm_nodes(), 6);
+  EXPECT_EQ(report.ranks(0).nodes(), 3);
+  EXPECT_EQ(report.ranks(0).comm_nodes(), 3);
+}
+
+TEST(MscclTest, RefusesWhatNeverEnds) {
+  const TemporaryDirectory directory;
+  const auto error = [&](const std::vector<std::string>& first,
+                         const std::vector<std::string>& second) {
+    return std::string(WriteTwo(directory, first, second).message());
+  };
+  EXPECT_THAT(error({kSend}, {}), AllOf(HasSubstr("a.xml: "), HasSubstr("no receive")));
+  EXPECT_THAT(error({kSendTwo}, {kReceive}), HasSubstr("1024"));
+  EXPECT_THAT(error({kReceive, kSend}, {kReceive, kSend}), HasSubstr("deadlock"));
+  EXPECT_THAT(error({kWaitsForItself}, {}), HasSubstr("waits for"));
+  EXPECT_FALSE(FileSystem::Posix().Kind(directory.PathOf("et.0.et")).ok());
 }
 
 }  // namespace

@@ -75,12 +75,16 @@ class GraphReader {
 
   absl::Status ReadFile(const EtFile& file) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_));
+    return Read(file.rank, reader);
+  }
+
+  absl::Status Read(int64_t rank, EtReader& reader) {
     ids_ = NodeIdIndex();
     dependencies_.clear();
     first_node_ = static_cast<NodeIndex>(builder_.node_count());
-    rank_ = file.rank;
+    rank_ = rank;
     // So that a rank without nodes counts as one.
-    builder_.AddResource({file.rank, ResourceKind::kCompute, 0});
+    builder_.AddResource({rank, ResourceKind::kCompute, 0});
     RETURN_IF_ERROR(reader.ForEachNode([this](const Node& node) { return AddNode(node); }));
     RETURN_IF_ERROR(ids_.CheckAreUnique(&reader));
     return AddDependencies(&reader);
@@ -251,6 +255,19 @@ absl::StatusOr<ExecutionGraph> ReadEtGraph(FileSystem& file_system, const EtFile
   for (const EtFile& file : files.files) {
     RETURN_IF_ERROR(reader.ReadFile(file));
     ranks.push_back(file.rank);
+  }
+  return std::move(reader).Build(ranks);
+}
+
+absl::StatusOr<ExecutionGraph> ReadEtGraph(const std::vector<std::string>& traces) {
+  const EtGraphReaderOptions options;
+  GraphReader reader(FileSystem::Posix(), options);
+  std::vector<int64_t> ranks;
+  for (const std::string& trace : traces) {
+    const auto rank = static_cast<int64_t>(ranks.size());
+    ranks.push_back(rank);
+    ASSIGN_OR_RETURN(EtReader over, EtReader::OverBytes(trace, absl::StrCat("rank ", rank)));
+    RETURN_IF_ERROR(reader.Read(rank, over));
   }
   return std::move(reader).Build(ranks);
 }

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,6 +45,9 @@ struct EtGraphReaderOptions : EtReaderOptions {
 // is no node, attributes that cannot be meant, times out of range and groups that disagree.
 absl::StatusOr<ExecutionGraph> ReadEtGraph(FileSystem& file_system, const EtFiles& files,
                                            const EtGraphReaderOptions& options = {});
+
+// The same of traces in memory, by rank.
+absl::StatusOr<ExecutionGraph> ReadEtGraph(const std::vector<std::string>& traces);
 
 // Return when the node started, as Unix time (kNoTimeNs when it does not say), and how long it
 // took, from its exact attributes or else from the fields in microseconds.

@@ -125,7 +125,7 @@ size_t ExecutionGraph::RetainDependencies(
 absl::Status ExecutionGraph::Append(const ExecutionGraph& other) {
   if (node_count() + other.node_count() >= kMaxNodes ||
       dependency_count() + other.dependency_count() >= kMaxDependencies) {
-    return absl::OutOfRangeError("the run has over 2^31 nodes or edges; convert fewer ranks");
+    return absl::OutOfRangeError("the run has over 2^32 nodes or edges; convert fewer ranks");
   }
   const auto append = [](const auto& from, auto* to, const auto& convert) {
     std::transform(from.begin(), from.end(), std::back_inserter(*to), convert);

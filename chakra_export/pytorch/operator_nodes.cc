@@ -7,9 +7,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "third_party/chakra/et_def.pb.h"
+#include "chakra_export/pytorch/pytorch_nodes.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -79,9 +78,7 @@ class RankOperators {
       // A call without a schema around it, as those that PyTorch's own C++ makes.
       if (outermost_[op] == kNoHostOp) outermost_[op] = op;
       for (const NodeCommunication& part : *parts) {
-        const bool runs = flavor_ == EtFlavor::kFull ||
-                          part.type != ChakraProtoMsg::COMM_COLL_NODE || part.simulated.has_value();
-        if (runs) communicated_[outermost_[op]].push_back(&part);
+        if (RunsIn(flavor_, part)) communicated_[outermost_[op]].push_back(&part);
       }
     }
   }
@@ -113,23 +110,11 @@ class RankOperators {
       node.resource.kind = ResourceKind::kCommunication;
       for (const NodeCommunication* part : communicated->second) {
         RunNode communicating = node;
-        SetCommunication(*part, &communicating);
+        SetCommunication(*part, flavor_, &groups_, &communicating);
         Push(communicating, op);
       }
     }
     AddEdges(op, first);
-  }
-
-  void SetCommunication(const NodeCommunication& from, RunNode* node) {
-    node->instance = from.instance;
-    if (from.type != ChakraProtoMsg::COMM_COLL_NODE) {
-      node->SetMessage(from.type == ChakraProtoMsg::COMM_SEND_NODE, from.bytes, from.source,
-                       from.target, static_cast<int32_t>(from.instance % kCommTagLimit));
-      return;
-    }
-    const bool is_own = flavor_ == EtFlavor::kFull;
-    node->SetCollective(from.bytes, is_own ? from.collective : *from.simulated,
-                        groups_.Add(from.ranks));
   }
 
   void Push(const RunNode& node, HostOpIndex op) {

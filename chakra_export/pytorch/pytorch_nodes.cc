@@ -16,11 +16,6 @@
 namespace meridian {
 namespace {
 
-bool CanSimulate(const NodeCommunication& communication) {
-  return communication.type != ChakraProtoMsg::COMM_COLL_NODE ||
-         communication.simulated.has_value();
-}
-
 class RankBuilder {
  public:
   RankBuilder(const RankInput& input, uint32_t position, EtFlavor flavor, ProcessGroupList* groups,
@@ -88,7 +83,8 @@ class RankBuilder {
   absl::Span<const NodeCommunication> CommunicationOf(TimelineIndex index) const {
     const auto it = communication_.nodes.find(index);
     if (it == communication_.nodes.end()) return {};
-    const bool runs = flavor_ == EtFlavor::kFull || absl::c_all_of(it->second, CanSimulate);
+    const bool runs =
+        absl::c_all_of(it->second, [&](const auto& part) { return RunsIn(flavor_, part); });
     return runs ? absl::MakeConstSpan(it->second) : absl::Span<const NodeCommunication>();
   }
 
@@ -120,7 +116,9 @@ class RankBuilder {
                                           }));
     for (const NodeCommunication& one : communication) {
       RunNode communicating = node;
-      SetCommunication(one, &communicating);
+      communicating.instance_start_ns = node.start_ns + one.waited_ps / kPsPerNs;
+      communicating.duration_ns = one.transfer_ps / kPsPerNs;
+      if (SetCommunication(one, flavor_, &groups_, &communicating)) ++result_.approximated;
       if (one.type != ChakraProtoMsg::COMM_RECV_NODE) communicating.duration_ns /= shares;
       Push(communicating, index);
     }
@@ -154,22 +152,6 @@ class RankBuilder {
     const EventCategory category = table_.category(timeline_.nodes[index].row);
     if (category == EventCategory::kMemcpy) return kMemcpyOpKind;
     return category == EventCategory::kMemset ? kMemsetOpKind : "";
-  }
-
-  void SetCommunication(const NodeCommunication& from, RunNode* node) {
-    node->instance = from.instance;
-    node->instance_start_ns = node->start_ns + from.waited_ps / kPsPerNs;
-    node->duration_ns = from.transfer_ps / kPsPerNs;
-    if (from.type != ChakraProtoMsg::COMM_COLL_NODE) {
-      node->SetMessage(from.type == ChakraProtoMsg::COMM_SEND_NODE, from.bytes, from.source,
-                       from.target, static_cast<int32_t>(from.instance % kCommTagLimit));
-      return;
-    }
-    const bool is_approximated =
-        flavor_ == EtFlavor::kSimulation && from.collective != *from.simulated;
-    if (is_approximated) ++result_.approximated;
-    node->SetCollective(from.bytes, is_approximated ? *from.simulated : from.collective,
-                        groups_.Add(from.ranks));
   }
 
   // Lets all nodes of the one wait for all nodes of the other, which traces that were made up could
@@ -213,6 +195,26 @@ class RankBuilder {
 };
 
 }  // namespace
+
+bool RunsIn(EtFlavor flavor, const NodeCommunication& communication) {
+  return flavor == EtFlavor::kFull || communication.type != ChakraProtoMsg::COMM_COLL_NODE ||
+         communication.simulated.has_value();
+}
+
+bool SetCommunication(const NodeCommunication& from, EtFlavor flavor, ProcessGroupList* groups,
+                      RunNode* node) {
+  node->instance = from.instance;
+  if (from.type != ChakraProtoMsg::COMM_COLL_NODE) {
+    node->SetMessage(from.type == ChakraProtoMsg::COMM_SEND_NODE, from.bytes, from.source,
+                     from.target, static_cast<int32_t>(from.instance % kCommTagLimit));
+    return false;
+  }
+  const bool is_approximated =
+      flavor == EtFlavor::kSimulation && from.collective != *from.simulated;
+  node->SetCollective(from.bytes, is_approximated ? *from.simulated : from.collective,
+                      groups->Add(from.ranks));
+  return is_approximated;
+}
 
 absl::StatusOr<PytorchNodes> MakePytorchNodes(absl::Span<const RankInput> inputs, EtFlavor flavor,
                                               const MatchedCommunication& communication) {

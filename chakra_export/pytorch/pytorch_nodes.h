@@ -54,6 +54,14 @@ struct PytorchNodes {
 absl::StatusOr<PytorchNodes> MakePytorchNodes(absl::Span<const RankInput> inputs, EtFlavor flavor,
                                               const MatchedCommunication& communication);
 
+// Returns whether traces of that flavour have it.
+bool RunsIn(EtFlavor flavor, const NodeCommunication& communication);
+
+// Lets the node communicate that, which traces of the flavour have. Returns whether what ASTRA-sim has
+// stands for it.
+bool SetCommunication(const NodeCommunication& from, EtFlavor flavor, ProcessGroupList* groups,
+                      RunNode* node);
+
 }  // namespace meridian
 
 #endif  // CHAKRA_EXPORT_PYTORCH_PYTORCH_NODES_H_

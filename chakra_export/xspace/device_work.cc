@@ -137,7 +137,11 @@ class WorkReader {
         }
       });
     }));
-    if (!device.work.empty()) out_->devices.push_back(std::move(device));
+    if (device.work.empty()) {
+      out_->idle_devices.push_back(device.name);
+    } else {
+      out_->devices.push_back(std::move(device));
+    }
     return absl::OkStatus();
   }
 

@@ -100,6 +100,8 @@ struct ProfileWork {
   // Unix time that all times count from: the session's start.
   int64_t base_ns = 0;
   std::vector<WorkingDevice> devices;
+  // Names of GPUs without work.
+  std::vector<std::string> idle_devices;
   // Calls in the order of their correlation ids.
   std::vector<HostCall> calls;
   // How many device events are no work, by reason.

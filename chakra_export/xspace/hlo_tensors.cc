@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -29,8 +30,11 @@ uint64_t ArraysIn(const xla::ShapeProto& shape) {
 
 }  // namespace
 
-HloTensors::HloTensors(const HloModule& module, bool open_fusions)
-    : module_(module), collectives_(module), flow_(module, collectives_, open_fusions) {
+HloTensors::HloTensors(const HloModule& module, bool open_fusions, bool loops_run_once)
+    : module_(module),
+      collectives_(module),
+      loops_run_once_(loops_run_once),
+      flow_(module, collectives_, open_fusions) {
   uint64_t tensors = 0;
   for (const HloInstruction& instruction : module.instructions()) {
     first_id_[&instruction] = tensors;
@@ -111,9 +115,16 @@ void HloTensors::AddArrays(const xla::ShapeProto& shape, uint64_t* next_id, HloV
 void HloTensors::Add(const HloInstruction& instruction) {
   const auto [access, is_new] = accesses_.try_emplace(&instruction);
   if (!is_new) return;
+  // Made by what runs later, or by the instruction itself.
+  const auto is_of_next_iteration = [&](const HloValue& value) {
+    return loops_run_once_ && !flow_.PassesOn(*value.instruction) &&
+           (value.instruction == &instruction || !accesses_.contains(value.instruction));
+  };
   for (const std::vector<HloValue>& operand : flow_.SourcesOf(instruction).operands) {
     std::vector<Tensor>& reads = access->second.reads.emplace_back();
+    const bool has_other = !absl::c_all_of(operand, is_of_next_iteration);
     for (const HloValue& value : operand) {
+      if (has_other && is_of_next_iteration(value)) continue;
       const std::optional<Tensor> tensor = TensorOf(value);
       if (tensor.has_value()) reads.push_back(*tensor);
     }

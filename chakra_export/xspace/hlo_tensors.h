@@ -29,8 +29,9 @@ namespace meridian {
 class HloTensors {
  public:
   // The module must outlive this. With `open_fusions`, tensors are those of the instructions in
-  // fusions (HloDataFlow).
-  HloTensors(const HloModule& module, bool open_fusions);
+  // fusions (HloDataFlow). With `loops_run_once`, instructions are added in the order in which they
+  // run, and what a loop hands on to its next iteration is read by none.
+  HloTensors(const HloModule& module, bool open_fusions, bool loops_run_once = false);
 
   // How many ids its tensors and storages take.
   uint64_t id_count() const { return id_count_; }
@@ -71,6 +72,7 @@ class HloTensors {
 
   const HloModule& module_;
   const HloCollectives collectives_;
+  const bool loops_run_once_;
   HloDataFlow flow_;
   uint64_t id_count_ = 0;
   // The number of the first array in each instruction's value.

@@ -66,6 +66,30 @@ TEST_F(HloTensorsTest, TwoNodesThatUseOneTensorSaySo) {
   EXPECT_EQ(last.outputs().values(), "[[15, 15, 0, 6, 2, 'device:3']]");
 }
 
+// The step of a loop reads what the loop was given, or what the step before it made.
+TEST_F(HloTensorsTest, TheOnlyIterationReadsWhatTheLoopWasGiven) {
+  const xla::ShapeProto state = TupleShape({array_});
+  auto* given = builder_.Add("given", "fusion", array_);
+  auto* initial = builder_.Add("initial", "tuple", state, {given});
+  auto* loop = builder_.Add("loop", "while", state, {initial});
+  auto* body = builder_.AddComputation("body");
+  loop->add_called_computation_ids(body->id());
+  auto* p = builder_.Add("p", "parameter", state);
+  auto* mine = builder_.Add("mine", "get-tuple-element", array_, {p});
+  auto* step = builder_.Add("step", "fusion", array_, {mine});
+  builder_.Add("next", "tuple", state, {step});
+  bytes_ = builder_.Serialize();
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<HloModule> module,
+                       HloModule::Decode(bytes_, bytes_.data()));
+  for (const bool once : {false, true}) {
+    HloTensors tensors(*module, /*open_fusions=*/false, once);
+    for (const char* const name : {"given", "step"}) tensors.Add(*module->FindInstruction(name));
+    ChakraProtoMsg::Node node;
+    tensors.Describe(*module->FindInstruction("step"), -1, 0, 0, &node);
+    EXPECT_EQ(node.inputs().shapes(), once ? "[[4]]" : "[[4], [4]]");
+  }
+}
+
 // The second of the pair and what is made of it lie in allocation 1, one behind the other.
 TEST_F(HloTensorsTest, StoragesAreWhereXlaPutThem) {
   builder_.buffers().add_buffer_allocations();

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
@@ -88,28 +89,29 @@ class NodeMaker {
     return std::move(out_);
   }
 
-  absl::StatusOr<WorkNodes> RunByRank(absl::FunctionRef<absl::Status(WorkNodes*)> take) {
+  absl::StatusOr<WorkNodes> RunByRank(absl::FunctionRef<absl::Status(int64_t, WorkNodes*)> take) {
     RETURN_IF_ERROR(Prepare());
     const WorkNodes none = out_;
     std::mutex mutex;
-    const auto for_each_rank = [&](absl::FunctionRef<absl::Status(WorkNodes*)> visit) {
-      return ParallelFor(places_.size(), [&](size_t rank) {
+    const auto for_each_rank = [&](absl::FunctionRef<absl::Status(int64_t, WorkNodes*)> visit) {
+      return ParallelFor(places_.size(), [&](size_t index) {
+        const int64_t rank = static_cast<int64_t>(index);
         WorkNodes nodes = none;
-        AddRank(static_cast<int64_t>(rank), &nodes);
-        return visit(&nodes);
+        AddRank(rank, &nodes);
+        return visit(rank, &nodes);
       });
     };
-    RETURN_IF_ERROR(for_each_rank([&](WorkNodes* nodes) {
+    RETURN_IF_ERROR(for_each_rank([&](int64_t, WorkNodes* nodes) {
       const std::lock_guard<std::mutex> lock(mutex);
       outline_.Add(nodes->graph);
       out_.dropped.merge(nodes->dropped);
       return absl::OkStatus();
     }));
     RETURN_IF_ERROR(CheckSomethingRan());
-    RETURN_IF_ERROR(for_each_rank([&](WorkNodes* nodes) {
+    RETURN_IF_ERROR(for_each_rank([&](int64_t rank, WorkNodes* nodes) {
       nodes->graph.outline = &outline_;
       unmatched_ += TakeApartIncomplete(&nodes->graph);
-      return take(nodes);
+      return take(rank, nodes);
     }));
     Describe();
     return std::move(out_);
@@ -156,6 +158,15 @@ class NodeMaker {
            *ordinal < ranks;
   }
 
+  // Returns whether the profile of all ranks has the rank's device, without work.
+  bool IsIdle(int64_t rank, int64_t ranks) const {
+    return profiles_.size() == 1 &&
+           absl::c_any_of(profiles_[0]->idle_devices, [&](const std::string& name) {
+             int64_t ordinal = 0;
+             return OrdinalOf(name, ranks, &ordinal) && ordinal == rank;
+           });
+  }
+
   // Devices with collectives have their rank from them; others take those that are left.
   absl::Status PlaceDevices() {
     int64_t ranks = static_cast<int64_t>(run_.ranks.device_of_rank.size());
@@ -194,17 +205,21 @@ class NodeMaker {
       places.emplace(rank, place);
     }
     if (!places.empty()) ranks = std::max(ranks, places.rbegin()->first + 1);
-    std::vector<int64_t> missing;
+    std::vector<int64_t> missing, idle;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const Place& place = places_.emplace_back(places[rank]);
       const bool is_missing = place.device == nullptr;
-      if (is_missing) missing.push_back(rank);
+      if (is_missing) (IsIdle(rank, ranks) ? idle : missing).push_back(rank);
       out_.profile_of_rank.push_back(is_missing ? nullptr : profiles_[place.profile].get());
     }
     if (!missing.empty() && !options_.allow_missing_ranks) {
       return InvalidArgument(
           "no profile has the work of rank ", absl::StrJoin(missing, ", "), " of ", ranks,
           "; a simulation needs every rank: pass the profiles of all nodes to --traces");
+    }
+    if (!idle.empty() && !options_.allow_missing_ranks) {
+      out_.notes.push_back(absl::StrCat("rank ", absl::StrJoin(idle, ", "), " of ", ranks,
+                                        " did nothing: no event is on its device"));
     }
     out_.graph.rank_count = ranks;
     return absl::OkStatus();
@@ -275,8 +290,11 @@ class NodeMaker {
 
   void AddRank(int64_t rank, WorkNodes* out) const {
     const Place& place = places_[rank];
-    if (place.device == nullptr) return;
     std::vector<RunNode>& nodes = out->graph.nodes;
+    if (place.device == nullptr) {
+      if (!options_.allow_missing_ranks) AddIdleNode(rank, &nodes);
+      return;
+    }
     std::map<std::string, int64_t>& dropped = out->dropped[rank];
     std::vector<NodeIndex>& node_of_event = EventsOf(place.profile, out);
     // Counted once for a profile of several devices.
@@ -478,7 +496,7 @@ absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<Profil
 
 absl::StatusOr<WorkNodes> MakeWorkNodesByRank(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
-    const WorkNodesOptions& options, absl::FunctionRef<absl::Status(WorkNodes*)> take) {
+    const WorkNodesOptions& options, absl::FunctionRef<absl::Status(int64_t, WorkNodes*)> take) {
   return NodeMaker(profiles, run, options).RunByRank(take);
 }
 

@@ -67,19 +67,20 @@ struct WorkNodes {
 };
 
 // The profiles are those that the collectives were read from, in the same order. A collective that
-// ASTRA-sim has no name for becomes the nearest that it has, with a note. InvalidArgument when a
-// rank of the programs is in no profile (unless that is allowed), and when nothing ran in the
-// chosen steps.
+// ASTRA-sim has no name for becomes the nearest that it has, a rank whose device did nothing one idle
+// node, both with a note. InvalidArgument when a rank of the programs is in no profile (unless that is
+// allowed), and when nothing ran in the chosen steps.
 absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
                                         const CollectiveRun& run,
                                         const WorkNodesOptions& options = {});
 
 // Makes the same nodes rank by rank, as many ranks at once as there are cores, and hands each to
-// `take`, with an outline of the others (RunGraph::outline); nodes are numbered from 0 in each.
-// Returns what there is beside the nodes. Errors are those of MakeWorkNodes and of `take`.
+// `take`, in no particular order, with an outline of the others (RunGraph::outline); nodes are numbered
+// from 0 in each. Returns what there is beside the nodes. Errors are those of MakeWorkNodes and of
+// `take`.
 absl::StatusOr<WorkNodes> MakeWorkNodesByRank(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
-    const WorkNodesOptions& options, absl::FunctionRef<absl::Status(WorkNodes*)> take);
+    const WorkNodesOptions& options, absl::FunctionRef<absl::Status(int64_t, WorkNodes*)> take);
 
 // Returns the programs of the run as they were compiled, without what was measured: each once, in the
 // order in which they first ran, on every rank that they are assigned to, whether or not its profile

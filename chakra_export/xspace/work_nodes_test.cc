@@ -17,6 +17,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -236,6 +237,28 @@ TEST(WorkNodesTest, RanksWithoutAProfileAreNamed) {
   EXPECT_THAT(MakeWorkNodes(run.profiles, run.run),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no profile has the work of rank 1 of 3")));
+}
+
+TEST(WorkNodesTest, AGpuWithoutEventsIsAnIdleRank) {
+  HloModuleBuilder program = PartitionedProgram(3);
+  program.Add("x", "parameter", Floats(64));
+  XSpaceProto space = GpuProfile(0, program, {{7, 10, {{"kernel", "", 14, 100000, 101000, ""}}}});
+  for (int p = 0; p < space.planes_size(); ++p) {
+    if (space.planes(p).name() != "/device:GPU:0") continue;
+    const tensorflow::profiler::XPlane first = space.planes(p);
+    *space.add_planes() = first;
+    space.mutable_planes()->rbegin()->set_name("/device:GPU:2");
+    space.add_planes()->set_name("/device:GPU:1");
+    break;
+  }
+  const MadeUpRun run({space});
+  const WorkNodes made = Make(run);
+  std::vector<std::string> nodes;
+  for (const RunNode& node : made.graph.nodes) {
+    nodes.push_back(absl::StrCat(node.resource.rank, " ", node.name));
+  }
+  EXPECT_THAT(nodes, ElementsAre("0 kernel", "1 idle", "2 kernel"));
+  EXPECT_THAT(made.notes, Contains("rank 1 of 3 did nothing: no event is on its device"));
 }
 
 TEST(WorkNodesTest, ProfilesThatDisagreeAboutGroupsAreNamed) {

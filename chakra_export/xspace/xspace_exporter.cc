@@ -35,7 +35,7 @@ constexpr absl::string_view kHloModuleAttribute = "hlo_module";
 // The tensors of a graph, numbered on each rank, program by program.
 class RunTensors {
  public:
-  RunTensors(const RunGraph& graph, bool open_fusions) {
+  RunTensors(const RunGraph& graph, EtIntent intent) {
     absl::flat_hash_map<const HloModule*, std::unique_ptr<HloTensors>> by_module;
     // By rank: the next id, and by program, too, the first.
     absl::flat_hash_map<int64_t, uint64_t> next_id;
@@ -44,7 +44,10 @@ class RunTensors {
       if (!TellsTensors(node)) continue;
       const HloModule& module = node.instruction->computation().module();
       std::unique_ptr<HloTensors>& tensors = by_module[&module];
-      if (tensors == nullptr) tensors = std::make_unique<HloTensors>(module, open_fusions);
+      if (tensors == nullptr) {
+        tensors = std::make_unique<HloTensors>(module, intent == EtIntent::kPreTransformed,
+                                               intent != EtIntent::kProfiled);
+      }
       tensors->Add(*node.instruction);
       uint64_t& next = next_id.try_emplace(node.resource.rank, 1).first->second;
       const auto [first_id, is_new] = first_ids.try_emplace({node.resource.rank, &module}, next);
@@ -59,8 +62,13 @@ class RunTensors {
   void Describe(const RunNode& node, ChakraProtoMsg::Node* message) const {
     if (!TellsTensors(node)) return;
     const ChakraProtoMsg::Node& text = texts_.at(KeyOf(node));
-    if (text.has_inputs()) *message->mutable_inputs() = text.inputs();
-    if (text.has_outputs()) *message->mutable_outputs() = text.outputs();
+    // Of a message one end reads, the other writes.
+    if (text.has_inputs() && node.type != ChakraProtoMsg::COMM_RECV_NODE) {
+      *message->mutable_inputs() = text.inputs();
+    }
+    if (text.has_outputs() && node.type != ChakraProtoMsg::COMM_SEND_NODE) {
+      *message->mutable_outputs() = text.outputs();
+    }
   }
 
  private:
@@ -105,17 +113,19 @@ class Exporter {
     RETURN_IF_ERROR(CheckInput());
     // Hosts may begin before all devices, and ranks without a common clock have an order only
     // together.
-    const bool can_go_by_rank =
-        is_profiled_ && clocks_agree_ && options_.flavor == EtFlavor::kSimulation;
-    absl::Status status = absl::FailedPreconditionError("");
-    if (can_go_by_rank) status = ExportByRank(files, prefix);
-    // What ranks say only together, and what they contradict each other in, takes all of them.
-    if (absl::IsFailedPrecondition(status)) {
+    bool goes_by_rank = is_profiled_ && clocks_agree_ && options_.flavor == EtFlavor::kSimulation;
+    if (goes_by_rank) {
+      const absl::Status status = ExportByRank(files, prefix);
+      // What ranks say only together, and what they contradict each other in, takes all of them.
+      goes_by_rank = !absl::IsFailedPrecondition(status);
+      if (goes_by_rank) RETURN_IF_ERROR(status);
+    }
+    if (!goes_by_rank) {
       workload_ = RunWorkload();
       RETURN_IF_ERROR(Build());
-      status = WriteRunWorkload(files, nodes_.graph, prefix, DecoratorOf(nodes_.graph), &workload_);
+      RETURN_IF_ERROR(
+          WriteRunWorkload(files, nodes_.graph, prefix, DecoratorOf(nodes_.graph), &workload_));
     }
-    RETURN_IF_ERROR(status);
     Describe(&workload_.report);
     return std::move(workload_.report);
   }
@@ -143,15 +153,22 @@ class Exporter {
   absl::Status ExportByRank(FileSystem& files, const std::string& prefix) {
     EtWorkloadWriter writer(files, prefix);
     std::mutex mutex;
-    const auto export_rank = [&](WorkNodes* rank) -> absl::Status {
-      Connect(rank);
-      RunGraph& graph = rank->graph;
+    // What waits for ranks before it, of which `next` is the first.
+    std::map<int64_t, RunWorkload> parts;
+    int64_t next = 0;
+    const auto export_rank = [&](int64_t rank, WorkNodes* nodes) -> absl::Status {
+      Connect(nodes);
+      RunGraph& graph = nodes->graph;
       ASSIGN_OR_RETURN(RunWorkload part,
                        BuildRunWorkload(options_.flavor, /*has_times=*/true, &graph));
       RETURN_IF_ERROR(AddRunWorkload(graph, part, DecoratorOf(graph), &writer));
       const std::lock_guard<std::mutex> lock(mutex);
-      workload_.report = part.report;
-      return workload_.graph.Append(part.graph);
+      parts[rank] = std::move(part);
+      for (; !parts.empty() && parts.begin()->first == next; parts.erase(next++)) {
+        workload_.report = parts.begin()->second.report;
+        RETURN_IF_ERROR(workload_.graph.Append(parts.begin()->second.graph));
+      }
+      return absl::OkStatus();
     };
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodesByRank(input_.profiles, input_.collectives, node_options_,
                                                  export_rank));
@@ -203,8 +220,7 @@ class Exporter {
   }
 
   EtNodeDecorator DecoratorOf(const RunGraph& graph) const {
-    const auto tensors =
-        std::make_shared<const RunTensors>(graph, options_.intent == EtIntent::kPreTransformed);
+    const auto tensors = std::make_shared<const RunTensors>(graph, options_.intent);
     return [&graph, tensors](NodeIndex node, ChakraProtoMsg::Node* message) {
       tensors->Describe(graph.nodes[node], message);
       Decorate(graph.nodes[node], message);

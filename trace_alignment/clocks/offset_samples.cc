@@ -182,6 +182,17 @@ absl::StatusOr<std::vector<OffsetSample>> UsableSamples(const OffsetFile& file,
 
 constexpr double kMostOffsetPs = 9e18;
 
+// Returns the first and the last time of the samples that are of a round: half the way to its
+// neighbours, beyond the first and the last round as far as on the other side.
+std::pair<absl::int128, absl::int128> RoundSpan(const std::vector<OffsetSample>& rounds, size_t i) {
+  const absl::int128 middle_ns = rounds[i].midpoint_ref_ns;
+  absl::int128 before_ns = i == 0 ? 0 : (middle_ns - rounds[i - 1].midpoint_ref_ns) / 2;
+  absl::int128 after_ns =
+      i + 1 == rounds.size() ? before_ns : (rounds[i + 1].midpoint_ref_ns - middle_ns) / 2;
+  if (i == 0) before_ns = after_ns;
+  return {middle_ns - before_ns, middle_ns + after_ns};
+}
+
 // Returns how far the line of sample i reaches to either side: a quarter of the way to the nearer
 // neighbour.
 int64_t LineReachPs(const std::vector<ClockKnot>& knots, size_t i) {
@@ -267,38 +278,42 @@ ClockAnchors OffsetSamples::AnchorsOf(int64_t node_id) const {
   return node == anchors_.end() ? ClockAnchors() : node->second;
 }
 
-std::vector<OffsetSample> OffsetSamples::HeldSamplesOf(int64_t node_id, Slope slope) const {
-  std::vector<OffsetSample> samples = SamplesOf(node_id);
-  if (!reference_node_.has_value()) return samples;
+OffsetSamples OffsetSamples::WithLastHeld(Slope slope, double max_drift_ppm) const {
+  OffsetSamples result = *this;
+  if (!reference_node_.has_value()) return result;
   const std::vector<OffsetSample>& rounds = SamplesOf(*reference_node_);
-  std::vector<OffsetSample> held;
-  auto next = samples.begin();
-  for (const OffsetSample& round : rounds) {
-    while (next != samples.end() && next->midpoint_ref_ns <= round.midpoint_ref_ns) {
-      held.push_back(*next++);
-    }
-    if (held.empty() || held.back().midpoint_ref_ns == round.midpoint_ref_ns) continue;
-    OffsetSample last = held.back();
-    if (slope == Slope::kDriftPpm) {
+  for (auto& [node_id, samples] : result.samples_) {
+    std::vector<OffsetSample> held;
+    auto next = samples.begin();
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      const auto [first_ns, last_ns] = RoundSpan(rounds, i);
+      while (next != samples.end() && next->midpoint_ref_ns <= last_ns) held.push_back(*next++);
+      if (held.empty() || held.back().midpoint_ref_ns >= first_ns) continue;
+      const int64_t round_ns = rounds[i].midpoint_ref_ns;
       const double elapsed_ns =
-          static_cast<double>(round.midpoint_ref_ns) - static_cast<double>(last.midpoint_ref_ns);
-      const double moved_ps = elapsed_ns * last.drift_ppm.value_or(0) * 1e-3;
-      // What is farther off is no clock's, and no integer's.
-      if (std::abs(static_cast<double>(last.offset_ps) + moved_ps) > kMostOffsetPs) continue;
-      last.offset_ps += std::llround(moved_ps);
+          static_cast<double>(round_ns) - static_cast<double>(held.back().midpoint_ref_ns);
+      OffsetSample last = held.back();
+      if (slope == Slope::kDriftPpm) {
+        const double moved_ps = elapsed_ns * last.drift_ppm.value_or(0) * 1e-3;
+        // What is farther off is no clock's, and no integer's.
+        if (std::abs(static_cast<double>(last.offset_ps) + moved_ps) > kMostOffsetPs) continue;
+        last.offset_ps += std::llround(moved_ps);
+      }
+      if (last.uncertainty_ns.has_value())
+        *last.uncertainty_ns += elapsed_ns * max_drift_ppm * 1e-6;
+      last.midpoint_ref_ns = round_ns;
+      held.push_back(last);
     }
-    last.midpoint_ref_ns = round.midpoint_ref_ns;
-    held.push_back(last);
+    held.insert(held.end(), next, samples.end());
+    samples = std::move(held);
   }
-  held.insert(held.end(), next, samples.end());
-  return held;
+  return result;
 }
 
 absl::StatusOr<ClockMap> OffsetSamples::OffsetMap(int64_t node_id, const RunClock& clock,
-                                                  Slope slope, MissingWindows missing) const {
+                                                  Slope slope) const {
   if (node_id == reference_node_) return ClockMap::Identity();
-  const std::vector<OffsetSample> samples =
-      missing == MissingWindows::kHold ? HeldSamplesOf(node_id, slope) : SamplesOf(node_id);
+  const std::vector<OffsetSample>& samples = SamplesOf(node_id);
   if (samples.empty()) return NoSamples(node_id);
   std::vector<ClockKnot> knots;
   for (const OffsetSample& sample : samples) {

@@ -67,15 +67,6 @@ class OffsetSamples {
     kDriftPpm,
   };
 
-  // What rules a node in rounds of the reference node in which it has no sample, though it has one
-  // before.
-  enum class MissingWindows {
-    // Its neighbours in time, as if there were no such round.
-    kSkip,
-    // The offset of its last sample; with kDriftPpm, the line of that.
-    kHold,
-  };
-
   // Reads "interpolate" or "drift_ppm".
   static absl::StatusOr<Slope> ParseSlope(absl::string_view name);
 
@@ -107,16 +98,19 @@ class OffsetSamples {
 
   const OffsetRowsNotUsed& rows_not_used() const { return rows_not_used_; }
 
+  // Returns these samples and, in rounds of the reference node in which a node has none though it has
+  // one before, its last offset; with kDriftPpm, on the line of that. A sample is of the round that it
+  // is within half the distance to the next round of. The uncertainty of an offset that holds grows by
+  // so much with its age.
+  OffsetSamples WithLastHeld(Slope slope, double max_drift_ppm) const;
+
   // Returns the map from the node's host time to reference time, in ps from the run base: the
   // identity for the reference node. Samples that would have it run backwards are repaired and
   // counted in the map. NotFound that lists the nodes there are when the node has no samples.
   absl::StatusOr<ClockMap> OffsetMap(int64_t node_id, const RunClock& clock,
-                                     Slope slope = Slope::kInterpolate,
-                                     MissingWindows missing = MissingWindows::kSkip) const;
+                                     Slope slope = Slope::kInterpolate) const;
 
  private:
-  // Returns the node's samples and, in rounds without one, the last held.
-  std::vector<OffsetSample> HeldSamplesOf(int64_t node_id, Slope slope) const;
   absl::Status NoSamples(int64_t node_id) const;
 
   std::string name_;

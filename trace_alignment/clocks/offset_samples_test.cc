@@ -182,24 +182,60 @@ TEST(OffsetSamplesTest, MissingWindowsAreSkippedOrTheLastOneHeld) {
           Row(3, 1, 12, "\"offset_ns\":17000,\"drift_ppm\":2");
   ASSERT_OK_AND_ASSIGN(const OffsetSamples offsets, Parse(rows));
   using Slope = OffsetSamples::Slope;
-  using MissingWindows = OffsetSamples::MissingWindows;
   // Returns the offset in ns at so many seconds of reference time.
-  const auto offset_ns = [&](Slope slope, MissingWindows missing, int64_t second) {
-    const auto map = offsets.OffsetMap(1, RunClock(kBaseNs), slope, missing);
+  const auto offset_ns = [&](Slope slope, bool holds, int64_t second) {
+    const auto map =
+        (holds ? offsets.WithLastHeld(slope, 100) : offsets).OffsetMap(1, RunClock(kBaseNs), slope);
     return (map->Inverted().Forward(second * kSecondPs) - second * kSecondPs) / 1000;
   };
   // 12 us in 12 s.
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kSkip, 6), 9000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kSkip, 10), 13000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kSkip, 18), 21000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 6), 5000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 10), 5000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 12), 11000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 14), 17000);
-  EXPECT_EQ(offset_ns(Slope::kInterpolate, MissingWindows::kHold, 18), 17000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, false, 6), 9000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, false, 10), 13000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, false, 18), 21000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, true, 6), 5000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, true, 10), 5000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, true, 12), 11000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, true, 14), 17000);
+  EXPECT_EQ(offset_ns(Slope::kInterpolate, true, 18), 17000);
   // The lines of 1 ppm and 2 ppm go on.
-  EXPECT_EQ(offset_ns(Slope::kDriftPpm, MissingWindows::kHold, 10), 13000);
-  EXPECT_EQ(offset_ns(Slope::kDriftPpm, MissingWindows::kHold, 18), 25000);
+  EXPECT_EQ(offset_ns(Slope::kDriftPpm, true, 10), 13000);
+  EXPECT_EQ(offset_ns(Slope::kDriftPpm, true, 18), 25000);
+}
+
+// Without round ids a node's times are not quite the reference's. Rounds are 4 s apart; node 1 has none
+// in the third.
+TEST(OffsetSamplesTest, RoundsWithoutIdsAreToldByTheirTimes) {
+  std::string rows;
+  const auto add = [&](int64_t node, int64_t at_ms, int64_t offset_ns) {
+    absl::StrAppend(&rows, "{\"node_id\":", node,
+                    ",\"midpoint_sys_ns\":", kBaseNs + at_ms * 1000000,
+                    ",\"offset_ns\":", offset_ns, "}\n");
+  };
+  for (const int64_t at_ms : {0, 4000, 8000, 12000}) add(0, at_ms, 0);
+  add(1, 3, 100);
+  add(1, 3995, 200);
+  add(1, 12007, 300);
+  ASSERT_OK_AND_ASSIGN(const OffsetSamples offsets, Parse(rows));
+  const OffsetSamples filled = offsets.WithLastHeld(OffsetSamples::Slope::kInterpolate, 100);
+  std::vector<int64_t> held;
+  for (const OffsetSample& sample : filled.SamplesOf(1)) {
+    held.push_back((sample.midpoint_ref_ns - kBaseNs) / 1000000);
+  }
+  EXPECT_THAT(held, ElementsAre(3, 3995, 8000, 12007));
+}
+
+// 100 ppm of 4 s are 400 us.
+TEST(OffsetSamplesTest, TheUncertaintyOfAnOffsetThatHoldsGrows) {
+  std::vector<OffsetSample> samples;
+  for (const int64_t second : {0, 4, 8}) samples.push_back({0, second * kSecondNs, 0, 0, 0});
+  samples.push_back({1, 0, 5000, {}, 250});
+  const OffsetSamples held =
+      OffsetSamples("probes", 0, samples).WithLastHeld(OffsetSamples::Slope::kInterpolate, 100);
+  std::vector<double> uncertainties_ns;
+  for (const OffsetSample& sample : held.SamplesOf(1)) {
+    uncertainties_ns.push_back(*sample.uncertainty_ns);
+  }
+  EXPECT_THAT(uncertainties_ns, ElementsAre(250, 400250, 800250));
 }
 
 TEST(OffsetSamplesTest, RepairsAnOffsetThatRunsBackwards) {

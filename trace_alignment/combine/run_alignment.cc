@@ -170,6 +170,17 @@ class RunAligner {
   }
 
   absl::Status ChooseMethod() {
+    RETURN_IF_ERROR(ChooseAnyMethod());
+    if (!options_.hold_last_offset || result_.method == AlignmentMethod::kOffsets ||
+        result_.method == AlignmentMethod::kProbes) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument(
+        "--missing_windows=hold means nothing without --offsets or --probes; the method is ",
+        AlignmentMethodName(result_.method));
+  }
+
+  absl::Status ChooseAnyMethod() {
     const bool has_offsets = inputs_.offsets.has_value(), has_probes = inputs_.probes.has_value();
     if (options_.method != AlignmentMethod::kAuto) {
       result_.method = options_.method;
@@ -469,8 +480,17 @@ class RunAligner {
     }
   }
 
-  absl::Status UseMeasured(const OffsetSamples& samples) {
-    RETURN_IF_ERROR(CheckReference(samples));
+  absl::Status UseMeasured(const OffsetSamples& measured_samples) {
+    RETURN_IF_ERROR(CheckReference(measured_samples));
+    const OffsetSamples samples =
+        options_.hold_last_offset
+            ? measured_samples.WithLastHeld(options_.slope, options_.max_drift_ppm)
+            : measured_samples;
+    if (options_.hold_last_offset && samples.SamplesOf(inputs_.reference_node).empty()) {
+      Note(
+          "--missing_windows=hold has no effect: without rows of the reference node rounds are not "
+          "known");
+    }
     RETURN_IF_ERROR(MapByMeasured(samples));
     const auto estimate_ps = [this](uint32_t n, int64_t time_ps) {
       return MeasuredOffsetPs(n, time_ps);
@@ -535,9 +555,8 @@ class RunAligner {
         aligned.stated.set_method(kUnreachable);
         continue;
       }
-      ASSIGN_OR_RETURN(
-          aligned.clock.host_to_reference,
-          samples.OffsetMap(node.node_id, run_clock_, options_.slope, options_.missing_windows));
+      ASSIGN_OR_RETURN(aligned.clock.host_to_reference,
+                       samples.OffsetMap(node.node_id, run_clock_, options_.slope));
     }
     if (!missing.empty()) {
       Note(absl::StrCat("no probe reaches node(s) ", absl::StrJoin(missing, ", "),
@@ -605,7 +624,10 @@ class RunAligner {
       node.set_uncertainty_max_ns(node.uncertainty_max_ns() + moved_ns);
       node.set_certified_uncertainty_ns(node.uncertainty_ns());
       if (measured.has_uncertainty_ns() && is_covered) {
-        node.set_uncertainty_ns(std::min(node.uncertainty_ns(), measured.uncertainty_ns()));
+        // That of an offset that holds depends on when.
+        const int64_t measured_ns =
+            options_.hold_last_offset ? measured.uncertainty_max_ns() : measured.uncertainty_ns();
+        node.set_uncertainty_ns(std::min(node.uncertainty_ns(), measured_ns));
       }
       if (measured.has_drift_ppm()) {
         node.set_drift_ppm(measured.drift_ppm());

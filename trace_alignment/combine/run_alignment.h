@@ -64,7 +64,8 @@ struct AlignmentInputs {
 struct AlignmentOptions {
   AlignmentMethod method = AlignmentMethod::kAuto;
   OffsetSamples::Slope slope = OffsetSamples::Slope::kInterpolate;
-  OffsetSamples::MissingWindows missing_windows = OffsetSamples::MissingWindows::kSkip;
+  // A measured offset rules the rounds after it in which its node has none (--missing_windows=hold).
+  bool hold_last_offset = false;
   double max_drift_ppm = 100;
   int64_t min_transfer_ps = 0;
   bool end_agreement = true;

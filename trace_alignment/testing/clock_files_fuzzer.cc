@@ -21,9 +21,8 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   if (offsets.ok()) {
     for (const int64_t node : offsets->NodeIds()) {
       offsets->OffsetMap(node, run, OffsetSamples::Slope::kInterpolate).IgnoreError();
-      offsets
-          ->OffsetMap(node, run, OffsetSamples::Slope::kDriftPpm,
-                      OffsetSamples::MissingWindows::kHold)
+      offsets->WithLastHeld(OffsetSamples::Slope::kDriftPpm, 100)
+          .OffsetMap(node, run, OffsetSamples::Slope::kDriftPpm)
           .IgnoreError();
     }
   }

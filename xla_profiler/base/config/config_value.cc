@@ -3,6 +3,7 @@
 #include <optional>
 #include <sstream>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -175,6 +176,20 @@ absl::Status ConfigValue::ForEachElement(
     RETURN_IF_ERROR(fn(ConfigValue(source_, place, Share(element))));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ConfigValue::NoteUnknownKeys(
+    absl::Span<const absl::string_view> known) const {
+  std::string first;
+  size_t unknown = 0;
+  RETURN_IF_ERROR(ForEachMember([&](const std::string& key, const ConfigValue& member) {
+    if (!absl::c_linear_search(known, key) && ++unknown == 1) first = member.place_;
+    return absl::OkStatus();
+  }));
+  if (unknown == 0) return "";
+  return absl::StrCat(source_, source_.empty() ? "" : ": ", first, ": not known and ignored",
+                      unknown == 1 ? "" : absl::StrCat(", as are ", unknown - 1, " more"),
+                      "; there are ", absl::StrJoin(known, ", "));
 }
 
 absl::Status ConfigValue::ReadMembers(const std::map<std::string, Reader>& readers) const {

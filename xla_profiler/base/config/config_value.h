@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace YAML {
 class Node;
@@ -83,6 +84,10 @@ class ConfigValue {
   absl::Status ForEachMember(
       absl::FunctionRef<absl::Status(const std::string& key, const ConfigValue& member)> fn) const;
   absl::Status ForEachElement(absl::FunctionRef<absl::Status(const ConfigValue& element)> fn) const;
+
+  // Returns a note that names the first of a map's members that is none of the known ones, which the
+  // reader ignores; empty when there is none.
+  absl::StatusOr<std::string> NoteUnknownKeys(absl::Span<const absl::string_view> known) const;
 
   // Hands each member of a map to the reader of its name; a member without one is an error that
   // lists the names there are.
