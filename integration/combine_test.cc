@@ -344,6 +344,23 @@ TEST(CombineTest, TheChainTakesPytorch) {
   EXPECT_GT(directory.Read("out/chakra/job.0.et").size(), 1000u);
 }
 
+TEST(CombineTest, TracesThatLieWhereTheChainWritesAreKept) {
+  const TemporaryDirectory directory;
+  std::string traces;
+  for (const int rank : {0, 1, 2, 3}) {
+    const std::string from = absl::StrCat("examples/torch_pipeline4/kineto_", rank, ".json.gz");
+    const std::string to =
+        directory.PathOf(rank == 0 ? "trace.json.gz" : absl::StrCat("r", rank, ".json.gz"));
+    std::filesystem::copy_file(from, to);
+    absl::StrAppend(&traces, traces.empty() ? "" : ",", to);
+  }
+  const std::string original = directory.Read("trace.json.gz");
+  const CommandResult result =
+      Combine({"--traces=" + traces, "--output_dir=" + directory.PathOf(".")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(directory.Read("trace.json.gz"), original);
+}
+
 TEST(CombineTest, AllOutputsAreWritten) {
   const TemporaryDirectory directory;
   const CommandResult result = Combine(
@@ -965,8 +982,10 @@ TEST(CombineTest, MissingWindowsAreSkippedOrTheLastOneHeld) {
                      directory.PathOf("rank1.xplane.pb"),
                  "--offsets=" + offsets, "--method=offsets",
                  "--output=" + directory.PathOf("out.xplane.pb"), "--plane_naming=node_prefix",
-                 "--missing_windows=" + choice});
+                 "--missing_windows=" + choice, "--json"});
     EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    // What is stated was measured.
+    EXPECT_THAT(result.standard_output, HasSubstr("5010000"));
     XSpaceProto space;
     EXPECT_TRUE(space.ParseFromString(directory.Read("out.xplane.pb")));
     std::vector<int64_t> starts_ns(2);

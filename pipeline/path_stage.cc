@@ -350,6 +350,11 @@ class RunDescription {
       }
     }
     for (Answer& answer : part.answers) AddAnswer(std::move(answer));
+    // What is not counted, windows say alike.
+    for (std::string& note : part.source.notes) {
+      if (absl::c_linear_search(whole_.source.notes, note)) continue;
+      whole_.source.notes.push_back(std::move(note));
+    }
     whole_.asked_steps += part.asked_steps;
     whole_.asked_ms += part.asked_ms;
     for (CombinedStep& row : part.waits) {

@@ -163,7 +163,8 @@ class Chain {
     const auto& outputs = report_.combine().outputs();
     const bool has_json = absl::c_any_of(
         outputs, [](const CombinedOutput& output) { return output.kind() == "trace_json"; });
-    if (!has_json) names.push_back("trace.json.gz");
+    // Only of XSpaces is it ours.
+    if (!is_kineto_ && !has_json) names.push_back("trace.json.gz");
     for (const char* name : kCalibrationFiles) names.push_back(absl::StrCat("calibration/", name));
     const absl::StatusOr<std::vector<std::string>> exported = file_system_.List(PathOf("chakra"));
     for (const std::string& name : exported.value_or(std::vector<std::string>())) {

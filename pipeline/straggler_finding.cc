@@ -110,7 +110,7 @@ Finding NobodyIsLate(const RunReport& report, const Lateness& lateness) {
                      InTheMean(report), ". ",
                      lateness.ranks.empty() ? "By more than that no rank is late."
                                             : "What is more than that is little.",
-                     most.empty() ? "" : " ", most),
+                     lateness.ranks.empty() || most.empty() ? "" : absl::StrCat(" ", most)),
         RestsOn(report));
   }
   const double waited = WaitedShare(report);

@@ -29,6 +29,9 @@ using ::ChakraProtoMsg::Node;
 // No count, channel or number of a step comes near.
 constexpr int64_t kMaxNumber = std::numeric_limits<int32_t>::max();
 
+// MSCCL's elements have up to 15.
+constexpr size_t kMaxAttributes = 64;
+
 // What `coll` may be, as in MSCCL's own reader.
 constexpr absl::string_view kCollectives[] = {"allreduce", "allgather",      "reduce", "broadcast",
                                               "alltoall",  "reduce_scatter", "custom"};
@@ -133,6 +136,9 @@ class XmlReader {
     const bool is_quoted = Skip("\"") || Skip("'");
     const size_t end = is_quoted ? text_.find(quote, at_) : absl::string_view::npos;
     if (end == absl::string_view::npos) return Error("expected a value in quotes");
+    if (element->attributes.size() == kMaxAttributes) {
+      return Error(absl::StrCat("<", element->name, "> has over ", kMaxAttributes, " attributes"));
+    }
     for (const auto& [known, value] : element->attributes) {
       if (known == name) {
         return Error(absl::StrCat("<", element->name, "> has two values of ", name));

@@ -128,7 +128,9 @@ class WorkReader {
   absl::Status ReadGpuPlane(const XPlaneVisitor& plane) {
     WorkingDevice device;
     device.name = std::string(plane.Name());
+    size_t events = 0;
     RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
+      events += line.NumEvents();
       // Other lines repeat the streams' events in other groupings.
       if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return absl::OkStatus();
       return line.ForEachEvent([&](const XEventVisitor& event) {
@@ -137,11 +139,8 @@ class WorkReader {
         }
       });
     }));
-    if (device.work.empty()) {
-      out_->idle_devices.push_back(device.name);
-    } else {
-      out_->devices.push_back(std::move(device));
-    }
+    if (events == 0) out_->idle_devices.push_back(device.name);
+    if (!device.work.empty()) out_->devices.push_back(std::move(device));
     return absl::OkStatus();
   }
 

@@ -100,7 +100,7 @@ struct ProfileWork {
   // Unix time that all times count from: the session's start.
   int64_t base_ns = 0;
   std::vector<WorkingDevice> devices;
-  // Names of GPUs without work.
+  // Names of GPUs without events.
   std::vector<std::string> idle_devices;
   // Calls in the order of their correlation ids.
   std::vector<HostCall> calls;

@@ -8,7 +8,7 @@
 // or for room in a queue. A call that comes while the device works does not tell: the host may as
 // well have been busy. Many steps do: a host that waits comes later when its device is later. So it
 // waits if the times from the end of an earlier step's work to its first call of a step vary far
-// less than those from the end of that step's calls do.
+// less than those from that step's first call, and from the end of its calls, do.
 #ifndef CHAKRA_EXPORT_XSPACE_HOST_PACE_H_
 #define CHAKRA_EXPORT_XSPACE_HOST_PACE_H_
 

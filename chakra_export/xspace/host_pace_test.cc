@@ -81,6 +81,22 @@ TEST_F(HostPaceTest, AHostWithAPaceOfItsOwnDoesNotWait) {
   EXPECT_EQ(Marked(), 0);
 }
 
+TEST_F(HostPaceTest, AHostWithAPaceOfItsOwnMayTakeUnevenlyLongToLaunch) {
+  // A step a millisecond, as a data loader gives them; the last call is early or late.
+  for (int64_t i = 0; i < 12; ++i) {
+    for (const int64_t us : {int64_t{0}, i % 2 == 0 ? int64_t{100} : int64_t{400}}) {
+      const int64_t start_ps = (i * 1000 + us) * kPsPerUs;
+      calls_.push_back({0, "launch", 3, start_ps, start_ps + 5 * kPsPerUs});
+      DeviceWork& work = work_.emplace_back();
+      work.call = &calls_.back();
+      work.step = i;
+      work.end_ps = (i * 1000 + 1200) * kPsPerUs;
+    }
+  }
+  MarkHostWaits(&work_);
+  EXPECT_EQ(Marked(), 0);
+}
+
 TEST_F(HostPaceTest, ADeviceThatFollowsItsHostIsNotWaitedFor) {
   // The host comes late at times, and the work ends when the next launch has come. Three steps of
   // either take the same time.

@@ -158,9 +158,10 @@ class NodeMaker {
            *ordinal < ranks;
   }
 
-  // Returns whether the profile of all ranks has the rank's device, without work.
+  // Returns whether the profile of all ranks has the rank's device, without work. Who meets others in
+  // collectives has worked, and then it is another process that has the device.
   bool IsIdle(int64_t rank, int64_t ranks) const {
-    return profiles_.size() == 1 &&
+    return profiles_.size() == 1 && !absl::c_linear_search(table_.groups().ids(), rank) &&
            absl::c_any_of(profiles_[0]->idle_devices, [&](const std::string& name) {
              int64_t ordinal = 0;
              return OrdinalOf(name, ranks, &ordinal) && ordinal == rank;

@@ -261,6 +261,17 @@ TEST(WorkNodesTest, AGpuWithoutEventsIsAnIdleRank) {
   EXPECT_THAT(made.notes, Contains("rank 1 of 3 did nothing: no event is on its device"));
 }
 
+// The device is another process's, and so is the rank.
+TEST(WorkNodesTest, ARankThatOthersMeetIsNotIdle) {
+  std::vector<XSpaceProto> spaces = AllReduceRun({100, 100}, {180, 180}, {{0, 1}});
+  spaces.resize(1);
+  spaces[0].add_planes()->set_name("/device:GPU:1");
+  const MadeUpRun run(spaces);
+  EXPECT_THAT(MakeWorkNodes(run.profiles, run.run),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no profile has the work of rank 1 of 2")));
+}
+
 TEST(WorkNodesTest, ProfilesThatDisagreeAboutGroupsAreNamed) {
   std::vector<XSpaceProto> spaces =
       AllReduceRun({100, 100, 100, 100}, {180, 180, 180, 180}, {{0, 1}, {2, 3}});

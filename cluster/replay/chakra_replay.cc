@@ -248,7 +248,7 @@ void Describe(const Workload& workload, ChakraReplayReport* report) {
 
 // Returns a line that says what the job took when it was recorded, if that is known.
 std::string FormatRecorded(const ChakraReplayReport& report) {
-  if (report.recorded_ns() <= 0) return "";
+  if (report.recorded_ns() <= 0 || FLAGS_compute.value() == "none") return "";
   const auto recorded_ns = static_cast<double>(report.recorded_ns());
   return absl::StrCat(
       "recorded ", WithThousands(report.recorded_ns() / 1000), " us; the replay is ",

@@ -71,7 +71,8 @@ absl::Status RankReplayer::Meet() {
 
 absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   RETURN_IF_ERROR(Meet());
-  issue_order_.Restart(/*waits_for_gaps=*/is_connected_);
+  // Gaps take no time without computation.
+  issue_order_.Restart(/*waits_for_gaps=*/is_connected_ && options_.compute != ComputeMode::kNone);
   ReplayedStep step;
   step.nodes.resize(issue_order_.node_count());
   step.span.start_ns = NowNs();

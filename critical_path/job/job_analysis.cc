@@ -74,7 +74,7 @@ absl::StatusOr<TraceAnalysis> JoinLoaded(LoadedJob loaded, const JobOptions& opt
   if (!is_chosen) FindLateBeginning(&analysis.graph);
   if (joined.against_time > 0) {
     analysis.source.notes.push_back(
-        absl::StrCat(joined.against_time, " x no edge from a meeting to an end before it"));
+        "some ranks left a meeting before its last member came: nothing joins the two there");
   }
   return analysis;
 }
@@ -139,10 +139,8 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
     if (!loaded.ok()) return NameInput(loaded.status(), input);
     absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
     if (!analysis.ok()) return NameInput(analysis.status(), input);
-    // What is not counted, all windows say alike.
     std::vector<std::string>& said = analysis->source.notes;
     said.insert(said.begin(), notes.begin(), notes.end());
-    if (number > 0) said.clear();
     analysis->source.trace = SourceName(input);
     return describe({*std::move(analysis), windows[number].steps, number, windows.size()});
   };

@@ -72,7 +72,8 @@ struct JobWindow : TraceAnalysis {
   size_t count = 1;
 };
 
-// How much device work of all ranks a window has at least, unless it is told otherwise: its graph
+// How much device work of all ranks a window has at least, unless it is told otherwise; where that is
+// but a few steps, up to 16 times as much, since two more are beside them. Its graph
 // takes 1 to 2 KB for each.
 inline constexpr size_t kWindowWork = size_t{1} << 15;
 

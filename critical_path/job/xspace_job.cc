@@ -253,17 +253,20 @@ std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   return begins;
 }
 
+// Of less than so many windows nothing is gained.
+constexpr size_t kFewestWindows = 4;
+
 // Cuts steps, given with how much work each has, into windows. Each has two steps more in its graph
 // than it stands for, so that a window of few steps costs more for each: those of many ranks may be
 // larger than others.
 std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
                                   size_t window_work) {
-  constexpr size_t kEnoughSteps = 8, kLargest = 16;
+  constexpr size_t kMostSteps = 8, kLargest = 16;
+  const size_t enough = std::clamp<size_t>(work_of_step.size() / kFewestWindows, 1, kMostSteps);
   std::vector<NumberRange> windows;
   size_t work = 0, steps = 0;
   for (const auto& [step, of_step] : work_of_step) {
-    const bool is_full =
-        work >= window_work && (steps >= kEnoughSteps || work >= kLargest * window_work);
+    const bool is_full = work >= window_work && (steps >= enough || work >= kLargest * window_work);
     if (windows.empty() || is_full) {
       windows.push_back({step, step});
       work = steps = 0;
@@ -278,7 +281,6 @@ std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
 }  // namespace
 
 std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work) {
-  constexpr size_t kFewestWindows = 4;
   std::vector<std::vector<StepBegins>> begins(run.profiles.size());
   std::map<int64_t, size_t> work_of_step;
   for (size_t p = 0; p < run.profiles.size(); ++p) {

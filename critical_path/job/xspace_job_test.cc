@@ -229,6 +229,17 @@ TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
   }
 }
 
+// Few steps of much work make windows of fewer steps than long runs have.
+TEST_F(SyntheticJobTest, AFewLongStepsAreWindows) {
+  SyntheticRunOptions options;
+  options.steps = 10;
+  const absl::StatusOr<ProfiledRun> run =
+      ReadProfiledRun(FileSystem::Posix(), Write(options, "few"));
+  ASSERT_THAT(run, IsOk());
+  EXPECT_EQ(FindXSpaceWindows(*run, /*window_work=*/2).size(), 5);
+  EXPECT_EQ(FindXSpaceWindows(*run, /*window_work=*/1000).size(), 0);
+}
+
 // The last kernel of each step runs when that of the step after the next has begun, as copies do.
 TEST_F(SyntheticJobTest, WorkThatLagsBehindItsStepIsInItsWindow) {
   SyntheticRunOptions options;

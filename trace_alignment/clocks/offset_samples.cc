@@ -278,11 +278,15 @@ ClockAnchors OffsetSamples::AnchorsOf(int64_t node_id) const {
   return node == anchors_.end() ? ClockAnchors() : node->second;
 }
 
-OffsetSamples OffsetSamples::WithLastHeld(Slope slope, double max_drift_ppm) const {
+OffsetSamples OffsetSamples::WithLastHeld(absl::Span<const int64_t> node_ids, Slope slope,
+                                          double max_drift_ppm) const {
   OffsetSamples result = *this;
   if (!reference_node_.has_value()) return result;
   const std::vector<OffsetSample>& rounds = SamplesOf(*reference_node_);
-  for (auto& [node_id, samples] : result.samples_) {
+  for (const int64_t node_id : node_ids) {
+    const auto of_node = result.samples_.find(node_id);
+    if (of_node == result.samples_.end()) continue;
+    std::vector<OffsetSample>& samples = of_node->second;
     std::vector<OffsetSample> held;
     auto next = samples.begin();
     for (size_t i = 0; i < rounds.size(); ++i) {

@@ -98,11 +98,12 @@ class OffsetSamples {
 
   const OffsetRowsNotUsed& rows_not_used() const { return rows_not_used_; }
 
-  // Returns these samples and, in rounds of the reference node in which a node has none though it has
-  // one before, its last offset; with kDriftPpm, on the line of that. A sample is of the round that it
+  // Returns these samples and, in rounds of the reference node in which one of the nodes has none though
+  // it has one before, its last offset; with kDriftPpm, on the line of that. A sample is of the round that it
   // is within half the distance to the next round of. The uncertainty of an offset that holds grows by
   // so much with its age.
-  OffsetSamples WithLastHeld(Slope slope, double max_drift_ppm) const;
+  OffsetSamples WithLastHeld(absl::Span<const int64_t> node_ids, Slope slope,
+                             double max_drift_ppm) const;
 
   // Returns the map from the node's host time to reference time, in ps from the run base: the
   // identity for the reference node. Samples that would have it run backwards are repaired and

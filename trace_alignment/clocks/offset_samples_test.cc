@@ -184,8 +184,8 @@ TEST(OffsetSamplesTest, MissingWindowsAreSkippedOrTheLastOneHeld) {
   using Slope = OffsetSamples::Slope;
   // Returns the offset in ns at so many seconds of reference time.
   const auto offset_ns = [&](Slope slope, bool holds, int64_t second) {
-    const auto map =
-        (holds ? offsets.WithLastHeld(slope, 100) : offsets).OffsetMap(1, RunClock(kBaseNs), slope);
+    const auto map = (holds ? offsets.WithLastHeld({1}, slope, 100) : offsets)
+                         .OffsetMap(1, RunClock(kBaseNs), slope);
     return (map->Inverted().Forward(second * kSecondPs) - second * kSecondPs) / 1000;
   };
   // 12 us in 12 s.
@@ -216,7 +216,8 @@ TEST(OffsetSamplesTest, RoundsWithoutIdsAreToldByTheirTimes) {
   add(1, 3995, 200);
   add(1, 12007, 300);
   ASSERT_OK_AND_ASSIGN(const OffsetSamples offsets, Parse(rows));
-  const OffsetSamples filled = offsets.WithLastHeld(OffsetSamples::Slope::kInterpolate, 100);
+  const OffsetSamples filled =
+      offsets.WithLastHeld(offsets.NodeIds(), OffsetSamples::Slope::kInterpolate, 100);
   std::vector<int64_t> held;
   for (const OffsetSample& sample : filled.SamplesOf(1)) {
     held.push_back((sample.midpoint_ref_ns - kBaseNs) / 1000000);
@@ -229,8 +230,8 @@ TEST(OffsetSamplesTest, TheUncertaintyOfAnOffsetThatHoldsGrows) {
   std::vector<OffsetSample> samples;
   for (const int64_t second : {0, 4, 8}) samples.push_back({0, second * kSecondNs, 0, 0, 0});
   samples.push_back({1, 0, 5000, {}, 250});
-  const OffsetSamples held =
-      OffsetSamples("probes", 0, samples).WithLastHeld(OffsetSamples::Slope::kInterpolate, 100);
+  const OffsetSamples held = OffsetSamples("probes", 0, samples)
+                                 .WithLastHeld({0, 1, 2}, OffsetSamples::Slope::kInterpolate, 100);
   std::vector<double> uncertainties_ns;
   for (const OffsetSample& sample : held.SamplesOf(1)) {
     uncertainties_ns.push_back(*sample.uncertainty_ns);

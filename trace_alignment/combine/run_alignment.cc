@@ -484,7 +484,7 @@ class RunAligner {
     RETURN_IF_ERROR(CheckReference(measured_samples));
     const OffsetSamples samples =
         options_.hold_last_offset
-            ? measured_samples.WithLastHeld(options_.slope, options_.max_drift_ppm)
+            ? measured_samples.WithLastHeld(NodeIds(), options_.slope, options_.max_drift_ppm)
             : measured_samples;
     if (options_.hold_last_offset && samples.SamplesOf(inputs_.reference_node).empty()) {
       Note(
@@ -506,7 +506,9 @@ class RunAligner {
                              "offset_ns is node clock - reference clock (positive: the node is "
                              "ahead); negate them, or give --method=collectives");
     }
-    for (uint32_t n = 0; n < result_.nodes.size(); ++n) StateMeasured(samples, n);
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      StateMeasured(measured_samples, samples, n);
+    }
     const absl::StatusOr<ClockAlignment> near =
         AlignNearEstimate(host_table_, BoundsOptions(), estimate_ps);
     if (!near.ok()) {
@@ -571,10 +573,17 @@ class RunAligner {
     return map.has_value() ? time_ps - map->Forward(time_ps) : 0;
   }
 
-  // States what the measurements alone say of a node: the sample in the middle.
-  void StateMeasured(const OffsetSamples& samples, uint32_t n) {
+  std::vector<int64_t> NodeIds() const {
+    std::vector<int64_t> ids;
+    for (const auto& node : inputs_.nodes) ids.push_back(node.node_id);
+    return ids;
+  }
+
+  // States what the measurements alone say of a node: the sample in the middle. Those that hold tell
+  // nothing but how much may be unknown.
+  void StateMeasured(const OffsetSamples& measured, const OffsetSamples& held, uint32_t n) {
     CombinedNode& node = result_.nodes[n].stated;
-    const std::vector<OffsetSample>& own = samples.SamplesOf(inputs_.nodes[n].node_id);
+    const std::vector<OffsetSample>& own = measured.SamplesOf(inputs_.nodes[n].node_id);
     if (own.empty()) return;
     const OffsetSample& middle = own[own.size() / 2];
     node.set_offset_at_ns(middle.midpoint_ref_ns);
@@ -582,7 +591,7 @@ class RunAligner {
     const std::optional<double> drift_ppm = MeasuredDriftPpm(own);
     if (drift_ppm.has_value()) node.set_drift_ppm(*drift_ppm);
     int64_t largest_ns = 0;
-    for (const OffsetSample& sample : own) {
+    for (const OffsetSample& sample : held.SamplesOf(inputs_.nodes[n].node_id)) {
       if (!sample.uncertainty_ns.has_value()) return;
       largest_ns = std::max(largest_ns, static_cast<int64_t>(std::ceil(*sample.uncertainty_ns)));
     }

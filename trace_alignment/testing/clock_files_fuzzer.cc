@@ -21,7 +21,10 @@ absl::Status meridian::FuzzOne(absl::string_view bytes) {
   if (offsets.ok()) {
     for (const int64_t node : offsets->NodeIds()) {
       offsets->OffsetMap(node, run, OffsetSamples::Slope::kInterpolate).IgnoreError();
-      offsets->WithLastHeld(OffsetSamples::Slope::kDriftPpm, 100)
+    }
+    if (!offsets->NodeIds().empty()) {
+      const int64_t node = offsets->NodeIds().back();
+      offsets->WithLastHeld({node}, OffsetSamples::Slope::kDriftPpm, 100)
           .OffsetMap(node, run, OffsetSamples::Slope::kDriftPpm)
           .IgnoreError();
     }

@@ -162,8 +162,8 @@ class MotifWriter {
                       ";\n");
       if (flow_->head() != 0) {
         ASSIGN_OR_RETURN(const std::string iterations, TripsText(flow_->iterations()));
-        absl::StrAppend(&first_states_, "    if (class_ == ", number_,
-                        ") iterations_ = ", iterations, ";\n");
+        absl::StrAppend(&first_states_, "    if (class_ == ", number_, ") iterations_ = Whole(",
+                        iterations, ");\n");
       }
       RETURN_IF_ERROR(WriteModels());
       absl::StrAppend(&flows_, "  // Ranks '", name, "'.\n  void Flow", number_,
@@ -531,7 +531,8 @@ absl::StatusOr<CallWorkloadReport> WriteEmberMotif(FileSystem& file_system,
                                      [](const ControlFlow& flow) { return flow.head() != 0; });
   if (has_drift && !has_loops) {
     report.add_notes(
-        "times of a motif drift along its main loop, and this has none; --format=chakra has them "
+        "times of a motif drift along its main loop, which some ranks lack; --format=chakra has "
+        "them "
         "drift");
   }
   OutputFiles outputs(file_system);
