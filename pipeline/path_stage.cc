@@ -73,7 +73,8 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
   return absl::StrReplaceAll(
       WordingOf(row.bound_by).lateness,
       {{"TIME", text(time_ps)},
-       {"OP", absl::StrCat(has_parts ? "most in " : "", row.op)},
+       {"OP", has_parts ? absl::StrCat("the longest part, ", text(row.time_ps), ", in ", row.op)
+                        : row.op},
        {"AFTER",
         absl::StrCat(has_parts ? absl::StrCat(", the longest part, ", text(row.time_ps)) : "",
                      row.after.empty() ? "" : absl::StrCat(", after ", row.after))}});

@@ -228,11 +228,10 @@ TEST(InfraGraphTest, SlicesAreThoseOfPython) {
   const auto selected = [](const std::string& slice) {
     std::vector<int> xpus;
     // Switch a.0 would be left out if it had one link only.
-    for (const auto& [xpu, a] :
-         EndsAfterRing(Edge("xpu[0:2]", "a[0]", "many2many") +
-                       Edge(absl::StrCat("xpu", slice), "a[1]", "many2many") +
-                       Edge("a[0]", "a[1]", "one2one"))
-             .value()) {
+    const auto ends = EndsAfterRing(Edge("xpu[0:2]", "a[0]", "many2many") +
+                                    Edge(absl::StrCat("xpu", slice), "a[1]", "many2many") +
+                                    Edge("a[0]", "a[1]", "one2one"));
+    for (const auto& [xpu, a] : ends.value()) {
       if (a == 9 && xpu < 8) xpus.push_back(xpu);
     }
     return xpus;

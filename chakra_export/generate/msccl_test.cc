@@ -155,8 +155,8 @@ TEST(MscclTest, DamageIsRefusedOrHarmless) {
   }
   std::mt19937_64 random(1);
   for (int i = 0; i < 2000; ++i) {
-    const absl::StatusOr<MscclAlgorithm> algorithm =
-        ParseMsccl(Damage(std::string(kPair), random), "a.xml");
+    const std::string xml = Damage(std::string(kPair), random);
+    const absl::StatusOr<MscclAlgorithm> algorithm = ParseMsccl(xml, "a.xml");
     if (algorithm.ok()) MscclNodes(*algorithm, 0, algorithm->chunks).IgnoreError();
   }
 }

@@ -54,7 +54,7 @@ absl::Status Open(CombineState* state) {
                                                                 state->request.reference_node));
   }
   ProgressBar progress("reading", state->files.size());
-  std::vector<std::optional<RunNode>> opened(state->files.size());
+  std::vector<std::optional<OpenedTrace>> opened(state->files.size());
   RETURN_IF_ERROR(ParallelFor(
       opened.size(),
       [&](size_t n) -> absl::Status {
@@ -62,7 +62,7 @@ absl::Status Open(CombineState* state) {
         return absl::OkStatus();
       },
       [&](size_t n) { progress.Update(n); }));
-  for (std::optional<RunNode>& node : opened) state->nodes.push_back(*std::move(node));
+  for (std::optional<OpenedTrace>& node : opened) state->nodes.push_back(*std::move(node));
   return absl::OkStatus();
 }
 
@@ -75,7 +75,7 @@ absl::Status LoadSnapshots(CombineState* state) {
   const absl::StatusOr<std::vector<AssignedNodeId>> assigned = AssignNodeIds(ids);
   if (!ids.given.empty() && !state->traces->HaveOneRankEach()) RETURN_IF_ERROR(assigned.status());
   for (size_t n = 0; n < state->nodes.size(); ++n) {
-    RunNode& node = state->nodes[n];
+    OpenedTrace& node = state->nodes[n];
     SnapshotPairsOptions options;
     if (state->inputs.offsets.has_value() && assigned.ok()) {
       options.offsets_header = state->inputs.offsets->AnchorsOf((*assigned)[n].id);
@@ -98,6 +98,9 @@ absl::Status ReadTraces(CombineState* state) {
   for (const std::string& note : request.files.notes) state->report.add_notes(note);
   for (const std::string& note : state->files.notes()) state->report.add_notes(note);
   RETURN_IF_ERROR(state->traces->CheckRequest());
+  if (request.naming != PlaneNaming::kViewer && state->traces->MergesInOwnForm()) {
+    state->report.add_notes("--plane_naming is of XSpaces: Kineto traces have no planes");
+  }
   RETURN_IF_ERROR(CheckCounts(request, state->files.size()));
   RETURN_IF_ERROR(CheckOutputs(*state));
   RETURN_IF_ERROR(Open(state));

@@ -28,7 +28,7 @@ struct CombineState {
   TraceFiles files = {};
   std::unique_ptr<RunTraces> traces = nullptr;
   // One per trace, in their order.
-  std::vector<RunNode> nodes = {};
+  std::vector<OpenedTrace> nodes = {};
   AlignmentInputs inputs = {};
   CollectiveRun run = {};
   RunAlignment alignment = {};

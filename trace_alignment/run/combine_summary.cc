@@ -17,7 +17,7 @@ int64_t LargestCorrectionNs(const AlignmentStats& stats) {
 }
 
 void DescribeNode(const CombineState& state, size_t n, CombinedNode* out) {
-  const RunNode& node = state.nodes[n];
+  const OpenedTrace& node = state.nodes[n];
   *out = state.alignment.nodes[n].stated;
   out->set_node_id(node.id);
   if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);

@@ -123,7 +123,7 @@ class KinetoTraces : public RunTraces {
 
   bool HaveOneRankEach() const override { return true; }
 
-  absl::StatusOr<RunNode> Open(size_t n) override {
+  absl::StatusOr<OpenedTrace> Open(size_t n) override {
     const std::string& path = files_.paths()[n];
     ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
@@ -146,7 +146,7 @@ class KinetoTraces : public RunTraces {
     if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
     if (!host.empty()) session.hostnames.push_back(host);
     ASSIGN_OR_RETURN(SessionClock clock, SessionClock::Create(path, session, request_.StartOf(n)));
-    RunNode node(std::move(clock));
+    OpenedTrace node(std::move(clock));
     node.session = std::move(session);
     node.collectives = ReadKinetoCollectives(trace, file.bytes(), path);
     node.unread_events = trace.problems.ToString();
@@ -180,7 +180,7 @@ class KinetoTraces : public RunTraces {
     return absl::EndsWith(stem, ".xplane.pb") || absl::EndsWith(stem, ".json");
   }
 
-  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode&, const NodeClock& clock,
+  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const OpenedTrace&, const NodeClock& clock,
                                               const AlignOptions&, ByteSink& sink) override {
     ASSIGN_OR_RETURN(const AlignmentStats stats,
                      AlignKineto(traces_[n].file->bytes(), traces_[n].base_ns, clock, sink));
@@ -200,7 +200,7 @@ class KinetoTraces : public RunTraces {
     uint64_t total_bytes = 0;
     for (const size_t n : order) {
       input_of_node[n] = inputs.size();
-      const RunNode& node = state->nodes[n];
+      const OpenedTrace& node = state->nodes[n];
       const std::vector<int64_t>& ranks = state->run.ranks.ranks[n];
       inputs.push_back({traces_[n].file->bytes(), traces_[n].base_ns,
                         &state->alignment.nodes[n].clock, ranks.empty() ? node.id : ranks[0],
@@ -223,7 +223,7 @@ class KinetoTraces : public RunTraces {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode* node) override {
+  absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, OpenedTrace* node) override {
     const std::string& path = files_.paths()[n];
     Trace& opened = traces_[n];
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(opened.file->bytes(), path));
@@ -283,7 +283,7 @@ class KinetoTraces : public RunTraces {
     return stats;
   }
 
-  static std::string HostOf(const RunNode& node) {
+  static std::string HostOf(const OpenedTrace& node) {
     return node.session.hostnames.empty() ? "" : node.session.hostnames[0];
   }
 

@@ -15,9 +15,9 @@ namespace meridian {
 namespace {
 
 // Returns the ranks that the traces state; nothing unless all do, and differently.
-std::vector<int64_t> StatedRanks(const std::vector<RunNode>& nodes) {
+std::vector<int64_t> StatedRanks(const std::vector<OpenedTrace>& nodes) {
   std::vector<int64_t> ranks;
-  for (const RunNode& node : nodes) {
+  for (const OpenedTrace& node : nodes) {
     const std::vector<LocalDevice>& devices = node.collectives.devices;
     if (devices.empty() || devices[0].global_id == kUnknownId) return {};
     ranks.push_back(devices[0].global_id);
@@ -34,7 +34,7 @@ absl::Status AssignIds(CombineState* state) {
   if (state->traces->HaveOneRankEach()) {
     if (ids.given.empty()) ids.given = StatedRanks(state->nodes);
   } else {
-    for (const RunNode& node : state->nodes) {
+    for (const OpenedTrace& node : state->nodes) {
       const std::optional<SnapshotPairs>& snapshots = node.snapshots;
       ids.from_snapshots.push_back(snapshots.has_value() ? snapshots->node_id : std::nullopt);
     }
@@ -76,7 +76,7 @@ absl::Status Match(CombineState* state) {
   RankOptions ranks;
   ranks.given_ranks = state->request.ranks;
   std::vector<ProfileCollectives> profiles;
-  for (RunNode& node : state->nodes) profiles.push_back(std::move(node.collectives));
+  for (OpenedTrace& node : state->nodes) profiles.push_back(std::move(node.collectives));
   ASSIGN_OR_RETURN(state->run, MatchCollectives(std::move(profiles), ranks));
   if (state->traces->HaveOneRankEach()) RETURN_IF_ERROR(CheckTied(*state));
   for (const std::string& note : state->run.ranks.notes) state->report.add_notes(note);
@@ -126,7 +126,7 @@ absl::StatusOr<std::optional<int64_t>> ClockWithin(const CombineState& state, si
 
 absl::Status Align(CombineState* state) {
   for (size_t n = 0; n < state->nodes.size(); ++n) {
-    const RunNode& node = state->nodes[n];
+    const OpenedTrace& node = state->nodes[n];
     ASSIGN_OR_RETURN(const std::optional<int64_t> clock_within_ns, ClockWithin(*state, n));
     state->inputs.nodes.push_back(
         {node.id, node.clock, node.snapshots, node.session.profile_stop_ns, clock_within_ns,

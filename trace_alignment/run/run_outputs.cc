@@ -124,7 +124,7 @@ absl::Status Export(const std::string& kind, const std::string& path, ExportFunc
   options.clock_readings = ReadClocks(ViewedNodes(*state), start_ns);
   options.ranks = RanksOfPlanes(*state);
   std::vector<int64_t> node_ids;
-  for (const RunNode& node : state->nodes) node_ids.push_back(node.id);
+  for (const OpenedTrace& node : state->nodes) node_ids.push_back(node.id);
   ASSIGN_OR_RETURN(planes, ViewerPlanes({state->alignment.table, state->run.profiles, node_ids,
                                          options.clock_readings, start_ns}));
   if (!planes.empty()) {
@@ -159,7 +159,7 @@ absl::Status WriteAlignedFiles(CombineState* state) {
   RETURN_IF_ERROR(state->file_system.CreateDirectories(folder));
   const std::vector<std::string> names = AlignedNames(*state);
   for (size_t n = 0; n < state->nodes.size(); ++n) {
-    const RunNode& node = state->nodes[n];
+    const OpenedTrace& node = state->nodes[n];
     AlignOptions options;
     options.record = RecordOf(*state, n);
     options.lines.node_id = node.id;
@@ -279,7 +279,7 @@ absl::Status WriteExports(CombineState* state) {
   const CombineRequest& request = state->request;
   std::string trace_json = request.trace_json;
   int64_t events = 0;
-  for (const RunNode& node : state->nodes) events += node.stats.events();
+  for (const OpenedTrace& node : state->nodes) events += node.stats.events();
   if (!trace_json.empty() && events > request.most_json_events) {
     state->report.add_notes(absl::StrCat(
         "no trace JSON: that of ", WithThousands(events),

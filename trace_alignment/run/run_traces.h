@@ -32,8 +32,8 @@ struct CombineRequest;
 struct CombineState;
 
 // A node of a run, in the order of the traces.
-struct RunNode {
-  explicit RunNode(SessionClock start) : clock(std::move(start)) {}
+struct OpenedTrace {
+  explicit OpenedTrace(SessionClock start) : clock(std::move(start)) {}
 
   SessionInfo session;
   SessionClock clock;
@@ -63,11 +63,11 @@ class RunTraces {
   virtual bool HaveOneRankEach() const = 0;
 
   // Opens the trace of the node and reads what there is to know of it but its snapshots.
-  virtual absl::StatusOr<RunNode> Open(size_t n) = 0;
+  virtual absl::StatusOr<OpenedTrace> Open(size_t n) = 0;
 
   // Returns what ties the tracer's clock to the host's: of the file, else of the trace itself.
   virtual absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(
-      size_t /*n*/, const RunNode& /*node*/, const std::string& /*file*/,
+      size_t /*n*/, const OpenedTrace& /*node*/, const std::string& /*file*/,
       const SnapshotPairsOptions& /*options*/) {
     return std::nullopt;
   }
@@ -77,7 +77,7 @@ class RunTraces {
   // True for names that whoever looks for such traces takes for one.
   virtual bool IsTraceName(absl::string_view name) const = 0;
 
-  virtual absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node,
+  virtual absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const OpenedTrace& node,
                                                       const NodeClock& clock,
                                                       const AlignOptions& options,
                                                       ByteSink& sink) = 0;
@@ -91,7 +91,7 @@ class RunTraces {
   }
 
   // Returns the node's trace as an XSpace, with its clock in that.
-  virtual absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode* node) = 0;
+  virtual absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, OpenedTrace* node) = 0;
 };
 
 // Makes the two forms.

@@ -29,7 +29,7 @@ class XSpaceTraces : public RunTraces {
 
   bool HaveOneRankEach() const override { return false; }
 
-  absl::StatusOr<RunNode> Open(size_t n) override {
+  absl::StatusOr<OpenedTrace> Open(size_t n) override {
     ASSIGN_OR_RETURN(InputFile file, files_.Open(n));
     ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::OfFile(std::move(file)));
     RETURN_IF_ERROR(CheckRaw(reader));
@@ -38,7 +38,7 @@ class XSpaceTraces : public RunTraces {
     options.profile_start_ns = request_.StartOf(n);
     ASSIGN_OR_RETURN(SessionClock clock,
                      SessionClock::Create(reader.name(), session, options.profile_start_ns));
-    RunNode node(std::move(clock));
+    OpenedTrace node(std::move(clock));
     node.session = std::move(session);
     ASSIGN_OR_RETURN(node.collectives, ReadXSpaceCollectives(reader, options));
     reader.Forget(reader.source().bytes);
@@ -47,7 +47,7 @@ class XSpaceTraces : public RunTraces {
   }
 
   absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(
-      size_t n, const RunNode& node, const std::string& file,
+      size_t n, const OpenedTrace& node, const std::string& file,
       const SnapshotPairsOptions& options) override {
     return LoadProfileSnapshots(file_system_, *readers_[n], node.clock, file, options);
   }
@@ -62,8 +62,8 @@ class XSpaceTraces : public RunTraces {
     return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".xplane.pb");
   }
 
-  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const RunNode& node, const NodeClock& clock,
-                                              const AlignOptions& options,
+  absl::StatusOr<AlignmentStats> WriteAligned(size_t n, const OpenedTrace& node,
+                                              const NodeClock& clock, const AlignOptions& options,
                                               ByteSink& sink) override {
     const XSpaceReader& reader = *readers_[n];
     absl::StatusOr<AlignmentStats> stats = AlignXSpace(reader, node.clock, clock, options, sink);
@@ -71,7 +71,7 @@ class XSpaceTraces : public RunTraces {
     return stats;
   }
 
-  absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, RunNode*) override {
+  absl::StatusOr<const XSpaceReader*> AsXSpace(size_t n, OpenedTrace*) override {
     return &*readers_[n];
   }
 
