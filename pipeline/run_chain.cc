@@ -50,7 +50,7 @@ constexpr absl::string_view kAlign = "align";
 // What slow links cost is asked of so many: each is a replay.
 constexpr size_t kMostAskedLinks = 4;
 
-// The text of so many events is about 600 MB, and chrome://tracing cannot hold more than 512.
+// The text of so many events was about 600 MB, and chrome://tracing cannot hold more than 512.
 constexpr int64_t kMostJsonEvents = 2000000;
 
 // The files of a calibration.

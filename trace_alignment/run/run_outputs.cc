@@ -283,7 +283,7 @@ absl::Status WriteExports(CombineState* state) {
   if (!trace_json.empty() && events > request.most_json_events) {
     state->report.add_notes(absl::StrCat(
         "no trace JSON: that of ", WithThousands(events),
-        " events is longer than chrome://tracing can open; the Perfetto trace shows the same "
+        " events may be longer than chrome://tracing can open; the Perfetto trace shows the same "
         "(--trace_json writes it all the same)"));
     trace_json.clear();
   }
