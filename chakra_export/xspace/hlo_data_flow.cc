@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/hlo_data_flow.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -10,6 +11,9 @@ namespace meridian {
 namespace {
 
 constexpr size_t kMaxSearchedValues = 100000;
+
+// How many instructions that do no work may lie between a concatenation and its collective.
+constexpr int kMaxCallDepth = 64;
 
 // Opcodes whose value is that of their operand, element by element.
 constexpr absl::string_view kPassedOn[] = {"async-update", "async-done", "while",
@@ -35,6 +39,83 @@ HloDataFlow::HloDataFlow(const HloModule& module, const HloCollectives& collecti
       callers_[called].push_back(&instruction);
     }
   }
+  if (open_fusions) FindJoined(module);
+}
+
+void HloDataFlow::FindJoined(const HloModule& module) {
+  Users users;
+  for (const HloInstruction& instruction : module.instructions()) {
+    for (const HloInstruction* operand : instruction.operands()) {
+      users[operand].push_back(&instruction);
+    }
+  }
+  for (const HloInstruction& instruction : module.instructions()) {
+    const HloCollective* collective = collectives_.Find(instruction.name());
+    if (collective == nullptr || collective->instruction != &instruction ||
+        collective->kind != CollectiveKind::kAllReduce || instruction.operands().size() != 1) {
+      continue;
+    }
+    const std::vector<Value> sources = Search({{instruction.operands()[0], {}}});
+    if (sources.size() != 1 || sources[0].instruction->opcode() != "concatenate") continue;
+    const HloInstruction& concatenate = *sources[0].instruction;
+    // What the framework joined has a name of the framework.
+    if (concatenate.shape().dimensions_size() != 1 || concatenate.operands().size() < 2 ||
+        !concatenate.proto().metadata().op_name().empty() ||
+        !IsForOneCollective(concatenate, users, kMaxCallDepth)) {
+      continue;
+    }
+    HloJoined joined{&concatenate, {}};
+    joined.shape.set_element_type(xla::TUPLE);
+    for (const HloInstruction* operand : concatenate.operands()) {
+      *joined.shape.add_tuple_shapes() = operand->shape();
+    }
+    joined_[&instruction] = std::move(joined);
+  }
+  for (const auto& [instruction, joined] : joined_) arranging_[joined.concatenate] = {};
+  for (const HloInstruction& instruction : module.instructions()) {
+    if (!joined_.empty() && instruction.opcode() == "slice") FindPart(instruction);
+  }
+}
+
+bool HloDataFlow::IsForOneCollective(const HloInstruction& instruction, const Users& users,
+                                     int depth) const {
+  if (depth == 0) return false;
+  const HloInstruction* user = nullptr;
+  if (const auto found = users.find(&instruction); found != users.end()) {
+    if (found->second.size() == 1) user = found->second[0];
+  } else if (instruction.computation().root() == &instruction) {
+    const auto callers = CallersOf(instruction.computation());
+    if (callers.size() == 1) return IsForOneCollective(*callers[0], users, depth - 1);
+  }
+  if (user == nullptr) return false;
+  if (collectives_.Find(user->name()) != nullptr) return true;
+  return PassesOn(*user) && IsForOneCollective(*user, users, depth - 1);
+}
+
+void HloDataFlow::FindPart(const HloInstruction& slice) {
+  if (slice.operands().size() != 1 || slice.proto().slice_dimensions_size() != 1) return;
+  const std::vector<Value> sources = Search({{slice.operands()[0], {}}});
+  if (sources.size() != 1 || !sources[0].path.empty()) return;
+  const auto joined = joined_.find(sources[0].instruction);
+  if (joined == joined_.end()) return;
+  const auto& cut = slice.proto().slice_dimensions(0);
+  int64_t start = 0;
+  for (int64_t i = 0; i < joined->second.shape.tuple_shapes_size() && start <= cut.start(); ++i) {
+    const xla::ShapeProto& part = joined->second.shape.tuple_shapes(static_cast<int>(i));
+    const int64_t size = part.dimensions_size() == 1 ? part.dimensions(0) : 0;
+    // Sizes of a broken program may not add up to a number.
+    if (size < 0 || size > std::numeric_limits<int64_t>::max() - start) return;
+    if (start == cut.start() && start + size == cut.limit() && cut.stride() == 1) {
+      arranging_[&slice] = {sources[0].instruction, {i}};
+      return;
+    }
+    start += size;
+  }
+}
+
+HloInstructionList HloDataFlow::OperandsOf(const HloInstruction& instruction) const {
+  const auto joined = joined_.find(&instruction);
+  return joined == joined_.end() ? instruction.operands() : joined->second.concatenate->operands();
 }
 
 bool HloDataFlow::DoesNoWork(const HloInstruction& instruction) {
@@ -48,7 +129,7 @@ bool HloDataFlow::DoesNoWork(const HloInstruction& instruction) {
 }
 
 bool HloDataFlow::PassesOn(const HloInstruction& instruction) const {
-  if (DoesNoWork(instruction)) return true;
+  if (DoesNoWork(instruction) || arranging_.contains(&instruction)) return true;
   const absl::string_view opcode = instruction.opcode();
   if (opcode == "fusion") return open_fusions_ && !instruction.called_computations().empty();
   return open_fusions_ && (opcode == "copy" || opcode == "copy-start");
@@ -66,7 +147,7 @@ const HloSources& HloDataFlow::SourcesOf(const HloInstruction& instruction) {
   if (!is_new) return it->second;
   HloSources found;
   std::vector<Value> data;
-  for (const HloInstruction* operand : instruction.operands()) {
+  for (const HloInstruction* operand : OperandsOf(instruction)) {
     const std::vector<Value>& values = found.operands.emplace_back(Search({{operand, {}}}));
     data.insert(data.end(), values.begin(), values.end());
   }
@@ -121,6 +202,11 @@ void HloDataFlow::Follow(const Value& value, std::vector<Value>* open) const {
   const absl::string_view opcode = instruction.opcode();
   if (opcode == "parameter") {
     FollowParameter(value, open);
+    return;
+  }
+  if (const auto part = arranging_.find(&instruction);
+      part != arranging_.end() && part->second.instruction != nullptr) {
+    open->push_back(part->second);
     return;
   }
   if (opcode == "get-tuple-element" && !instruction.operands().empty()) {

@@ -43,6 +43,16 @@ struct HloSources {
   std::vector<const HloInstruction*> control;
 };
 
+// An all-reduce that the compiler made of several by joining their operands end to end; what they
+// gave is cut out of its result:
+//
+//   a, b -> concatenate -> all-reduce -> slice, slice
+struct HloJoined {
+  const HloInstruction* concatenate = nullptr;
+  // The tuple of what was joined.
+  xla::ShapeProto shape;
+};
+
 // Returns the instructions in the order of the computation's schedule; where it has none, as they
 // stand.
 std::vector<const HloInstruction*> ScheduledInstructions(const HloComputation& computation);
@@ -51,7 +61,8 @@ std::vector<const HloInstruction*> ScheduledInstructions(const HloComputation& c
 class HloDataFlow {
  public:
   // Module and collectives must outlive this. With `open_fusions`, what is in fusions does the work,
-  // not the fusion, and copies do none.
+  // not the fusion; copies do none; and all-reduces that were joined have their operands and the
+  // elements of their results apart, as if they were tuples.
   HloDataFlow(const HloModule& module, const HloCollectives& collectives,
               bool open_fusions = false);
 
@@ -67,9 +78,21 @@ class HloDataFlow {
   // Returns the instructions that call the computation, once for each time.
   absl::Span<const HloInstruction* const> CallersOf(const HloComputation& computation) const;
 
+  // The all-reduces that were joined, with open fusions.
+  const absl::flat_hash_map<const HloInstruction*, HloJoined>& joined() const { return joined_; }
+  // Returns what the instruction reads, of an all-reduce that was joined what was joined.
+  HloInstructionList OperandsOf(const HloInstruction& instruction) const;
+
  private:
   using Path = std::vector<int64_t>;
   using Value = HloValue;
+  using Users = absl::flat_hash_map<const HloInstruction*, std::vector<const HloInstruction*>>;
+
+  void FindJoined(const HloModule& module);
+  // Returns whether nothing but one collective reads the value.
+  bool IsForOneCollective(const HloInstruction& instruction, const Users& users, int depth) const;
+  // Notes of a slice which joined operand's result it cuts out, if it does.
+  void FindPart(const HloInstruction& slice);
 
   // Returns where the values come from.
   std::vector<Value> Search(std::vector<Value> open) const;
@@ -83,6 +106,9 @@ class HloDataFlow {
   const HloCollectives& collectives_;
   const bool open_fusions_;
   absl::flat_hash_map<const HloComputation*, std::vector<const HloInstruction*>> callers_;
+  absl::flat_hash_map<const HloInstruction*, HloJoined> joined_;
+  // By instruction that joins or cuts apart: what it stands for, if that is one value.
+  absl::flat_hash_map<const HloInstruction*, Value> arranging_;
   absl::flat_hash_map<const HloInstruction*, HloSources> sources_;
 };
 

@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/hlo_tensors.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -65,9 +66,22 @@ void HloTensors::ReadPlaces() {
     std::reverse(value.path.begin(), value.path.end());
     places_[std::move(value)] = place->second;
   }
+  for (const auto& [collective, joined] : flow_.joined()) {
+    const auto whole = places_.find({collective, {}});
+    if (whole == places_.end()) continue;
+    Place place = whole->second;
+    for (int i = 0; i < joined.shape.tuple_shapes_size(); ++i) {
+      places_[{collective, {i}}] = place;
+      const int64_t bytes = ShapeBytes(joined.shape.tuple_shapes(i)).value_or(0);
+      if (bytes > std::numeric_limits<int64_t>::max() - std::max<int64_t>(place.second, 0)) break;
+      place.second += bytes;
+    }
+  }
 }
 
 const xla::ShapeProto& HloTensors::ShapeOf(const HloInstruction& instruction) const {
+  const auto joined = flow_.joined().find(&instruction);
+  if (joined != flow_.joined().end()) return joined->second.shape;
   const HloCollective* collective = collectives_.Find(instruction.name());
   const bool is_collective = collective != nullptr && collective->instruction == &instruction;
   return is_collective ? OutputShape(*collective) : instruction.shape();

@@ -11,7 +11,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
@@ -174,14 +176,37 @@ class ProgramNodeMaker {
     return undo_ && !name.empty() ? absl::string_view(name) : instruction.name();
   }
 
+  // Returns the name of each collective that was combined into one: "jit(f)/(a:b)" is "jit(f)/a" and
+  // "jit(f)/b".
+  const std::vector<absl::string_view>& PartNamesOf(const HloInstruction& instruction,
+                                                    size_t parts) {
+    const auto [it, is_new] = part_names_.try_emplace(&instruction);
+    if (!is_new) return it->second;
+    const absl::string_view whole = NameOf(instruction);
+    const size_t open = whole.find("/(");
+    if (open != absl::string_view::npos && absl::EndsWith(whole, ")")) {
+      const absl::string_view list = whole.substr(open + 2, whole.size() - open - 3);
+      for (const absl::string_view name : absl::StrSplit(list, ':')) {
+        out_.names.push_back(
+            absl::StrCat(std::string(whole.substr(0, open + 1)), std::string(name)));
+        it->second.push_back(out_.names.back());
+      }
+    }
+    if (it->second.size() != parts) it->second.assign(parts, whole);
+    return it->second;
+  }
+
   void AddCollective(const HloCollective& collective, RankProgram* here) {
-    const HloInstructionList operands = collective.instruction->operands();
+    const HloInstructionList operands = flow_->OperandsOf(*collective.instruction);
     if (undo_ && !HasPairs(collective.kind) && operands.size() > 1 &&
         operands.size() <= std::numeric_limits<int16_t>::max()) {
       here->divided.insert(collective.instruction);
+      const std::vector<absl::string_view>& names =
+          PartNamesOf(*collective.instruction, operands.size());
       for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
         const int64_t bytes = ShapeBytes(operands[i]->shape()).value_or(0);
-        AddCollectiveNodes(collective, CollectiveOf(collective, bytes, i, *here), i, here);
+        AddCollectiveNodes(collective, CollectiveOf(collective, bytes, i, *here), i, names[i],
+                           here);
       }
       return;
     }
@@ -189,18 +214,19 @@ class ProgramNodeMaker {
                        HasPairs(collective.kind)
                            ? MessagesOf(collective, here)
                            : CollectiveOf(collective, collective.operand_bytes, kWhole, *here),
-                       kWhole, here);
+                       kWhole, NameOf(*collective.instruction), here);
   }
 
   void AddCollectiveNodes(const HloCollective& collective, std::vector<RunNode> nodes, int part,
-                          RankProgram* here) {
+                          absl::string_view name, RankProgram* here) {
     if (nodes.empty()) {
-      RunNode node = NewNode(here->rank, NameOf(*collective.instruction));
+      RunNode node = NewNode(here->rank, name);
       node.op_kind = kLocalOpKind;
       nodes.push_back(node);
     }
     std::vector<NodeIndex> added;
     for (RunNode& node : nodes) {
+      node.name = name;
       node.instruction = collective.instruction;
       node.operand = static_cast<int16_t>(part);
       added.push_back(Push(node));
@@ -220,7 +246,7 @@ class ProgramNodeMaker {
       if (ranks.size() < 2 || std::find(ranks.begin(), ranks.end(), here.rank) == ranks.end()) {
         continue;
       }
-      RunNode node = NewNode(here.rank, NameOf(*collective.instruction));
+      RunNode node = NewNode(here.rank, "");
       node.SetCollective(bytes, *type, groups_.Add(ranks));
       node.instance = InstanceOf(collective.instruction->id(), static_cast<int64_t>(g), -2 - part);
       return {node};
@@ -243,7 +269,7 @@ class ProgramNodeMaker {
       const bool is_send = sends && source == here->rank;
       const bool is_receive = receives && target == here->rank;
       if (!is_send && !is_receive) continue;
-      RunNode node = NewNode(here->rank, NameOf(*collective.instruction));
+      RunNode node = NewNode(here->rank, "");
       node.SetMessage(is_send, collective.operand_bytes, source, target, tag);
       node.instance = InstanceOf(tag, source, target);
       nodes.push_back(node);
@@ -347,6 +373,7 @@ class ProgramNodeMaker {
   // target.
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> instances_;
   int64_t program_count_ = 0;
+  absl::flat_hash_map<const HloInstruction*, std::vector<absl::string_view>> part_names_;
   std::set<std::string> notes_;
 };
 

@@ -172,6 +172,54 @@ TEST(ProgramNodesTest, FusionsCopiesAndCombinedCollectivesCanBeUndone) {
   EXPECT_THAT(bytes, ElementsAre(256, 32));
 }
 
+// What XLA makes of two all-reduces where it joins their operands end to end: a fusion of the
+// concatenation, and a fusion that cuts out what one of them gave.
+TEST(ProgramNodesTest, JoinedAllReducesAreTakenApart) {
+  const xla::ShapeProto few = ArrayShape(xla::F32, {8}), all = ArrayShape(xla::F32, {72});
+  for (const bool by_framework : {false, true}) {
+    HloModuleBuilder program = PartitionedProgram(2);
+    auto* x = program.Add("x", "parameter", Floats());
+    auto* first = program.Add("first", "negate", Floats(), {x});
+    auto* second = program.Add("second", "exponential", few, {x});
+    auto* joining = program.Add("joining", "fusion", all, {first, second});
+    auto* both = AddAllReduce("both", all, {joining}, {{0, 1}}, &program);
+    both->mutable_metadata()->set_op_name("jit(step)/(psum/a:psum/b)");
+    auto* cutting = program.Add("cutting", "fusion", few, {both});
+    xla::HloComputationProto* joined = program.AddComputation("joined");
+    auto* p0 = program.Add("p0", "parameter", Floats());
+    auto* p1 = program.Add("p1", "parameter", few);
+    p1->set_parameter_number(1);
+    auto* concatenate = program.Add("concatenate.1", "concatenate", all, {p0, p1});
+    if (by_framework) concatenate->mutable_metadata()->set_op_name("jit(step)/concatenate");
+    joining->add_called_computation_ids(joined->id());
+    xla::HloComputationProto* cut = program.AddComputation("cut");
+    auto* whole = program.Add("whole", "parameter", all);
+    auto* slice = program.Add("slice.1", "slice", few, {whole});
+    auto* range = slice->add_slice_dimensions();
+    range->set_start(64);
+    range->set_limit(72);
+    range->set_stride(1);
+    program.Add("user", "negate", few, {slice});
+    cutting->add_called_computation_ids(cut->id());
+    const MadeUpRun run({GpuProfile(0, program, {{7, 10, {{"a", "user", 14, 20000, 30000, ""}}}})});
+    absl::StatusOr<WorkNodes> nodes = MakeProgramNodes(run.profiles, run.run, /*undo=*/true);
+    ASSERT_OK(nodes.status());
+    if (by_framework) {
+      EXPECT_THAT(Names(*nodes, 1),
+                  ElementsAre("jit_step", "first", "second", "jit(step)/concatenate",
+                              "jit(step)/(psum/a:psum/b)", "slice.1", "user"));
+      continue;
+    }
+    EXPECT_THAT(Names(*nodes, 1), ElementsAre("jit_step", "first", "second", "jit(step)/psum/a",
+                                              "jit(step)/psum/b", "user"));
+    EXPECT_THAT(Edges(*nodes, 1),
+                UnorderedElementsAre("jit_step > first: c", "jit_step > second: c",
+                                     "first > jit(step)/psum/a: d", "second > jit(step)/psum/b: d",
+                                     "jit(step)/psum/b > user: d"));
+    EXPECT_EQ(nodes->graph.nodes[4].communication->bytes, 32);
+  }
+}
+
 TEST(ProgramNodesTest, AnAllReduceOfOneRankIsNoCommunication) {
   const MadeUpRun run({GpuProfile(0, Diamond(1), {Ran()})});
   const WorkNodes nodes = Make(run);

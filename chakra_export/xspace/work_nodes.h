@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -54,6 +55,8 @@ struct WorkNodesOptions {
 struct WorkNodes {
   // The nodes of a rank stand together, in the order of their starts.
   RunGraph graph;
+  // Names of nodes that no profile holds.
+  std::deque<std::string> names;
   // By profile and event of its collectives: the first node of the event; kNoNodeIndex for none.
   std::vector<std::vector<NodeIndex>> node_of_event;
   // How many device events of each rank are in no node, by reason.
