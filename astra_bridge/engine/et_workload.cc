@@ -200,8 +200,9 @@ absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& pr
 
 // Reads the traces of a custom algorithm, from that of the first member on.
 absl::Status ReadCustomTraces(FileSystem& file_system, const std::string& prefix,
-                              const NetworkConfig& network, const EtWorkloadOptions& options,
-                              std::vector<RankWorkload>* members, std::optional<int64_t>* bytes) {
+                              CollectiveKind kind, const NetworkConfig& network,
+                              const EtWorkloadOptions& options, std::vector<RankWorkload>* members,
+                              std::optional<int64_t>* bytes) {
   ASSIGN_OR_RETURN(const EtFiles found, FindEtFiles(file_system, prefix));
   if (!found.is_prefix) return InvalidArgument(prefix, ": is a file; expected a prefix of traces");
   RETURN_IF_ERROR(CheckNoRankIsMissing(found, prefix));
@@ -210,6 +211,15 @@ absl::Status ReadCustomTraces(FileSystem& file_system, const std::string& prefix
                      EtReader::Open(file_system, file.path, {options.input, nullptr}));
     ASSIGN_OR_RETURN(
         *bytes, Annotate(GetIntAttribute(reader.metadata().attr(), kCommSizeAttribute), file.path));
+    ASSIGN_OR_RETURN(
+        const std::optional<int64_t> type,
+        Annotate(GetIntAttribute(reader.metadata().attr(), kCommTypeAttribute), file.path));
+    const std::optional<CollectiveKind> made_for =
+        type.has_value() ? CollectiveKindOf(*type) : std::nullopt;
+    if (made_for.has_value() && SimulatedCommTypeOf(*made_for) != CommTypeOf(kind)) {
+      return InvalidArgument(file.path, ": carries out an ", CollectiveKindName(*made_for),
+                             ", not an ", CollectiveKindName(kind));
+    }
     // Neither a roofline nor replay-only is about what happens within a collective.
     const SystemConfig plain;
     ASSIGN_OR_RETURN(
@@ -247,10 +257,10 @@ absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::stri
   }
   for (size_t op = 0; op < kSimulatedCollectives; ++op) {
     if (system.custom[op].empty() || system.replay_only) continue;
-    RETURN_IF_ERROR(
-        Annotate(ReadCustomTraces(file_system, system.custom[op], network, options,
-                                  &workload.custom[op], &workload.custom_bytes[op]),
-                 absl::StrCat(system.source, ": ", CustomKey(static_cast<CollectiveKind>(op)))));
+    RETURN_IF_ERROR(Annotate(
+        ReadCustomTraces(file_system, system.custom[op], static_cast<CollectiveKind>(op), network,
+                         options, &workload.custom[op], &workload.custom_bytes[op]),
+        absl::StrCat(system.source, ": ", CustomKey(static_cast<CollectiveKind>(op)))));
   }
   return workload;
 }

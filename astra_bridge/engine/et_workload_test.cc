@@ -9,6 +9,7 @@
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulation.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -113,6 +114,13 @@ TEST_F(EtWorkloadTest, ReadsCustomAlgorithms) {
   EXPECT_EQ(workload.custom[1][1].source, directory_.PathOf("ag.1.et"));
   EXPECT_EQ(workload.custom[1][2].nodes()[0].duration_ns, 3000);
   EXPECT_TRUE(workload.has_custom());
+  ChakraProtoMsg::GlobalMetadata metadata;
+  std::string trace;
+  SetIntAttribute(kCommTypeAttribute, ChakraProtoMsg::ALL_REDUCE, metadata.mutable_attr());
+  AppendEtRecord(metadata, &trace);
+  AppendEtRecord(RecvNode(2, 0, 1, 64), &trace);
+  directory_.Write("ag.1.et", trace);
+  EXPECT_THAT(error(), HasSubstr("ag.1.et: carries out an all-reduce, not an all-gather"));
   directory_.Write("ag.1.et", "no trace");
   EXPECT_THAT(error(), HasSubstr("ag.1.et"));
   system_.replay_only = true;

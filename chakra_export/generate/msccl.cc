@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/et_tools/chakra_report.pb.h"
@@ -33,18 +34,31 @@ constexpr int64_t kMaxNumber = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxAttributes = 64;
 
 // What `coll` may be, as in MSCCL's own reader.
-constexpr absl::string_view kCollectives[] = {"allreduce", "allgather",      "reduce", "broadcast",
-                                              "alltoall",  "reduce_scatter", "custom"};
+struct MscclCollective {
+  absl::string_view name;
+  std::optional<CollectiveKind> kind;
+};
+constexpr MscclCollective kCollectives[] = {{"allreduce", CollectiveKind::kAllReduce},
+                                            {"allgather", CollectiveKind::kAllGather},
+                                            {"reduce", CollectiveKind::kCollectiveReduce},
+                                            {"broadcast", CollectiveKind::kCollectiveBroadcast},
+                                            {"alltoall", CollectiveKind::kAllToAll},
+                                            {"reduce_scatter", CollectiveKind::kReduceScatter},
+                                            {"custom", std::nullopt}};
 
-// What a type of step does, in this order.
+// What a type of step does, in this order, and whether its source and its destination are chunks of
+// its own GPU, as in MSCCL's own reader.
 struct StepType {
   absl::string_view name;
   bool receives, computes, sends;
+  bool reads_here, writes_here;
 };
 constexpr StepType kStepTypes[] = {
-    {"s", false, false, true},   {"r", true, false, false},  {"rcs", true, false, true},
-    {"rrc", true, true, false},  {"rrs", true, true, true},  {"rrcs", true, true, true},
-    {"cpy", false, true, false}, {"re", false, true, false}, {"nop", false, false, false},
+    {"s", false, false, true, true, false},     {"r", true, false, false, false, true},
+    {"rcs", true, false, true, false, true},    {"rrc", true, true, false, false, false},
+    {"rrs", true, true, true, true, false},     {"rrcs", true, true, true, true, true},
+    {"cpy", false, true, false, true, true},    {"re", false, true, false, true, true},
+    {"nop", false, false, false, false, false},
 };
 
 absl::Status XmlError(absl::string_view source, size_t offset, absl::string_view reason) {
@@ -163,10 +177,15 @@ class MscclReader {
     return XmlError(source_, element.offset, reason);
   }
 
-  absl::StatusOr<absl::string_view> Text(const XmlElement& element, absl::string_view name) const {
+  static std::optional<absl::string_view> Find(const XmlElement& element, absl::string_view name) {
     for (const auto& [known, value] : element.attributes) {
       if (known == name) return value;
     }
+    return std::nullopt;
+  }
+
+  absl::StatusOr<absl::string_view> Text(const XmlElement& element, absl::string_view name) const {
+    if (const std::optional<absl::string_view> text = Find(element, name)) return *text;
     return Error(element, absl::StrCat("<", element.name, "> has no ", name));
   }
 
@@ -175,8 +194,10 @@ class MscclReader {
     ASSIGN_OR_RETURN(const absl::string_view text, Text(element, name));
     int64_t number = 0;
     if (absl::SimpleAtoi(text, &number) && number >= low && number <= high) return number;
-    return Error(element, absl::StrCat(name, " is \"", Printable(text),
-                                       "\"; expected a number from ", low, " to ", high));
+    return Error(element,
+                 absl::StrCat(name, " is \"", Printable(text), "\"; expected ",
+                              low == high ? absl::StrCat(low)
+                                          : absl::StrCat("a number from ", low, " to ", high)));
   }
 
   absl::StatusOr<StepType> Type(const XmlElement& step) const {
@@ -245,6 +266,8 @@ class NodeMaker {
       name_ = absl::StrCat(type.name, "_tb", *reader_.Text(block, "id"), "_step",
                            *reader_.Text(step, "s"));
       RETURN_IF_ERROR(AddWait(step));
+      if (type.reads_here) RETURN_IF_ERROR(CheckChunks(step, "srcbuf", "srcoff"));
+      if (type.writes_here) RETURN_IF_ERROR(CheckChunks(step, "dstbuf", "dstoff"));
       if (type.receives) {
         RETURN_IF_ERROR(
             SetMessage(source, gpu_, channel, step, Add(ChakraProtoMsg::COMM_RECV_NODE)));
@@ -256,6 +279,26 @@ class NodeMaker {
       }
     }
     return absl::OkStatus();
+  }
+
+  // Fails when the step is at chunks that the buffer does not have, as far as the file says both.
+  absl::Status CheckChunks(const XmlElement& step, absl::string_view buffer_name,
+                           absl::string_view offset_name) const {
+    const std::optional<absl::string_view> buffer = MscclReader::Find(step, buffer_name);
+    if (!buffer.has_value()) return absl::OkStatus();
+    if (*buffer != "i" && *buffer != "o" && *buffer != "s") {
+      return reader_.Error(
+          step, absl::StrCat(buffer_name, " is \"", Printable(*buffer), "\"; expected i, o or s"));
+    }
+    const std::string chunks_name = absl::StrCat(std::string(*buffer), "_chunks");
+    if (!MscclReader::Find(element_, chunks_name).has_value()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const int64_t chunks, reader_.Number(element_, chunks_name, 0, kMaxNumber));
+    ASSIGN_OR_RETURN(const int64_t offset, reader_.Number(step, offset_name, 0, kMaxNumber));
+    ASSIGN_OR_RETURN(const int64_t count, reader_.Number(step, "cnt", 1, kMaxNumber));
+    if (offset + count <= chunks) return absl::OkStatus();
+    return reader_.Error(
+        step, absl::StrCat(offset_name, " ", offset, " and cnt ", count, " are beyond the ", chunks,
+                           " chunks of its GPU (", chunks_name, ")"));
   }
 
   // Adds what the step waits for in another thread block. A nop hands it on to the step after it.
@@ -334,12 +377,17 @@ absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_vi
   MscclAlgorithm algorithm;
   algorithm.source = std::string(source);
   ASSIGN_OR_RETURN(const absl::string_view collective, reader.Text(root, "coll"));
-  if (!absl::c_linear_search(kCollectives, collective)) {
+  const auto* known =
+      absl::c_find_if(kCollectives, [&](const auto& entry) { return entry.name == collective; });
+  if (known == std::end(kCollectives)) {
+    const auto append_name = [](std::string* out, const MscclCollective& entry) {
+      absl::StrAppend(out, entry.name);
+    };
     return reader.Error(root,
                         absl::StrCat("coll is \"", Printable(collective), "\"; expected one of ",
-                                     absl::StrJoin(kCollectives, ", ")));
+                                     absl::StrJoin(kCollectives, ", ", append_name)));
   }
-  algorithm.is_all_gather = collective == "allgather";
+  algorithm.kind = known->kind;
   ASSIGN_OR_RETURN(algorithm.chunks, reader.Number(root, "nchunksperloop", 1, kMaxNumber));
   RETURN_IF_ERROR(reader.CheckChildren(root, "gpu", "id"));
   const int64_t gpus = static_cast<int64_t>(root.children.size());
@@ -347,7 +395,11 @@ absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_vi
     return reader.Error(root,
                         absl::StrCat("has ", gpus, " <gpu>; expected 1 to ", kMaxGeneratedRanks));
   }
-  RETURN_IF_ERROR(reader.Number(root, "ngpus", gpus, gpus).status());
+  ASSIGN_OR_RETURN(const int64_t stated_gpus, reader.Number(root, "ngpus", 1, kMaxGeneratedRanks));
+  if (stated_gpus != gpus) {
+    return reader.Error(root,
+                        absl::StrCat("ngpus is ", stated_gpus, ", but it has ", gpus, " <gpu>"));
+  }
   algorithm.gpus = std::move(root.children);
   return algorithm;
 }
@@ -355,7 +407,9 @@ absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_vi
 absl::StatusOr<std::vector<Node>> MscclNodes(const MscclAlgorithm& algorithm, int64_t gpu,
                                              int64_t bytes) {
   RETURN_IF_ERROR(CheckRange("--bytes", bytes, 1, kMaxCommBytes));
-  const int64_t shards = algorithm.is_all_gather ? static_cast<int64_t>(algorithm.gpus.size()) : 1;
+  const int64_t shards = algorithm.kind == CollectiveKind::kAllGather
+                             ? static_cast<int64_t>(algorithm.gpus.size())
+                             : 1;
   RETURN_IF_ERROR(CheckDivides(shards > 1 ? "--bytes x ngpus" : "--bytes", bytes * shards,
                                absl::StrCat("nchunksperloop=", algorithm.chunks),
                                algorithm.chunks));
@@ -373,6 +427,9 @@ absl::StatusOr<ChakraWorkloadReport> WriteMscclTraces(FileSystem& file_system,
   metadata.set_version(kEtSchemaVersion);
   // So that readers know what collective the traces are for.
   SetIntAttribute(kCommSizeAttribute, bytes, metadata.mutable_attr());
+  if (algorithm.kind.has_value()) {
+    SetIntAttribute(kCommTypeAttribute, *CommTypeOf(*algorithm.kind), metadata.mutable_attr());
+  }
   const int64_t gpus = static_cast<int64_t>(algorithm.gpus.size());
   // By GPU: its trace, to be checked before any file has its name.
   std::vector<std::string> written(gpus);

@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
@@ -43,8 +45,8 @@ struct XmlElement {
 struct MscclAlgorithm {
   // Where it came from, for messages.
   std::string source;
-  // Sizes are then one rank's shard of the buffer.
-  bool is_all_gather = false;
+  // Absent for MSCCL's "custom". Sizes of an all-gather are one rank's shard of the buffer.
+  std::optional<CollectiveKind> kind;
   // Into how many chunks the buffer of a rank is divided.
   int64_t chunks = 0;
   std::vector<XmlElement> gpus;
@@ -56,7 +58,7 @@ absl::StatusOr<MscclAlgorithm> ParseMsccl(absl::string_view xml, absl::string_vi
 
 // Returns the nodes of a GPU for a collective of so many bytes, in ASTRA-sim's meaning. InvalidArgument
 // when the bytes are no multiple of the chunks, for values that have no meaning, and when a step waits for
-// one that is not there or is a nop.
+// one that is not there or is a nop, or reads or writes chunks that its GPU's buffers do not have.
 absl::StatusOr<std::vector<ChakraProtoMsg::Node>> MscclNodes(const MscclAlgorithm& algorithm,
                                                              int64_t gpu, int64_t bytes);
 
