@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chakra_export/xspace/testing/device_profile.h"
@@ -986,6 +987,9 @@ TEST(CombineTest, MissingWindowsAreSkippedOrTheLastOneHeld) {
     EXPECT_EQ(result.exit_code, 0) << result.standard_error;
     // What is stated was measured.
     EXPECT_THAT(result.standard_output, HasSubstr("5010000"));
+    EXPECT_EQ(absl::StrContains(result.standard_output,
+                                "node 1 has no offset in 1 of 3 rounds: its last one before holds"),
+              choice == "hold");
     XSpaceProto space;
     EXPECT_TRUE(space.ParseFromString(directory.Read("out.xplane.pb")));
     std::vector<int64_t> starts_ns(2);

@@ -20,7 +20,8 @@ namespace {
 
 Flag<std::string> FLAGS_traces("traces", "",
                                "The profiles of one run, one per node, or one combined file: a "
-                               "comma list of files, folders or globs.");
+                               "comma list of files, folders or globs. PyTorch's traces are for "
+                               "chakra_link.");
 Flag<std::string> FLAGS_output(
     "output", "", "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
 Flag<std::string> FLAGS_flavor(

@@ -82,8 +82,12 @@ TEST_F(RemoteMemorySimulationTest, ThereMustBeAMemory) {
   system_.remote_memory.kind = Kind::kPerNode;
   EXPECT_OK(fault(1));
   system_.remote_memory.nodes = system_.remote_memory.npus_per_node = 1;
-  EXPECT_THAT(fault(1), StatusIs(absl::StatusCode::kInvalidArgument,
-                                 HasSubstr("are fewer than the 2 NPUs of the network")));
+  EXPECT_THAT(
+      fault(1),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          HasSubstr(
+              "remote memory: num-nodes 1 x num-npus-per-node 1 are fewer than the 2 NPUs of")));
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ absl::StatusOr<RemoteMemory> ParseRemoteMemory(absl::string_view json, absl::str
                    ConfigValue::FromYaml(json, source, kMaxJsonBytes, "a memory configuration"));
   if (!document.IsMap()) return document.Error("no memory configuration: expected a JSON object");
   RemoteMemory memory;
+  memory.source = std::string(source);
   ASSIGN_OR_RETURN(memory.unknown_keys, document.NoteUnknownKeys(kMemoryKeys));
   const ConfigValue type = document.Find("memory-type");
   const std::string types = absl::StrCat("expected one of ", absl::StrJoin(kMemoryTypes, ", "));

@@ -62,6 +62,8 @@ static_assert(static_cast<int>(CollectiveKind::kAllToAll) == kSimulatedCollectiv
 struct RemoteMemory {
   enum class Kind : uint8_t { kNone, kPerNpu, kPerNode, kPool };
 
+  // Where it came from, for messages.
+  std::string source;
   Kind kind = Kind::kNone;
   int64_t latency_ns = 0;
   // Whole bytes per nanosecond, as in AstraSim.

@@ -81,9 +81,9 @@ absl::Status CheckConfig(const Workload& workload, const NetworkConfig& network,
   const RemoteMemory& memory = system.remote_memory;
   if (memory.kind == RemoteMemory::Kind::kPerNode &&
       memory.MemoryOf(network.npus() - 1) >= memory.nodes) {
-    return InvalidArgument("num-nodes ", memory.nodes, " x num-npus-per-node ",
-                           memory.npus_per_node, " of the remote memory are fewer than the ",
-                           network.npus(), " NPUs of the network");
+    return InvalidArgument(SourceOr(memory.source, "remote memory"), ": num-nodes ", memory.nodes,
+                           " x num-npus-per-node ", memory.npus_per_node, " are fewer than the ",
+                           network.npus(), " NPUs of ", SourceOr(network.source, "the network"));
   }
   if (system.roofline_enabled && !system.replay_only &&
       (system.peak_performance == 0 || system.local_memory_bandwidth == 0)) {

@@ -37,7 +37,7 @@
 
 namespace meridian {
 
-static void Pack(PackedBytes& bytes, NodeTimes& times) { bytes(times.start_ns, times.end_ns); }
+static void Pack(PackedBytes& bytes, ReplayedTimes& times) { bytes(times.start_ns, times.end_ns); }
 
 namespace {
 
@@ -201,12 +201,12 @@ absl::Status Write(const std::vector<ReplayedStep>& steps, MpiProcesses* process
   absl::c_sort(order);
   const size_t median = order[(order.size() - 1) / 2].second;
   // At the first rank: of all ranks' nodes, one rank after the other.
-  std::vector<NodeTimes> all_times = steps[median].nodes;
+  std::vector<ReplayedTimes> all_times = steps[median].nodes;
   PackedBytes packed;
   packed(all_times);
   RETURN_IF_ERROR(processes->Gather(packed.bytes(), [&](absl::string_view bytes) {
     PackedBytes received(bytes);
-    std::vector<NodeTimes> times;
+    std::vector<ReplayedTimes> times;
     received(times);
     all_times.insert(all_times.end(), times.begin(), times.end());
     return received.Finish();

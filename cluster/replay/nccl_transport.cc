@@ -387,13 +387,14 @@ absl::Status NcclTransport::Exchange(const Communicator& communicator, const Tra
   return nccl_.Check(nccl_.GroupEnd(), "ncclGroupEnd");
 }
 
-absl::StatusOr<std::optional<NodeTimes>> NcclTransport::TimesIfOver(NodeIndex node,
-                                                                    const UnderWay& work) const {
+absl::StatusOr<std::optional<ReplayedTimes>> NcclTransport::TimesIfOver(
+    NodeIndex node, const UnderWay& work) const {
   if (work.start == nullptr) {
     const KernelTimes& times = kernel_times_[node - first_node_];
     const int64_t end_ns = times.end_ns;
     if (end_ns == 0) return std::nullopt;
-    return NodeTimes{base_ns_ + times.start_ns - base_gpu_ns_, base_ns_ + end_ns - base_gpu_ns_};
+    return ReplayedTimes{base_ns_ + times.start_ns - base_gpu_ns_,
+                         base_ns_ + end_ns - base_gpu_ns_};
   }
   const int state = cuda_.EventQuery(work.end);
   if (state == CudaDriver::kNotReady) return std::nullopt;
@@ -401,7 +402,7 @@ absl::StatusOr<std::optional<NodeTimes>> NcclTransport::TimesIfOver(NodeIndex no
   ASSIGN_OR_RETURN(const int64_t since_known_ns, ElapsedNs(known_event_, work.end));
   ASSIGN_OR_RETURN(const int64_t took_ns, ElapsedNs(work.start, work.end));
   const int64_t end_ns = known_event_ns_ + since_known_ns;
-  return NodeTimes{end_ns - took_ns, end_ns};
+  return ReplayedTimes{end_ns - took_ns, end_ns};
 }
 
 absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
@@ -409,7 +410,7 @@ absl::Status NcclTransport::Poll(std::vector<Finished>* finished) {
   for (auto& [key, stream] : streams_) {
     while (!stream.nodes.empty()) {
       const auto found = under_way_.find(stream.nodes.front());
-      ASSIGN_OR_RETURN(const std::optional<NodeTimes> times,
+      ASSIGN_OR_RETURN(const std::optional<ReplayedTimes> times,
                        TimesIfOver(found->first, found->second));
       if (!times.has_value()) break;
       finished->push_back({found->first, *times});

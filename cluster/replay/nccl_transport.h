@@ -108,7 +108,8 @@ class NcclTransport : public Transport {
                         absl::FunctionRef<bool(int member)> sends,
                         absl::FunctionRef<bool(int member)> receives, GpuHandle stream);
   absl::StatusOr<int64_t> ElapsedNs(GpuHandle begin, GpuHandle end) const;
-  absl::StatusOr<std::optional<NodeTimes>> TimesIfOver(NodeIndex node, const UnderWay& work) const;
+  absl::StatusOr<std::optional<ReplayedTimes>> TimesIfOver(NodeIndex node,
+                                                           const UnderWay& work) const;
   absl::Status CheckCommunicators() const;
 
   const ExecutionGraph& graph_;

@@ -98,7 +98,7 @@ absl::StatusOr<ReplayedStep> RankReplayer::RunStep() {
   }
   is_connected_ = true;
   step.span.end_ns = step.span.start_ns;
-  for (const NodeTimes& node : step.nodes) {
+  for (const ReplayedTimes& node : step.nodes) {
     step.span.end_ns = std::max(step.span.end_ns, node.end_ns);
   }
   return step;
@@ -124,8 +124,8 @@ absl::Status RankReplayer::Issue(NodeIndex node, ReplayedStep* step) {
 
 void RankReplayer::Finish(const Transport::Finished& finished, ReplayedStep* step) {
   last_progress_ns_ = SteadyNs();
-  NodeTimes& times = step->nodes[finished.node - issue_order_.first_node()];
-  times = finished.times.value_or(NodeTimes{times.start_ns, NowNs()});
+  ReplayedTimes& times = step->nodes[finished.node - issue_order_.first_node()];
+  times = finished.times.value_or(ReplayedTimes{times.start_ns, NowNs()});
   issue_order_.Finish(finished.node);
 }
 

@@ -18,7 +18,7 @@
 namespace meridian {
 
 // When something began and ended, in Unix time.
-struct NodeTimes {
+struct ReplayedTimes {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
@@ -31,7 +31,7 @@ class Transport {
   struct Finished {
     NodeIndex node = 0;
     // As a device measured it; absent where the replayer's own look at the clock is as good.
-    std::optional<NodeTimes> times;
+    std::optional<ReplayedTimes> times;
   };
 
   virtual ~Transport() = default;
@@ -78,9 +78,9 @@ struct ReplayerOptions {
 // One pass over the nodes of a rank.
 struct ReplayedStep {
   // From when all ranks had come to the barrier before it, to the end of the rank's last node.
-  NodeTimes span;
+  ReplayedTimes span;
   // When each node ran, by position among the rank's nodes.
-  std::vector<NodeTimes> nodes;
+  std::vector<ReplayedTimes> nodes;
 };
 
 class RankReplayer {

@@ -170,7 +170,7 @@ class HostPlane {
     return line;
   }
 
-  XEventProto* AddEvent(const std::string& name, const NodeTimes& times, XLineProto* line) {
+  XEventProto* AddEvent(const std::string& name, const ReplayedTimes& times, XLineProto* line) {
     XEventProto* event = line->add_events();
     event->set_metadata_id(metadata_.GetOrCreateEventMetadata(name)->id());
     event->set_offset_ps((times.start_ns - start_ns_) * kPsPerNs);
@@ -206,7 +206,7 @@ struct Lane {
   int64_t end_ns = 0;
 };
 
-XLineProto* FreeLine(const Resource& resource, const NodeTimes& times, HostPlane* host,
+XLineProto* FreeLine(const Resource& resource, const ReplayedTimes& times, HostPlane* host,
                      std::vector<Lane>* lanes) {
   auto lane = std::find_if(lanes->begin(), lanes->end(),
                            [&](const Lane& l) { return l.end_ns <= times.start_ns; });
@@ -257,7 +257,7 @@ std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch&
     });
     for (const NodeIndex position : by_start) {
       const NodeIndex node = order.first_node() + position;
-      const NodeTimes& times = steps[s].nodes[position];
+      const ReplayedTimes& times = steps[s].nodes[position];
       const std::string name = InstructionName(graph, match, node);
       XLineProto* line =
           FreeLine(graph.resource(node), times, &host, &lanes[graph.resource_index(node)]);
@@ -278,8 +278,9 @@ std::string ReplayProfile(const ExecutionGraph& graph, const CommunicationMatch&
 }
 
 absl::Status WriteMeasuredTrace(FileSystem& file_system, const CommunicationMatch& match,
-                                absl::Span<const NodeTimes> times, absl::Span<const NodeCost> costs,
-                                const std::string& prefix, ExecutionGraph* graph) {
+                                absl::Span<const ReplayedTimes> times,
+                                absl::Span<const NodeCost> costs, const std::string& prefix,
+                                ExecutionGraph* graph) {
   for (NodeIndex node = 0; node < graph->node_count(); ++node) {
     int64_t start_ns = times[node].start_ns;
     if (match.instance_of(node) != CommunicationMatch::kNoInstance) {

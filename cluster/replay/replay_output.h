@@ -41,8 +41,9 @@ struct NodeCost {
 // lasts from when the last of its ranks began, which takes one clock for all ranks; how long it
 // lasted with waiting is the attribute raw_duration_ns. The graph's nodes get these durations.
 absl::Status WriteMeasuredTrace(FileSystem& file_system, const CommunicationMatch& match,
-                                absl::Span<const NodeTimes> times, absl::Span<const NodeCost> costs,
-                                const std::string& prefix, ExecutionGraph* graph);
+                                absl::Span<const ReplayedTimes> times,
+                                absl::Span<const NodeCost> costs, const std::string& prefix,
+                                ExecutionGraph* graph);
 
 }  // namespace meridian
 

@@ -379,7 +379,7 @@ TEST_F(MeasuredTraceTest, CommunicationLastsFromTheLastMembersStart) {
   ExecutionGraph graph = Read({{CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8)},
                                {CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8)}});
   const CommunicationMatch match(graph);
-  const std::vector<NodeTimes> times = {{5000, 9000}, {7000, 9500}};
+  const std::vector<ReplayedTimes> times = {{5000, 9000}, {7000, 9500}};
   const std::string prefix = directory_.PathOf("measured");
   ASSERT_TRUE(WriteMeasuredTrace(FileSystem::Posix(), match, times, {{}, {}}, prefix, &graph).ok());
   const absl::StatusOr<EtFiles> files = FindEtFiles(FileSystem::Posix(), prefix);

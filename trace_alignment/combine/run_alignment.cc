@@ -491,6 +491,7 @@ class RunAligner {
           "--missing_windows=hold has no effect: without rows of the reference node rounds are not "
           "known");
     }
+    NoteHeld(measured_samples, samples);
     RETURN_IF_ERROR(MapByMeasured(samples));
     const auto estimate_ps = [this](uint32_t n, int64_t time_ps) {
       return MeasuredOffsetPs(n, time_ps);
@@ -529,6 +530,17 @@ class RunAligner {
       return absl::OkStatus();
     }
     return MoveMeasured(*near, measured);
+  }
+
+  // Says where the last offset of a node holds.
+  void NoteHeld(const OffsetSamples& measured, const OffsetSamples& samples) {
+    for (const int64_t node : NodeIds()) {
+      const size_t rounds = samples.SamplesOf(node).size() - measured.SamplesOf(node).size();
+      if (rounds == 0) continue;
+      Note(absl::StrCat("node ", node, " has no offset in ", rounds, " of ",
+                        measured.SamplesOf(inputs_.reference_node).size(),
+                        " rounds: its last one before holds there"));
+    }
   }
 
   // Refuses offsets that are relative to some other clock: they would move all nodes but the

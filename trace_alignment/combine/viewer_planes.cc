@@ -119,7 +119,7 @@ void AddClockOffsets(const ViewerPlanesInput& input, XPlaneProto* plane) {
   const int64_t unit = metadata.GetOrCreateStatMetadata("ns")->id();
   XLineProto& line = *plane->add_lines();
   line.set_name(std::string(kCounterLineName));
-  for (const ClockReading& reading : input.readings) {
+  for (const ShownTimes& reading : input.readings) {
     for (const auto& [node_id, node_time_ns] : reading.node_times_ns) {
       XEventProto& event = *line.add_events();
       // Perfetto has no names for clocks.
@@ -137,13 +137,13 @@ void AddClockOffsets(const ViewerPlanesInput& input, XPlaneProto* plane) {
 
 }  // namespace
 
-std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns) {
+std::vector<ShownTimes> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns) {
   int64_t end_ns = start_ns;
   for (const ViewedNode& node : nodes) {
     end_ns = std::max(end_ns, MapHostTime(*node.clock, node.end_ns).value_or(start_ns));
   }
   const int64_t length_ns = SaturateToInt64(absl::int128(end_ns) - start_ns);
-  std::vector<ClockReading> readings;
+  std::vector<ShownTimes> readings;
   for (int64_t i = 0; i <= kReadings; ++i) {
     const int64_t time_ns =
         start_ns + length_ns / kReadings * i + length_ns % kReadings * i / kReadings;
@@ -156,7 +156,7 @@ std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t
          {&node.clock->reference_to_target, &node.clock->host_to_reference}) {
       if (map->has_value()) way_back.push_back((*map)->Inverted());
     }
-    for (ClockReading& reading : readings) {
+    for (ShownTimes& reading : readings) {
       absl::StatusOr<int64_t> time_ps = node.clock->run.ToRunPs(reading.time_ns, 0);
       // Too far from the run's times.
       if (!time_ps.ok()) continue;

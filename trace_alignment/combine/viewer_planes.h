@@ -26,7 +26,7 @@ struct ViewedNode {
 
 // Returns what the nodes' clocks showed now and then, from the common clock's start_ns to the last
 // end.
-std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns);
+std::vector<ShownTimes> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns);
 
 struct ViewerPlanesInput {
   // Its times are those of the common clock.
@@ -34,7 +34,7 @@ struct ViewerPlanesInput {
   // Those that the table was made of, and the ids of their nodes.
   absl::Span<const ProfileCollectives> profiles;
   absl::Span<const int64_t> node_ids;
-  absl::Span<const ClockReading> readings;
+  absl::Span<const ShownTimes> readings;
   // What times count from, Unix time.
   int64_t start_ns = 0;
 };

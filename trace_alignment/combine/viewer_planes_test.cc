@@ -79,7 +79,7 @@ TEST(ViewerPlanesTest, RanksHaveLinesOfTheirCollectives) {
 
 TEST(ViewerPlanesTest, ClocksAreCountersInNanoseconds) {
   const CollectiveTable table = RunBuilder(/*nodes=*/1).Build();
-  const std::vector<ClockReading> readings = {{kBaseNs + 1000, {{3, kBaseNs + 1250}}}};
+  const std::vector<ShownTimes> readings = {{kBaseNs + 1000, {{3, kBaseNs + 1250}}}};
   XSpaceProto space;
   ASSERT_OK_AND_ASSIGN(const std::string bytes, ViewerPlanes({table, {}, {}, readings, kBaseNs}));
   ASSERT_TRUE(space.ParseFromString(bytes));
@@ -103,7 +103,7 @@ TEST(ViewerPlanesTest, ClocksAreReadTogetherAndInOrder) {
                        ClockMap::OnDisorder::kRefuse));
   const std::vector<ViewedNode> nodes = {{0, &reference, kBaseNs + 1'000'000'000},
                                          {4, &behind, kBaseNs + 981'000'000}};
-  const std::vector<ClockReading> readings = ReadClocks(nodes, kBaseNs);
+  const std::vector<ShownTimes> readings = ReadClocks(nodes, kBaseNs);
   ASSERT_THAT(readings, SizeIs(65));
   EXPECT_EQ(readings.front().time_ns, kBaseNs);
   EXPECT_EQ(readings.back().time_ns, kBaseNs + 1'000'000'000);

@@ -36,7 +36,7 @@ void DescribeNode(const CombineState& state, size_t n, CombinedNode* out) {
 void DescribeClocks(CombineState* state) {
   const int64_t start_ns = state->alignment.table.base_ns();
   state->report.set_start_ns(start_ns);
-  for (const ClockReading& reading : ReadClocks(ViewedNodes(*state), start_ns)) {
+  for (const ShownTimes& reading : ReadClocks(ViewedNodes(*state), start_ns)) {
     for (CombinedNode& node : *state->report.mutable_nodes()) {
       const auto found = reading.node_times_ns.find(node.node_id());
       if (found == reading.node_times_ns.end()) continue;

@@ -47,7 +47,7 @@ constexpr int64_t kMaxNodeId = 0xFFFFFFFF - kFirstNodeClock;
 class PerfettoSink : public TraceSink {
  public:
   // Without a start, timestamps count from the session's start.
-  PerfettoSink(std::optional<int64_t> start_ns, absl::Span<const ClockReading> clock_readings,
+  PerfettoSink(std::optional<int64_t> start_ns, absl::Span<const ShownTimes> clock_readings,
                ByteSink* out)
       : out_(out), start_ns_(start_ns.value_or(0)), packet_(*trace_.add_packet()) {
     if (start_ns.has_value()) {
@@ -55,7 +55,7 @@ class PerfettoSink : public TraceSink {
       AddClock(kRealtimeClock, start_ns_);
       AddClock(kBoottimeClock, start_ns_);
       AppendPacket();
-      for (const ClockReading& reading : clock_readings) {
+      for (const ShownTimes& reading : clock_readings) {
         AddClock(kBoottimeClock, reading.time_ns);
         for (const auto& [node_id, node_time_ns] : reading.node_times_ns) {
           if (node_id < 0 || node_id > kMaxNodeId) continue;
@@ -351,7 +351,7 @@ class PerfettoSink : public TraceSink {
 }  // namespace
 
 std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns,
-                                           absl::Span<const ClockReading> clock_readings,
+                                           absl::Span<const ShownTimes> clock_readings,
                                            ByteSink* out) {
   return std::make_unique<PerfettoSink>(start_ns, clock_readings, out);
 }

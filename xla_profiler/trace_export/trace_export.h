@@ -22,7 +22,7 @@
 namespace meridian {
 
 // What clocks showed at one instant.
-struct ClockReading {
+struct ShownTimes {
   // Unix time on the profile's clock, and on the nodes' own clocks, by id of the node. Those of
   // negative ids, and of ids beyond 32 bits, are not written.
   int64_t time_ns = 0;
@@ -53,7 +53,7 @@ struct ExportOptions {
   DeviceRanks ranks;
   // For Perfetto, in order of time and not before the profile's start: whoever has other records of a node finds their place with
   // these, drift included.
-  std::vector<ClockReading> clock_readings;
+  std::vector<ShownTimes> clock_readings;
   // Called now and then with the file offset reached; may be null.
   std::function<void(uint64_t offset)> progress;
 };

@@ -126,7 +126,7 @@ class TraceSink {
 // start, from which times count; nullopt when it is not known.
 std::unique_ptr<TraceSink> NewTraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out);
 std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns,
-                                           absl::Span<const ClockReading> clock_readings,
+                                           absl::Span<const ShownTimes> clock_readings,
                                            ByteSink* out);
 
 // A name or text in a trace is at most this long, whatever the file holds: names may be a whole HLO

@@ -1,5 +1,6 @@
 #include "xla_profiler/xplane/xspace_reader.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
@@ -24,6 +25,10 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
                                                      const XSpaceLimits& limits) {
   if (bytes.empty()) {
     return InvalidArgument(name, ": offset 0: the file is empty; expected a serialized XSpace");
+  }
+  if (bytes.size() > 1 && bytes[0] == '{' && (absl::ascii_isspace(bytes[1]) || bytes[1] == '"')) {
+    return InvalidArgument(name,
+                           ": is JSON, as PyTorch's traces are; expected a serialized XSpace");
   }
   XSpaceReader reader;
   reader.name_ = std::move(name);
