@@ -124,6 +124,14 @@ TEST(FindingsTest, RanksThatAreLateInTurnAreAllNamed) {
   EXPECT_THAT(finding.ranks(), ElementsAre(2, 1));
 }
 
+// In step 1 it is late by chance, a little beyond what clocks may be off by.
+TEST(FindingsTest, StepsInWhichARankIsHardlyLateDoNotCount) {
+  RunReport report = TwoHosts();
+  AddBlame(0, 2, 2.5, &report);
+  AddBlame(1, 2, 0.5, &report);
+  EXPECT_THAT(TextOf(report), HasSubstr("Rank 2 (host b) is late in 1 of 2 steps (0);"));
+}
+
 TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
   RunReport report = TwoHosts();
   AddBlame(0, 2, 2.5, &report);

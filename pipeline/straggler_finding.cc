@@ -1,9 +1,12 @@
 // Who is late by its own doing: blame beyond what the clocks may be off by.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +21,8 @@ constexpr double kMostSteps = 0.5;
 constexpr size_t kMostNamedSteps = 4, kMostNamedLate = 3;
 // Ranks that others wait for at least so much of what they wait for the first one are named with it.
 constexpr double kAlikeLate = 0.5;
+// A step in which a rank is late by less than this share of what it usually is, is none of its own.
+constexpr double kUsuallyLate = 0.25;
 
 struct LateRank {
   double caused_ms = 0;
@@ -36,6 +41,17 @@ struct Lateness {
   // profiler that was late: it counts only where that rank is late later on, too, or none is.
   const BlamePart* beginning = nullptr;
 };
+
+// Returns the delay such that longer ones make up half of them all.
+double UsualMs(const std::vector<const BlamePart*>& parts) {
+  std::vector<double> delays_ms;
+  for (const BlamePart* part : parts) delays_ms.push_back(part->caused_ms());
+  std::sort(delays_ms.begin(), delays_ms.end(), std::greater<double>());
+  double rest_ms = std::accumulate(delays_ms.begin(), delays_ms.end(), 0.0) / 2;
+  size_t i = 0;
+  while (i + 1 < delays_ms.size() && (rest_ms -= delays_ms[i]) > 0) ++i;
+  return delays_ms[i];
+}
 
 // What clocks may be off by is no lateness.
 Lateness FindLateness(const RunReport& report) {
@@ -58,8 +74,15 @@ Lateness FindLateness(const RunReport& report) {
     if (part.has_step()) leaders.insert({part.step(), &part});
   }
   // A step in which it hardly matters is none that anybody is late in.
+  std::map<int64_t, std::vector<const BlamePart*>> led;
   for (const auto& [step, part] : leaders) {
-    if (part->share() >= kNotableShare) found.ranks[part->rank()].led.insert(step);
+    if (part->share() >= kNotableShare) led[part->rank()].push_back(part);
+  }
+  for (const auto& [rank, parts] : led) {
+    const double least_ms = kUsuallyLate * UsualMs(parts);
+    for (const BlamePart* part : parts) {
+      if (part->caused_ms() >= least_ms) found.ranks[rank].led.insert(part->step());
+    }
   }
   return found;
 }
