@@ -29,6 +29,8 @@ namespace {
 using Kind = CallOperation::Kind;
 
 constexpr int64_t kMaxRanks = 100000;
+// The state of a motif that has not come to its first call: no callsite.
+constexpr int64_t kBeforeFirst = -1;
 
 // In a comment of code: nothing that could end it, or go on behind it.
 std::string NameText(absl::string_view name) {
@@ -158,8 +160,8 @@ class MotifWriter {
       }
       flow_ = &*flow;
       absl::StrAppend(&dispatch_, "        Flow", number_, "(evQ);\n        break;\n");
-      absl::StrAppend(&first_states_, "    if (class_ == ", number_, ") state_ = ", flow_->first(),
-                      ";\n");
+      absl::StrAppend(&first_states_, "    if (class_ == ", number_,
+                      ") state_ = ", flow_->start() == 0 ? flow_->first() : kBeforeFirst, ";\n");
       if (flow_->head() != 0) {
         ASSIGN_OR_RETURN(const std::string iterations, TripsText(flow_->iterations()));
         absl::StrAppend(&first_states_, "    if (class_ == ", number_, ") iterations_ = Whole(",
@@ -168,6 +170,7 @@ class MotifWriter {
       RETURN_IF_ERROR(WriteModels());
       absl::StrAppend(&flows_, "  // Ranks '", name, "'.\n  void Flow", number_,
                       "(std::queue<EmberEvent*>& evQ) {\n    switch (state_) {\n");
+      if (flow_->start() != 0) WriteStart();
       for (const FlowBranch& branch : flow_->branches()) RETURN_IF_ERROR(WriteCase(branch));
       absl::StrAppend(&flows_, "    }\n  }\n\n");
     }
@@ -238,6 +241,13 @@ class MotifWriter {
       absl::StrAppend(&msg_model_, call.source(), " ", call.threads(), " ", bytes, "\n");
     }
     return absl::OkStatus();
+  }
+
+  // The way to the first call, which is no callsite that others come after.
+  void WriteStart() {
+    absl::StrAppend(&flows_, "      case ", kBeforeFirst, ":\n        state_ = ", flow_->start(),
+                    ";\n        Go(evQ, ", flow_->first(),
+                    ");\n        before_[0] = 0;\n        break;\n");
   }
 
   absl::Status WriteCase(const FlowBranch& branch) {
