@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -62,24 +63,70 @@ const FittedKind& NearestKind(const WorkloadModel& model, const CellKind& asked,
   return *nearest;
 }
 
-// How often the slowest class comes back to where its iterations begin, and what one takes.
+// What one class of ranks does in a cell.
+using PredictedCalls = std::map<Transition, CellValue>;
+
+// Returns the callsites of the main loop: those that can come after its head.
+std::set<int64_t> LoopOf(int64_t head, const PredictedCalls& calls) {
+  std::set<int64_t> loop = {head};
+  std::vector<int64_t> open = {head};
+  while (!open.empty()) {
+    const int64_t source = open.back();
+    open.pop_back();
+    for (auto it = calls.lower_bound({source, 0}); it != calls.end(); ++it) {
+      const auto& [transition, value] = *it;
+      if (transition.first != source) break;
+      if (value.count > 0 && loop.insert(transition.second).second) {
+        open.push_back(transition.second);
+      }
+    }
+  }
+  return loop;
+}
+
+// Each iteration comes to the loop's head and to its last callsite, and to one of them only once. What
+// comes to a callsite from itself is a loop of its own within, unless that is all of the iteration.
+double IterationsOf(const ControlFlow& flow, const PredictedCalls& calls) {
+  const auto entries = [&](int64_t callsite) {
+    double count = flow.start() == 0 && flow.first() == callsite ? 1 : 0;
+    for (const auto& [transition, value] : calls) {
+      const bool is_within = transition.first == callsite && flow.head() != flow.last();
+      if (transition.second == callsite && !is_within) count += value.count;
+    }
+    return count;
+  };
+  return std::min(entries(flow.head()), entries(flow.last()));
+}
+
+// How many iterations the slowest class makes, what one takes, and what comes before the first.
 void AddIterations(const WorkloadModel& model, const std::string& rank_class,
                    const WorkloadCell& cell, WorkloadEvaluation* evaluation) {
+  PredictedCalls calls;
+  for (const CallModel& call : model.models()) {
+    const CellKind kind = KindOf(call);
+    if (!kind.Answers(cell.kind) || kind.rank_class != rank_class) continue;
+    calls[{call.source(), call.destination()}] = PredictCall(call, cell);
+  }
   for (const ControlFlow& flow : model.flows()) {
     if (flow.rank_class() != rank_class || flow.head() == 0) continue;
-    double iterations = flow.first() == flow.head() ? 1 : 0, steady = 0;
-    for (const CallModel& call : model.models()) {
-      const CellKind kind = KindOf(call);
-      if (!kind.Answers(cell.kind) || kind.rank_class != rank_class) continue;
-      const CellValue value = PredictCall(call, cell);
-      if (call.destination() == flow.head()) iterations += value.count;
-      steady += value.count * value.steady;
-      // The last iteration does not come back; as it does for the others.
-      if (call.source() == flow.last() && call.destination() == flow.head()) steady += value.steady;
-    }
+    const double iterations = IterationsOf(flow, calls);
     if (iterations < 1.5) continue;
+    const std::set<int64_t> loop = LoopOf(flow.head(), calls);
+    double before = 0, all = 0, steady = 0;
+    for (const auto& [transition, value] : calls) {
+      if (loop.count(transition.first) == 0) {
+        before += value.Sum();
+        continue;
+      }
+      all += value.Sum();
+      steady += value.count * value.steady;
+      // The first iteration is not come back to; as it is for the others.
+      const bool is_back = transition == Transition(flow.last(), flow.head());
+      if (is_back && flow.start() != flow.last()) steady += value.steady;
+    }
     evaluation->set_iterations(iterations);
-    evaluation->set_iteration_us(steady / iterations);
+    evaluation->set_iteration_us(std::min(steady, all) / iterations);
+    evaluation->set_before_us(before);
   }
 }
 
