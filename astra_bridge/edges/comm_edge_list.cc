@@ -107,7 +107,13 @@ absl::StatusOr<AlgorithmHint> Hint(const JsonlRow& row, CollectiveKind kind) {
                                 ", not one of ring, direct, tree, hierarchical"));
 }
 
+// Those of the format; the name of the group says nothing about its time.
+constexpr absl::string_view kEdgeKeys[] = {"edge_id",      "op_kind",         "size_bytes",
+                                           "participants", "src_rank",        "dst_rank",
+                                           "group_id",     "collective_algo", "topology_key"};
+
 absl::StatusOr<CommEdge> ParseEdge(const JsonlRow& row) {
+  RETURN_IF_ERROR(row.CheckKeys(kEdgeKeys));
   CommEdge edge;
   ASSIGN_OR_RETURN(edge.id, Name(row, "edge_id"));
   if (edge.id.empty()) return row.Error("edge_id is missing");

@@ -84,7 +84,9 @@ class NetworkTimingTest(unittest.TestCase):
     def test_errors_are_in_the_words_of_the_program(self):
         for edge, said in (({**SEND, "dst_rank": 9}, "device 9 takes part, but .* has 4 NPUs"),
                            ({**SEND, "op_kind": "XX"}, "op_kind is XX, not one of AR, AG"),
-                           ({}, "op_kind is missing")):
+                           ({}, "op_kind is missing"),
+                           ({**SEND, "topolgy_key": "pod"}, "no member 'topolgy_key'; known are .*"
+                            "topology_key")):
             with self.assertRaisesRegex(meridian.UsageError, said):
                 self.timing.estimate_edge(edge)
             with self.assertRaisesRegex(meridian.UsageError, said):
