@@ -109,7 +109,9 @@ TEST(CommEdgeListTest, WhatIsWrongIsNamedWithItsLine) {
        "the participant 4294967296 is no rank"},
       {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[1,0,1]})",
        "rank 1 takes part twice"},
-      {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1})", "dst_rank is missing"},
+      {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1})",
+       R"(dst_rank is missing; expected e.g. {"edge_id":"e1","op_kind":"P2P","size_bytes":1048576,)"
+       R"("src_rank":0,"dst_rank":1})"},
       {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1,"dst_rank":1})",
        "src_rank and dst_rank are both 1"},
       {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1,"dst_rank":-2})",
