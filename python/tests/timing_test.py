@@ -53,6 +53,7 @@ class NetworkTimingTest(unittest.TestCase):
         self.assertEqual([edge.seconds for edge in report.edges], [SEND_S, 39562e-9])
         self.assertEqual([edge.isolated_seconds for edge in report.edges], [SEND_S] * 2)
         self.assertEqual([edge.id for edge in report.edges], ["0", "second"])
+        self.assertEqual([edge.participants for edge in report.edges], [[0, 1]] * 2)
         self.assertEqual(report.iteration_ns, 39562)
         report.edges.clear()
         self.assertEqual(len(self.timing.estimate_batch(iter(sends)).edges), 2)
