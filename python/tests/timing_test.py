@@ -136,9 +136,17 @@ class NetworkTimingTest(unittest.TestCase):
 
     def test_the_program_ends_with_the_object(self):
         process = self.process()
+        self.timing.estimate_edge(SEND)
         self.timing.close()
         self.assertEqual(process.returncode, 0)
-        self.assertEqual(self.timing.estimate_edge(SEND), SEND_S)
+        for edge in (SEND, {**SEND, "size_bytes": 7}):  # The first one was asked before.
+            with self.assertRaisesRegex(RuntimeError, "NetworkTiming is closed"):
+                self.timing.estimate_edge(edge)
+            with self.assertRaisesRegex(RuntimeError, "NetworkTiming is closed"):
+                self.timing.estimate_batch([edge])
+        self.assertIsNone(self.process())
+        self.timing = meridian.NetworkTiming(network=self.network)
+        self.addCleanup(self.timing.close)
         process = self.process()
         other = meridian.NetworkTiming(network=self.network)
         ended = other._server._process
