@@ -17,6 +17,7 @@
 #include "workload_model/generate/call_workload.h"
 #include "workload_model/generate/ember_motif_text.h"
 #include "workload_model/generate/evaluated_flow.h"
+#include "workload_model/measurements/model_files.h"
 #include "workload_model/models/models.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -101,11 +102,10 @@ absl::StatusOr<std::string> TripsText(const Model& model) {
 absl::StatusOr<std::string> ModelText(const Model& model) {
   std::vector<double> numbers(model.coefficients().begin(), model.coefficients().end());
   if (model.type() == kNormal) {
-    constexpr absl::string_view kTerms[] = {"1", "lg n", "u^0.5", "u", "u^1.5"};
     std::map<std::string, double> by_term;
     for (int i = 0; i < model.terms_size(); ++i) by_term[model.terms(i)] = model.coefficients(i);
     numbers = {model.most_u(), model.linear_size() ? 1.0 : 0.0};
-    for (const absl::string_view term : kTerms) {
+    for (const absl::string_view term : kMotifTerms) {
       numbers.push_back(by_term[std::string(term)]);
       by_term.erase(std::string(term));
     }

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <queue>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -179,6 +181,37 @@ TEST(MotifTest, MessagesAreBegunAndWaitedForByEachClassOfRanks) {
   WriteMotif(model, "Ring", directory);
   ExpectSame<SST::Ember::EmberRingGenerator>(model, directory, {4, 4}, 16);
   ExpectSame<SST::Ember::EmberRingGenerator>(model, directory, {12, 8}, 256);
+}
+
+// As evaluate shows them: with the call at their ends, or as the motif computes them.
+TEST(MotifTest, ItsModelFilesAreEvaluated) {
+  for (const WorkloadModel& model : {SearchModel(), RingModel()}) {
+    const WorkloadCell cell(4, 15);
+    ASSERT_OK_AND_ASSIGN(const EmberMotif motif, MakeEmberMotif(model, cell, "Any"));
+    for (const bool as_ember : {false, true}) {
+      ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation times,
+                           EvaluateFile(motif.exec_model, "exec.model", cell, as_ember));
+      ASSERT_EQ(times.transitions_size(), model.models_size());
+      std::map<std::string, double> totals;
+      std::map<std::pair<int64_t, int64_t>, std::multiset<int64_t>> expected, found;
+      for (const CallModel& call : model.models()) {
+        const bool computes = as_ember && call.has_compute();
+        const double us = EvaluateModel(computes ? call.compute() : call.value(), cell);
+        expected[{call.source(), call.destination()}].insert(std::llround(1000 * us));
+        totals[call.rank_class()] += us;
+      }
+      double longest = 0;
+      for (const auto& [name, total] : totals) longest = std::max(longest, total);
+      for (const EvaluatedTransition& t : times.transitions()) {
+        found[{t.source(), t.destination()}].insert(std::llround(1000 * t.us()));
+      }
+      EXPECT_EQ(found, expected);
+      EXPECT_NEAR(times.total_us(), longest, 0.01);
+      ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation bytes,
+                           EvaluateFile(motif.msg_model, "msg.model", cell, as_ember));
+      EXPECT_EQ(bytes.messages_size(), model.messages_size());
+    }
+  }
 }
 
 // Typed rows and a table, as the study of the motif has published them; what they do not have is 0.
