@@ -222,6 +222,12 @@ TEST(WorkloadModelTest, ASearchThatWasTracedIsRunLarger) {
   EXPECT_THAT(directory.Read("motif/Search.exec.model"), HasSubstr("\n1 2 1 "));
   EXPECT_THAT(directory.Read("motif/Search.msg.model"), HasSubstr("\n1 1 CONSTANT 8\n"));
   EXPECT_THAT(directory.Read("motif/Search.py"), HasSubstr("Search seed="));
+  for (const char* const name : {"exec", "msg"}) {
+    const CommandResult evaluated = WorkloadModelCommand(
+        {"evaluate", absl::StrCat("--model=", directory.PathOf("motif/Search."), name, ".model"),
+         "--nodes=256", "--size=20"});
+    EXPECT_EQ(evaluated.exit_code, 0) << evaluated.standard_error;
+  }
   for (const auto& [flags, message] :
        {std::pair<std::vector<std::string>, std::string>{{"--nodes=250"}, "there are none of 250"},
         {{"--nodes=256", "--format=sst"}, "neither chakra nor ember"},

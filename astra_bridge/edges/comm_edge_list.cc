@@ -18,6 +18,8 @@ namespace {
 
 constexpr char kExample[] =
     R"({"edge_id":"e1","op_kind":"AR","size_bytes":1048576,"participants":[0,1,2,3]})";
+constexpr char kMessageExample[] =
+    R"({"edge_id":"e1","op_kind":"P2P","size_bytes":1048576,"src_rank":0,"dst_rank":1})";
 
 // Sums of such sizes and their times in nanoseconds stay far from the ends of 64 bits.
 constexpr int64_t kMaxEdgeBytes = int64_t{1} << 50;
@@ -107,7 +109,16 @@ absl::StatusOr<AlgorithmHint> Hint(const JsonlRow& row, CollectiveKind kind) {
                                 ", not one of ring, direct, tree, hierarchical"));
 }
 
-absl::StatusOr<CommEdge> ParseEdge(const JsonlRow& row) {
+// Those of the format; the name of the group says nothing about its time.
+constexpr absl::string_view kEdgeKeys[] = {"edge_id",      "op_kind",         "size_bytes",
+                                           "participants", "src_rank",        "dst_rank",
+                                           "group_id",     "collective_algo", "topology_key"};
+
+absl::StatusOr<CommEdge> ParseEdge(const JsonlRow& any_row) {
+  const std::optional<std::string> code = any_row.Find("op_kind").AsString();
+  const JsonlRow row = any_row.WithExample(
+      code == TimedKindCode(CollectiveKind::kPointToPoint) ? kMessageExample : kExample);
+  RETURN_IF_ERROR(row.CheckKeys(kEdgeKeys));
   CommEdge edge;
   ASSIGN_OR_RETURN(edge.id, Name(row, "edge_id"));
   if (edge.id.empty()) return row.Error("edge_id is missing");

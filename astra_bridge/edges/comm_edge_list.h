@@ -27,9 +27,9 @@ struct CommEdgeList {
   int64_t duplicates_dropped = 0;
 };
 
-// Parses the text of a list. A member that is null counts as absent; one that is not known, and the
-// name of the group (group_id), is ignored. Two different edges of one id are InvalidArgument that names both lines; so is every
-// other error, with "source:line: ".
+// Parses the text of a list. A member that is null counts as absent; the name of the group (group_id)
+// is ignored, and a member that is not known refused. Two different edges of one id are InvalidArgument
+// that names both lines; so is every other error, with "source:line: ".
 absl::StatusOr<CommEdgeList> ParseCommEdges(absl::string_view jsonl, absl::string_view source);
 
 // Reads a file of them, plain or gzip.

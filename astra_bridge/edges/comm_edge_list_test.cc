@@ -27,7 +27,7 @@ TEST(CommEdgeListTest, ReadsEveryMember) {
       const CommEdgeList list,
       ParseCommEdges(
           R"({"edge_id":"a","op_kind":"RS","size_bytes":4096,"participants":[3,1],"group_id":"tp",)"
-          R"("collective_algo":"direct","topology_key":"nvlink","start_us":17})",
+          R"("collective_algo":"direct","topology_key":"nvlink"})",
           "e.jsonl"));
   ASSERT_THAT(list.edges, SizeIs(1));
   const CommEdge& edge = list.edges[0];
@@ -90,6 +90,9 @@ TEST(CommEdgeListTest, WhatIsWrongIsNamedWithItsLine) {
       {R"({"edge_id":[],"op_kind":"AR","size_bytes":8,"participants":[0,1]})",
        "edge_id is neither text nor a whole number"},
       {R"({"edge_id":"a","size_bytes":8,"participants":[0,1]})", "op_kind is missing"},
+      {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[0,1],"colective_algo":"ring"})",
+       "there is no member 'colective_algo'; known are edge_id, op_kind, size_bytes, participants, "
+       "src_rank, dst_rank, group_id, collective_algo, topology_key; expected e.g. "},
       {R"({"edge_id":"a","op_kind":"BC","size_bytes":8,"participants":[0,1]})",
        "op_kind is BC, not one of AR, AG, RS, A2A, P2P"},
       {R"({"edge_id":"a","op_kind":"AR","participants":[0,1]})", "size_bytes is missing"},
@@ -106,7 +109,9 @@ TEST(CommEdgeListTest, WhatIsWrongIsNamedWithItsLine) {
        "the participant 4294967296 is no rank"},
       {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[1,0,1]})",
        "rank 1 takes part twice"},
-      {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1})", "dst_rank is missing"},
+      {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1})",
+       R"(dst_rank is missing; expected e.g. {"edge_id":"e1","op_kind":"P2P","size_bytes":1048576,)"
+       R"("src_rank":0,"dst_rank":1})"},
       {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1,"dst_rank":1})",
        "src_rank and dst_rank are both 1"},
       {R"({"edge_id":"a","op_kind":"P2P","size_bytes":8,"src_rank":1,"dst_rank":-2})",

@@ -61,7 +61,8 @@ TEST_F(EdgeServiceTest, OneEdgeIsAloneAndSeveralAreTogether) {
   const std::vector<std::string> answers =
       Ask(absl::StrCat(Send("a"), "\n\n\n", Send("a"), Send("b"), "\n", Send("c")));
   ASSERT_THAT(answers, SizeIs(3));
-  EXPECT_THAT(answers[0], AllOf(HasSubstr(R"("mode":"isolated")"), HasSubstr("2.0031e-05")));
+  EXPECT_THAT(answers[0], AllOf(HasSubstr(R"("mode":"isolated")"), HasSubstr("2.0031e-05"),
+                                HasSubstr(R"("participants":[0,1])")));
   EXPECT_THAT(answers[1], AllOf(HasSubstr(R"("mode":"snapshot")"),
                                 HasSubstr(R"("iteration_ns":39562)"), HasSubstr("inflation")));
   // The last request needs no empty line.

@@ -69,6 +69,10 @@ EdgePrediction* AddEdge(const CommEdge& edge, double isolated_seconds, double se
   return added;
 }
 
+void AddDevices(const CommEdge& edge, EdgePrediction* prediction) {
+  prediction->mutable_participants()->Add(edge.participants.begin(), edge.participants.end());
+}
+
 // Sets the mean of time together over time alone, weighed by the time alone.
 void SetInflation(PredictionReport* report) {
   double together = 0, alone = 0;
@@ -218,8 +222,7 @@ absl::StatusOr<PredictionReport> PredictWorkload(FileSystem& file_system, Worklo
   if (options.manifest.empty()) return report;
   PredictionReport manifest = report;
   for (int e = 0; e < manifest.edges_size(); ++e) {
-    const std::vector<int32_t>& devices = prediction.edges.edges[e].participants;
-    manifest.mutable_edges(e)->mutable_participants()->Add(devices.begin(), devices.end());
+    AddDevices(prediction.edges.edges[e], manifest.mutable_edges(e));
   }
   RETURN_IF_ERROR(outputs->Write("manifest", options.manifest, [&](ByteSink& sink) {
     return sink.Append(ReportToJson(manifest));
@@ -260,7 +263,7 @@ absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, const Co
   }
   double longest = 0;
   for (size_t i = 0; i < list.edges.size(); ++i) {
-    AddEdge(list.edges[i], isolated[i], seconds[i], &report);
+    AddDevices(list.edges[i], AddEdge(list.edges[i], isolated[i], seconds[i], &report));
     longest = std::max(longest, seconds[i]);
   }
   report.set_iteration_ns(std::llround(longest * kNsPerSecond));

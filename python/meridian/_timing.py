@@ -39,7 +39,7 @@ class NetworkTiming:
 
     def estimate_edge(self, edge: Edge) -> float:
         """Returns the seconds of the edge alone on its network."""
-        seconds: float = self._ask(_line({**edge, "edge_id": 0}))["edges"][0]["seconds"]
+        seconds: float = self._answer(_line({**edge, "edge_id": 0}))["edges"][0]["seconds"]
         return seconds
 
     def estimate_batch(self, edges: Iterable[Edge]) -> Fields:
@@ -52,13 +52,18 @@ class NetworkTiming:
         if not lines:
             raise UsageError(_COMMAND, USAGE, "a batch has at least one edge")
         # A copy: what is remembered must not change.
-        report: Fields = json.loads(json.dumps(self._ask("".join(lines))), object_hook=Fields)
+        report: Fields = json.loads(json.dumps(self._answer("".join(lines))), object_hook=Fields)
         return report
 
     def close(self) -> None:
-        """Ends the program; another one answers the next question."""
+        """Ends the program. What is asked afterwards is a RuntimeError."""
         with self._server.lock:
+            self._server.is_closed = True
             self._server.stop()
+
+    def _answer(self, request: str) -> Dict[str, Any]:
+        self._server.check_open()  # What is remembered would be answered.
+        return self._ask(request)
 
     def __enter__(self) -> NetworkTiming:
         return self
@@ -72,6 +77,7 @@ class _Server:
 
     def __init__(self, arguments: List[str]) -> None:
         self.lock = threading.Lock()
+        self.is_closed = False
         self._arguments = arguments
         self._process: Any = None
         self._owner = 0
@@ -79,6 +85,7 @@ class _Server:
     def ask(self, request: str) -> Dict[str, Any]:
         """Returns the answer to the lines of a list of edges; to none, the program's first words."""
         with self.lock:
+            self.check_open()
             line = self._exchange(request)
             if not line.endswith(b"\n"):
                 failure = self.stop()
@@ -92,6 +99,10 @@ class _Server:
             kind = UsageError if answer["exit_code"] == USAGE else SystemFailure
             raise kind(_COMMAND, answer["exit_code"], answer["error"])
         return answer
+
+    def check_open(self) -> None:
+        if self.is_closed:
+            raise RuntimeError("NetworkTiming is closed")
 
     def _exchange(self, request: str) -> bytes:
         """Returns the line that answers; without its end when the program has died."""

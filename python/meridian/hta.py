@@ -14,6 +14,7 @@ import re
 import shutil
 import warnings
 import zipfile
+import zlib
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -168,11 +169,17 @@ class CPGraph(networkx.DiGraph):
 
 def restore_cpgraph(zip_filename: str, t_full: Any, rank: int) -> CPGraph:
     """Returns the graph that CPGraph.save wrote. The trace and the rank are not needed."""
-    with TemporaryFolder() as folder, zipfile.ZipFile(zip_filename) as archive:
+    with TemporaryFolder() as folder:
         file = folder.path / _SAVED_GRAPH
-        with archive.open(_SAVED_GRAPH) as saved, open(file, "wb") as copy:
-            shutil.copyfileobj(saved, copy)
-        return CPGraph._of(folder, file, json.loads(archive.read(_SAVED_EDGES)))
+        try:
+            with zipfile.ZipFile(zip_filename) as archive:
+                with archive.open(_SAVED_GRAPH) as saved, open(file, "wb") as copy:
+                    shutil.copyfileobj(saved, copy)
+                edges = json.loads(archive.read(_SAVED_EDGES))
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+            raise ValueError(f"{zip_filename}: expected a .zip file that CPGraph.save has written; "
+                             f"{error}") from error
+        return CPGraph._of(folder, file, edges)
 
 
 class Trace:

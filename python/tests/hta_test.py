@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+import zipfile
 from unittest import mock
 
 ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
@@ -126,6 +127,23 @@ class HtaTest(unittest.TestCase):
         self.assertEqual(restored.get_critical_path_breakdown().duration.tolist(), [10, 20, 70])
         with self.assertWarnsRegex(UserWarning, "as measured"):
             analyzer.overlay_critical_path_analysis(3, restored, str(self.folder / "out"))
+
+    def test_what_is_no_saved_graph_is_refused_by_name(self):
+        analyzer = TraceAnalysis(trace_dir=str(self.folder))
+        graph, _ = analyzer.critical_path_analysis(3, "", None)
+        whole = pathlib.Path(graph.save(str(self.folder / "whole"))).read_bytes()
+        other = io.BytesIO()
+        with zipfile.ZipFile(other, "w") as archive:
+            archive.writestr("notes.txt", "nothing")
+        path = self.folder / "other.zip"
+        for content in (b"no zip", b"", whole[:-30], whole[:60] + b"\0" * 20 + whole[80:],
+                        other.getvalue()):
+            path.write_bytes(content)
+            with self.assertRaisesRegex(ValueError, "other.zip: expected a .zip file that "
+                                                    "CPGraph.save has written"):
+                restore_cpgraph(str(path), None, 3)
+        with self.assertRaisesRegex(FileNotFoundError, "none.zip"):
+            restore_cpgraph(str(self.folder / "none.zip"), None, 3)
 
     def test_nodes_and_edges_tell_their_events(self):
         graph, _ = TraceAnalysis(trace_dir=str(self.folder)).critical_path_analysis(3, "", None)

@@ -53,6 +53,7 @@ class NetworkTimingTest(unittest.TestCase):
         self.assertEqual([edge.seconds for edge in report.edges], [SEND_S, 39562e-9])
         self.assertEqual([edge.isolated_seconds for edge in report.edges], [SEND_S] * 2)
         self.assertEqual([edge.id for edge in report.edges], ["0", "second"])
+        self.assertEqual([edge.participants for edge in report.edges], [[0, 1]] * 2)
         self.assertEqual(report.iteration_ns, 39562)
         report.edges.clear()
         self.assertEqual(len(self.timing.estimate_batch(iter(sends)).edges), 2)
@@ -84,7 +85,9 @@ class NetworkTimingTest(unittest.TestCase):
     def test_errors_are_in_the_words_of_the_program(self):
         for edge, said in (({**SEND, "dst_rank": 9}, "device 9 takes part, but .* has 4 NPUs"),
                            ({**SEND, "op_kind": "XX"}, "op_kind is XX, not one of AR, AG"),
-                           ({}, "op_kind is missing")):
+                           ({}, "op_kind is missing"),
+                           ({**SEND, "topolgy_key": "pod"}, "no member 'topolgy_key'; known are .*"
+                            "topology_key")):
             with self.assertRaisesRegex(meridian.UsageError, said):
                 self.timing.estimate_edge(edge)
             with self.assertRaisesRegex(meridian.UsageError, said):
@@ -133,9 +136,17 @@ class NetworkTimingTest(unittest.TestCase):
 
     def test_the_program_ends_with_the_object(self):
         process = self.process()
+        self.timing.estimate_edge(SEND)
         self.timing.close()
         self.assertEqual(process.returncode, 0)
-        self.assertEqual(self.timing.estimate_edge(SEND), SEND_S)
+        for edge in (SEND, {**SEND, "size_bytes": 7}):  # The first one was asked before.
+            with self.assertRaisesRegex(RuntimeError, "NetworkTiming is closed"):
+                self.timing.estimate_edge(edge)
+            with self.assertRaisesRegex(RuntimeError, "NetworkTiming is closed"):
+                self.timing.estimate_batch([edge])
+        self.assertIsNone(self.process())
+        self.timing = meridian.NetworkTiming(network=self.network)
+        self.addCleanup(self.timing.close)
         process = self.process()
         other = meridian.NetworkTiming(network=self.network)
         ended = other._server._process

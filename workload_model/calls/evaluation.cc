@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -62,24 +63,70 @@ const FittedKind& NearestKind(const WorkloadModel& model, const CellKind& asked,
   return *nearest;
 }
 
-// How often the slowest class comes back to where its iterations begin, and what one takes.
+// What one class of ranks does in a cell.
+using PredictedCalls = std::map<Transition, CellValue>;
+
+// Returns the callsites of the main loop: those that can come after its head.
+std::set<int64_t> LoopOf(int64_t head, const PredictedCalls& calls) {
+  std::set<int64_t> loop = {head};
+  std::vector<int64_t> open = {head};
+  while (!open.empty()) {
+    const int64_t source = open.back();
+    open.pop_back();
+    for (auto it = calls.lower_bound({source, 0}); it != calls.end(); ++it) {
+      const auto& [transition, value] = *it;
+      if (transition.first != source) break;
+      if (value.count > 0 && loop.insert(transition.second).second) {
+        open.push_back(transition.second);
+      }
+    }
+  }
+  return loop;
+}
+
+// Each iteration comes to the loop's head and to its last callsite, and to one of them only once. What
+// comes to a callsite from itself is a loop of its own within, unless that is all of the iteration.
+double IterationsOf(const ControlFlow& flow, const PredictedCalls& calls) {
+  const auto entries = [&](int64_t callsite) {
+    double count = flow.start() == 0 && flow.first() == callsite ? 1 : 0;
+    for (const auto& [transition, value] : calls) {
+      const bool is_within = transition.first == callsite && flow.head() != flow.last();
+      if (transition.second == callsite && !is_within) count += value.count;
+    }
+    return count;
+  };
+  return std::min(entries(flow.head()), entries(flow.last()));
+}
+
+// How many iterations the slowest class makes, what one takes, and what comes before the first.
 void AddIterations(const WorkloadModel& model, const std::string& rank_class,
                    const WorkloadCell& cell, WorkloadEvaluation* evaluation) {
+  PredictedCalls calls;
+  for (const CallModel& call : model.models()) {
+    const CellKind kind = KindOf(call);
+    if (!kind.Answers(cell.kind) || kind.rank_class != rank_class) continue;
+    calls[{call.source(), call.destination()}] = PredictCall(call, cell);
+  }
   for (const ControlFlow& flow : model.flows()) {
     if (flow.rank_class() != rank_class || flow.head() == 0) continue;
-    double iterations = flow.first() == flow.head() ? 1 : 0, steady = 0;
-    for (const CallModel& call : model.models()) {
-      const CellKind kind = KindOf(call);
-      if (!kind.Answers(cell.kind) || kind.rank_class != rank_class) continue;
-      const CellValue value = PredictCall(call, cell);
-      if (call.destination() == flow.head()) iterations += value.count;
-      steady += value.count * value.steady;
-      // The last iteration does not come back; as it does for the others.
-      if (call.source() == flow.last() && call.destination() == flow.head()) steady += value.steady;
-    }
+    const double iterations = IterationsOf(flow, calls);
     if (iterations < 1.5) continue;
+    const std::set<int64_t> loop = LoopOf(flow.head(), calls);
+    double before = 0, all = 0, steady = 0;
+    for (const auto& [transition, value] : calls) {
+      if (loop.count(transition.first) == 0) {
+        before += value.Sum();
+        continue;
+      }
+      all += value.Sum();
+      steady += value.count * value.steady;
+      // The first iteration is not come back to; as it is for the others.
+      const bool is_back = transition == Transition(flow.last(), flow.head());
+      if (is_back && flow.start() != flow.last()) steady += value.steady;
+    }
     evaluation->set_iterations(iterations);
-    evaluation->set_iteration_us(steady / iterations);
+    evaluation->set_iteration_us(std::min(steady, all) / iterations);
+    evaluation->set_before_us(before);
   }
 }
 
@@ -189,24 +236,40 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
                                                      const WorkloadCell& cell, bool as_ember) {
   constexpr double kNsPerUs = 1000;
   WorkloadEvaluation result = EvaluationOf(cell);
-  double total = 0;
+  // Rows of all ranks come first in a file; those of a class take the places of some.
+  std::map<Transition, double> of_all;
+  double sum_of_all = 0;
+  std::map<std::string, double> classes;
   for (const CallModel& call : models) {
     if (call.threads() != cell.kind.threads) continue;
     const double scale = as_ember && call.has_destination() ? kNsPerUs : 1;
-    ASSIGN_OR_RETURN(const double scaled, as_ember ? EmberValue(call.value(), scale, cell)
-                                                   : FiniteValue(call, call.value(), cell));
+    // The motif simulates the call at the end of a way.
+    const Model& model = as_ember && call.has_compute() ? call.compute() : call.value();
+    ASSIGN_OR_RETURN(const double scaled,
+                     as_ember ? EmberValue(model, scale, cell) : FiniteValue(call, model, cell));
     if (!call.has_destination()) {
-      AddMessage(call, scaled, &result);
+      AddMessage(call, scaled, &result).set_rank_class(call.rank_class());
       continue;
     }
     EvaluatedTransition& transition = *result.add_transitions();
     transition.set_source(call.source());
     transition.set_destination(call.destination());
     transition.set_count(1);
-    transition.set_type(call.value().type());
+    transition.set_type(model.type());
+    transition.set_rank_class(call.rank_class());
     transition.set_us(scaled / scale);
-    total += transition.us();
+    const Transition key(call.source(), call.destination());
+    if (call.rank_class().empty()) {
+      of_all[key] = transition.us();
+      sum_of_all += transition.us();
+    } else {
+      const auto replaced = of_all.find(key);
+      classes[call.rank_class()] +=
+          transition.us() - (replaced == of_all.end() ? 0 : replaced->second);
+    }
   }
+  double total = sum_of_all;
+  for (const auto& [name, more] : classes) total = std::max(total, sum_of_all + more);
   if (result.transitions_size() == 0 && result.messages_size() == 0) {
     return NotFound("there is no model of ", cell.kind.threads, " threads in --model");
   }
@@ -219,7 +282,8 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
   result.set_high_us(total);
   if (result.transitions_size() > 0) {
     result.add_notes(
-        "the file has no counts: the total is that of each transition once, and has no interval");
+        "the file has no counts: the total is that of each transition once, of the ranks that take "
+        "longest, and has no interval");
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "workload_model/calls/control_flow.h"
 #include "workload_model/calls/evaluation.h"
@@ -422,7 +423,9 @@ absl::Status AddFlow(const std::string& rank_class, const std::vector<const RunM
   // Ranks of one run do the same, and count once.
   CallSequences sequences;
   std::set<std::pair<WorkloadCell, std::string>> seen;
+  std::set<int64_t> starts;
   for (const RunMeasurements* run : runs) {
+    starts.insert(run->calls.front().source);
     if (!seen.insert({run->cell, run->run}).second) continue;
     std::vector<int64_t>& sequence = sequences[run->cell.InRanks()].emplace_back();
     for (const TracedCall& call : run->calls) sequence.push_back(call.destination);
@@ -430,6 +433,13 @@ absl::Status AddFlow(const std::string& rank_class, const std::vector<const RunM
   ControlFlow& flow = *model->add_flows();
   ASSIGN_OR_RETURN(flow, LearnControlFlow(sequences));
   flow.set_rank_class(rank_class);
+  if (starts.size() == 1) {
+    flow.set_start(*starts.begin());
+  } else {
+    model->add_notes(absl::StrCat("runs of ranks '", rank_class, "' come to their first call from ",
+                                  "different callsites (", absl::StrJoin(starts, ", "),
+                                  "): generated ones have nothing before it"));
+  }
   for (CallsiteModel& callsite : LearnCallsites(runs, all_traced)) {
     *flow.add_callsites() = std::move(callsite);
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -234,6 +235,66 @@ TEST(WorkloadTest, PolynomialsHaveTheOrderThatCellsBearAndSayWhy) {
       model.notes(),
       testing::Contains("polynomials of order 2, not 3: there are too few cells for a model "
                         "of type POLYNOMIAL: 9 for 10 coefficients"));
+}
+
+// What is predicted of 4 ranks that come from `start` to the first of these calls, of which each takes
+// 10 us times its callsite, the first ever 1 ms more.
+WorkloadEvaluation EvaluationOfCalls(int64_t start, const std::vector<int64_t>& callsites) {
+  std::vector<RunMeasurements> runs;
+  for (double ranks : {2, 4}) {
+    std::vector<TracedCall> calls;
+    int64_t source = start;
+    for (const int64_t callsite : callsites) {
+      TracedCall& call = calls.emplace_back();
+      call.source = std::exchange(source, callsite);
+      call.destination = callsite;
+      call.us = 10.0 * static_cast<double>(callsite);
+      call.operation = "MPI_Barrier";
+    }
+    calls[2].us += 1000;
+    RunName name;
+    name.cell = {ranks, 0};
+    for (name.rank = 0; static_cast<double>(name.rank) < ranks; ++name.rank) {
+      runs.push_back(*MeasureCalls(calls, "calls", name));
+    }
+  }
+  const WorkloadEvaluation evaluation = *EvaluateWorkload(*FitRuns(runs), {4, 0});
+  EXPECT_LE(evaluation.before_us() + evaluation.iterations() * evaluation.iteration_us(),
+            evaluation.total_us() * (1 + 1e-9));
+  return evaluation;
+}
+
+std::vector<int64_t> Repeated(int times, const std::vector<int64_t>& calls,
+                              std::vector<int64_t> before = {}) {
+  for (int i = 0; i < times; ++i) before.insert(before.end(), calls.begin(), calls.end());
+  return before;
+}
+
+TEST(WorkloadTest, IterationsAreThoseOfTheMainLoop) {
+  // 7 -> 1 once, then twenty times 1 2 3: 60 us each, and 1 ms.
+  const WorkloadEvaluation from_outside = EvaluationOfCalls(7, Repeated(20, {1, 2, 3}));
+  EXPECT_NEAR(from_outside.iterations(), 20, 1e-6);
+  EXPECT_NEAR(from_outside.iteration_us(), 60, 1e-6);
+  EXPECT_NEAR(from_outside.before_us(), 10, 1e-6);
+  EXPECT_THAT(
+      FormatWorkloadEvaluation(from_outside),
+      HasSubstr("20 iterations of 0.060 ms, 0.990 ms more for what is done the first time"));
+  // Without a way to the first call; calls of their own before the loop.
+  const WorkloadEvaluation with_prologue = EvaluationOfCalls(0, Repeated(20, {1, 2, 3}, {8, 9, 7}));
+  EXPECT_NEAR(with_prologue.iterations(), 20, 1e-6);
+  EXPECT_NEAR(with_prologue.iteration_us(), 60 - 10.0 / 20, 1e-6);
+  EXPECT_NEAR(with_prologue.before_us(), 90 + 1070 + 10, 1e-6);
+  EXPECT_THAT(FormatWorkloadEvaluation(with_prologue),
+              HasSubstr("20 iterations of 0.059 ms, 1.170 ms before them\n"));
+  // A trace that begins as each iteration does.
+  EXPECT_NEAR(EvaluationOfCalls(3, Repeated(20, {1, 2, 3})).iterations(), 20, 1e-6);
+  // Loops within the loop.
+  EXPECT_NEAR(EvaluationOfCalls(0, Repeated(6, {1, 1, 1, 2, 3, 3})).iterations(), 6, 1e-6);
+  EXPECT_NEAR(EvaluationOfCalls(0, Repeated(3, {1, 2, 1, 2, 1, 2, 3})).iterations(), 3, 1e-6);
+  EXPECT_NEAR(EvaluationOfCalls(0, Repeated(9, {1})).iterations(), 9, 1e-6);
+  // Iterations that do not end alike.
+  EXPECT_NEAR(EvaluationOfCalls(0, Repeated(4, {1, 3, 2, 1, 2, 3}, {1, 2, 3})).iterations(), 9,
+              1e-6);
 }
 
 // 51 of the published message models are constant, 11 vary: found again from their values.

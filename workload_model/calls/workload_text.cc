@@ -14,6 +14,8 @@ namespace meridian {
 namespace {
 // Tables of transitions show so many, those with the most time.
 constexpr int kShown = 20;
+// Smaller parts of a total are noise.
+constexpr double kNamedShare = 0.01;
 
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
 std::string Ms(double us) { return absl::StrFormat("%.3f", us / 1000); }
@@ -71,6 +73,22 @@ std::string FlowText(const ControlFlow& flow) {
   return text;
 }
 
+// The parts of the total; those of less than a hundredth go unnamed.
+std::string IterationsText(const WorkloadEvaluation& evaluation) {
+  std::string text = absl::StrFormat("%.0f iterations of ", evaluation.iterations());
+  absl::StrAppend(&text, Ms(evaluation.iteration_us()), " ms");
+  const double first_times = evaluation.total_us() - evaluation.before_us() -
+                             evaluation.iterations() * evaluation.iteration_us();
+  const double least = kNamedShare * evaluation.total_us();
+  if (first_times >= least) {
+    absl::StrAppend(&text, ", ", Ms(first_times), " ms more for what is done the first time");
+  }
+  if (evaluation.before_us() >= least) {
+    absl::StrAppend(&text, ", ", Ms(evaluation.before_us()), " ms before them");
+  }
+  return absl::StrCat(text, "\n");
+}
+
 std::string TransitionsText(const WorkloadEvaluation& evaluation) {
   std::vector<EvaluatedTransition> order(evaluation.transitions().begin(),
                                          evaluation.transitions().end());
@@ -125,10 +143,7 @@ std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
                     Ms(evaluation.high_us()), " ms");
   }
   absl::StrAppend(&text, "\n");
-  if (evaluation.has_iterations()) {
-    absl::StrAppend(&text, absl::StrFormat("%.0f iterations of ", evaluation.iterations()),
-                    Ms(evaluation.iteration_us()), " ms, the first times aside\n");
-  }
+  if (evaluation.has_iterations()) text += IterationsText(evaluation);
   return absl::StrCat(text, TransitionsText(evaluation), MessagesText(evaluation),
                       Notes(evaluation.notes()));
 }

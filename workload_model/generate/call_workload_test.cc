@@ -14,6 +14,7 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "workload_model/calls/evaluation.h"
 #include "workload_model/calls/workload_file.h"
 #include "workload_model/generate/call_workload.h"
 #include "workload_model/generate/evaluated_flow.h"
@@ -228,6 +229,50 @@ TEST_F(CallWorkloadTest, ReceivesOfHalosGetWhatTheirNeighboursSent) {
     }
   }
   EXPECT_EQ(waits, 20);
+}
+
+// Runs of 2 and 4 ranks that take 5 ms to come from a callsite to the first call, then 20 iterations.
+std::vector<RunMeasurements> RunsWithAPrologue(int64_t start) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t ranks : {2, 4}) {
+    const std::string call =
+        absl::StrCat(" MPI_Allreduce coll 0xc4 64 to 0 1", ranks == 4 ? " 2 3\n" : "\n");
+    std::string trace = absl::StrCat("TRACE ", start, " -> 2 5000.0", call);
+    for (int i = 0; i < 20; ++i) {
+      absl::StrAppend(&trace, i > 0 ? absl::StrCat("TRACE 3 -> 2 200.0", call) : "",
+                      "TRACE 2 -> 3 100.0", call);
+    }
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      RunName name;
+      name.cell.machines = static_cast<double>(ranks);
+      name.rank = rank;
+      runs.push_back(*ParseMeasurements(trace, "prologue", name));
+    }
+  }
+  return runs;
+}
+
+// What was generated computes as long as evaluate says.
+TEST_F(CallWorkloadTest, TheWayToTheFirstCallIsGenerated) {
+  GenerateOptions options;
+  options.cell = {8, 0};
+  for (const auto& [start, total_us] : {std::pair<int64_t, double>{1, 10800}, {0, 5800}}) {
+    ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(RunsWithAPrologue(start)));
+    EXPECT_EQ(model.flows(0).start(), start);
+    ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation evaluation,
+                         EvaluateWorkload(model, options.cell));
+    EXPECT_NEAR(evaluation.total_us(), total_us, 1);
+    ASSERT_OK_AND_ASSIGN(const CallWorkloadReport report,
+                         GenerateWorkload(FileSystem::Posix(), model, Prefix(), options));
+    EXPECT_NEAR(report.compute_us(), total_us, 1);
+  }
+  // Not known where runs do not agree.
+  std::vector<RunMeasurements> runs = RunsWithAPrologue(1);
+  for (RunMeasurements& run : RunsWithAPrologue(0)) runs.push_back(std::move(run));
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(std::move(runs)));
+  EXPECT_EQ(model.flows(0).start(), 0);
+  EXPECT_THAT(model.notes(), Contains(HasSubstr("come to their first call from different "
+                                                "callsites (0, 1)")));
 }
 
 TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {

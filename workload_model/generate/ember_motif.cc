@@ -17,6 +17,7 @@
 #include "workload_model/generate/call_workload.h"
 #include "workload_model/generate/ember_motif_text.h"
 #include "workload_model/generate/evaluated_flow.h"
+#include "workload_model/measurements/model_files.h"
 #include "workload_model/models/models.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/output_files.h"
@@ -29,6 +30,8 @@ namespace {
 using Kind = CallOperation::Kind;
 
 constexpr int64_t kMaxRanks = 100000;
+// The state of a motif that has not come to its first call: no callsite.
+constexpr int64_t kBeforeFirst = -1;
 
 // In a comment of code: nothing that could end it, or go on behind it.
 std::string NameText(absl::string_view name) {
@@ -99,11 +102,10 @@ absl::StatusOr<std::string> TripsText(const Model& model) {
 absl::StatusOr<std::string> ModelText(const Model& model) {
   std::vector<double> numbers(model.coefficients().begin(), model.coefficients().end());
   if (model.type() == kNormal) {
-    constexpr absl::string_view kTerms[] = {"1", "lg n", "u^0.5", "u", "u^1.5"};
     std::map<std::string, double> by_term;
     for (int i = 0; i < model.terms_size(); ++i) by_term[model.terms(i)] = model.coefficients(i);
     numbers = {model.most_u(), model.linear_size() ? 1.0 : 0.0};
-    for (const absl::string_view term : kTerms) {
+    for (const absl::string_view term : kMotifTerms) {
       numbers.push_back(by_term[std::string(term)]);
       by_term.erase(std::string(term));
     }
@@ -158,8 +160,8 @@ class MotifWriter {
       }
       flow_ = &*flow;
       absl::StrAppend(&dispatch_, "        Flow", number_, "(evQ);\n        break;\n");
-      absl::StrAppend(&first_states_, "    if (class_ == ", number_, ") state_ = ", flow_->first(),
-                      ";\n");
+      absl::StrAppend(&first_states_, "    if (class_ == ", number_,
+                      ") state_ = ", flow_->start() == 0 ? flow_->first() : kBeforeFirst, ";\n");
       if (flow_->head() != 0) {
         ASSIGN_OR_RETURN(const std::string iterations, TripsText(flow_->iterations()));
         absl::StrAppend(&first_states_, "    if (class_ == ", number_, ") iterations_ = Whole(",
@@ -168,6 +170,7 @@ class MotifWriter {
       RETURN_IF_ERROR(WriteModels());
       absl::StrAppend(&flows_, "  // Ranks '", name, "'.\n  void Flow", number_,
                       "(std::queue<EmberEvent*>& evQ) {\n    switch (state_) {\n");
+      if (flow_->start() != 0) WriteStart();
       for (const FlowBranch& branch : flow_->branches()) RETURN_IF_ERROR(WriteCase(branch));
       absl::StrAppend(&flows_, "    }\n  }\n\n");
     }
@@ -238,6 +241,13 @@ class MotifWriter {
       absl::StrAppend(&msg_model_, call.source(), " ", call.threads(), " ", bytes, "\n");
     }
     return absl::OkStatus();
+  }
+
+  // The way to the first call, which is no callsite that others come after.
+  void WriteStart() {
+    absl::StrAppend(&flows_, "      case ", kBeforeFirst, ":\n        state_ = ", flow_->start(),
+                    ";\n        Go(evQ, ", flow_->first(),
+                    ");\n        before_[0] = 0;\n        break;\n");
   }
 
   absl::Status WriteCase(const FlowBranch& branch) {

@@ -182,8 +182,9 @@ absl::StatusOr<ClassCalls> WalkClass(EvaluatedFlow evaluated) {
   std::map<int64_t, std::vector<int64_t>> numbers;
   // How often each transition comes, and how often it has come so far.
   std::map<Transition, double> counts, seen;
-  for (size_t i = 1; i < path.size(); ++i) ++counts[{path[i - 1], path[i]}];
-  int64_t source = 0;
+  int64_t source = evaluated.flow->start();
+  for (const int64_t callsite : path) ++counts[{std::exchange(source, callsite), callsite}];
+  source = evaluated.flow->start();
   for (size_t i = 0; i < path.size(); ++i) {
     Visit& visit = result.visits.emplace_back();
     ASSIGN_OR_RETURN(visit.callsite, evaluated.CallsiteOf(path[i]));

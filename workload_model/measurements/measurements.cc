@@ -131,6 +131,11 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
   }
   ASSIGN_OR_RETURN(const std::vector<CallModel> models, ParseModelFile(text, file));
   for (const CallModel& call : models) {
+    if (!call.rank_class().empty()) {
+      return InvalidArgument(Printable(file),
+                             ": holds models of a generated motif, not measured values (TRACE); "
+                             "evaluate such a file with --model");
+    }
     if (call.value().type() != kTrace && call.value().type() != kConstant) {
       return InvalidArgument(Printable(file), ": holds a model of type ", call.value().type(),
                              ", not measured values (TRACE); evaluate such a file with --model");

@@ -105,6 +105,32 @@ TEST(ModelFilesTest, WhatIsWrittenIsReadBackTheSame) {
   EXPECT_FALSE(FormatModelFile({}).ok());
 }
 
+TEST(ModelFilesTest, ModelsOfGeneratedMotifsHaveClassesAndRoles) {
+  const std::string text =
+      "3 4 1 CONSTANT 7\n"
+      "class 0\n1 2 1 FIRST CONSTANT 90\n1 2 1 NORMAL 64 1 3 0 0 2 0\n"
+      "1 2 1 WHOLE POLYNOMIAL 0 0 8 2 1 0.25\n1 2 1 LAST CONSTANT 1.5\n"
+      "class 1\n1 2 1 CONSTANT 5\n";
+  EXPECT_TRUE(IsModelFile(text));
+  EXPECT_TRUE(IsModelFile("\nclass 0\n"));
+  EXPECT_TRUE(IsModelFile("1 2 1 FIRST CONSTANT 90\n"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<CallModel> read, ParseModelFile(text, "m"));
+  ASSERT_THAT(read, SizeIs(3));
+  EXPECT_EQ(read[0].rank_class(), "");
+  EXPECT_EQ(read[1].rank_class(), "0");
+  // 3 us, and 2 for each of 40 / 4.
+  EXPECT_EQ(EvaluateModel(read[1].compute(), {4, 40}), 23);
+  EXPECT_EQ(read[1].compute().most_u(), 64);
+  EXPECT_EQ(read[1].first().coefficients(0), 90);
+  EXPECT_EQ(EvaluateModel(read[1].value(), {4, 10}), 8 + 0.25 * 100 * 4);
+  EXPECT_EQ(read[2].rank_class(), "1");
+  EXPECT_FALSE(read[2].has_compute());
+  EXPECT_EQ(read[2].value().coefficients(0), 5);
+  // The published form knows no classes.
+  EXPECT_THAT(FormatModelFile({read[2], read[2]}).status().message(),
+              HasSubstr("callsite 1 has models for several classes of ranks"));
+}
+
 TEST(ModelFilesTest, MistakesAreNamedWithTheirLine) {
   for (const auto& [text, message] :
        {std::pair<std::string, std::string>{"1 2 1 TRACE 1\n3 4 1 TRACE\n",
@@ -114,6 +140,12 @@ TEST(ModelFilesTest, MistakesAreNamedWithTheirLine) {
         {"1 2 1 TRACE 1\n1 2 1 CONSTANT 8\n", "m:2: there are two models"},
         {"1 2 1 LINEAR 1\n", "m:1: '1 2 1 LINEAR 1' is no model"},
         {"-1 2 1 TRACE 1\n", "m:1: '-1' is no callsite"},
+        {"class\n", "m:1: a class of ranks is a number"},
+        {"class 0\n1 2 1 NORMAL 1 2\n", "m:2: a model of type NORMAL has 2 numbers"},
+        {"1 2 1 POLYNOMIAL 1 2\n", "m:1: a model of type POLYNOMIAL has 2 numbers"},
+        {"1 2 1 POLYNOMIAL 1.5 2 3\n", "m:1: a model of type POLYNOMIAL has the unknown term"},
+        {"1 2 1 FIRST CONSTANT 1\n1 2 1 FIRST CONSTANT 1\n", "m:2: there are two models"},
+        {"1 2 1 FIRST CONSTANT 1\n", "callsites 1 and 2 have no model but of the first"},
         {"1 2 1 CONSTANT nan\n", "no finite number"},
         {"callsite threads_per_rank 0,0 x\n", "unknown term 'x'"},
         {"callsite threads_per_rank 0,0\n1 1 2 3\n", "not one coefficient for each term"},

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <queue>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -42,14 +44,14 @@ constexpr char kFolder[] = "workload_model/generate/testing/";
 WorkloadModel SearchModel() { return *FitRuns(SearchesOf({2, 3, 4})); }
 
 // A ring of ranks with messages that are begun and waited for; the first rank sends before it receives,
-// the others after.
+// the others after. It takes 500 us to come from callsite 4 to the first call.
 WorkloadModel RingModel() {
   std::vector<RunMeasurements> runs;
   for (const int64_t ranks : {4, 6, 8}) {
     for (const int size : {4, 5, 6}) {
       for (int64_t rank = 0; rank < ranks; ++rank) {
         std::string trace;
-        int last = 0;
+        int last = 4;
         const std::string target = absl::StrCat((rank + 1) % ranks, ":", (rank + 1) % ranks);
         const std::string begins = absl::StrCat("MPI_Isend p2p ", std::exp2(size), " to ", target);
         const std::vector<std::string> calls =
@@ -59,7 +61,7 @@ WorkloadModel RingModel() {
           for (size_t i = 0; i < calls.size(); ++i) {
             const int callsite = static_cast<int>(i) + 1;
             absl::StrAppend(&trace, "TRACE ", last, " -> ", callsite, " ",
-                            last == 0 ? 1e15 : 10 + std::exp2(size) / static_cast<double>(ranks),
+                            last == 4 ? 500 : 10 + std::exp2(size) / static_cast<double>(ranks),
                             " ", calls[i], "\n");
             last = callsite;
           }
@@ -144,6 +146,9 @@ void ExpectSame(const WorkloadModel& model, const TemporaryDirectory& directory,
   for (int64_t rank = 0; rank < count; ++rank) {
     const std::vector<Visit>& visits = classes[ranks.class_of[static_cast<size_t>(rank)]].visits;
     std::vector<std::string> expected;
+    if (model.flows(0).start() != 0) {
+      expected.push_back(absl::StrCat("compute ", visits[0].compute_ns));
+    }
     size_t open = 0;
     for (size_t i = 0; i < visits.size(); ++i) {
       for (std::string& call : EnqueuedBy(visits[i], rank, count, sent_bytes, &open)) {
@@ -176,6 +181,37 @@ TEST(MotifTest, MessagesAreBegunAndWaitedForByEachClassOfRanks) {
   WriteMotif(model, "Ring", directory);
   ExpectSame<SST::Ember::EmberRingGenerator>(model, directory, {4, 4}, 16);
   ExpectSame<SST::Ember::EmberRingGenerator>(model, directory, {12, 8}, 256);
+}
+
+// As evaluate shows them: with the call at their ends, or as the motif computes them.
+TEST(MotifTest, ItsModelFilesAreEvaluated) {
+  for (const WorkloadModel& model : {SearchModel(), RingModel()}) {
+    const WorkloadCell cell(4, 15);
+    ASSERT_OK_AND_ASSIGN(const EmberMotif motif, MakeEmberMotif(model, cell, "Any"));
+    for (const bool as_ember : {false, true}) {
+      ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation times,
+                           EvaluateFile(motif.exec_model, "exec.model", cell, as_ember));
+      ASSERT_EQ(times.transitions_size(), model.models_size());
+      std::map<std::string, double> totals;
+      std::map<std::pair<int64_t, int64_t>, std::multiset<int64_t>> expected, found;
+      for (const CallModel& call : model.models()) {
+        const bool computes = as_ember && call.has_compute();
+        const double us = EvaluateModel(computes ? call.compute() : call.value(), cell);
+        expected[{call.source(), call.destination()}].insert(std::llround(1000 * us));
+        totals[call.rank_class()] += us;
+      }
+      double longest = 0;
+      for (const auto& [name, total] : totals) longest = std::max(longest, total);
+      for (const EvaluatedTransition& t : times.transitions()) {
+        found[{t.source(), t.destination()}].insert(std::llround(1000 * t.us()));
+      }
+      EXPECT_EQ(found, expected);
+      EXPECT_NEAR(times.total_us(), longest, 0.01);
+      ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation bytes,
+                           EvaluateFile(motif.msg_model, "msg.model", cell, as_ember));
+      EXPECT_EQ(bytes.messages_size(), model.messages_size());
+    }
+  }
 }
 
 // Typed rows and a table, as the study of the motif has published them; what they do not have is 0.

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
@@ -17,6 +19,9 @@
 
 namespace meridian {
 namespace {
+
+// Of a value or a key that is shown.
+constexpr size_t kShownCharacters = 40;
 
 bool IsWholeObject(absl::string_view text) {
   JsonCutter cutter(text);
@@ -56,12 +61,23 @@ absl::StatusOr<bool> JsonlRow::Bool(absl::string_view key, bool absent) const {
   return value.text() == "true";
 }
 
+absl::Status JsonlRow::CheckKeys(absl::Span<const absl::string_view> known) const {
+  JsonCutter cutter(value_.text());
+  cutter.Enter('{');
+  for (absl::string_view key; cutter.NextMember(&key); cutter.CutValue()) {
+    if (absl::c_linear_search(known, key)) continue;
+    return Error(absl::StrCat("there is no member '",
+                              FirstCharacters(Printable(key), kShownCharacters), "'; known are ",
+                              absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status JsonlRow::Error(absl::string_view reason) const {
   return InvalidArgument(file_, ":", line_, ": ", reason, "; expected e.g. ", example_);
 }
 
 absl::Status JsonlRow::WrongValue(absl::string_view key, absl::string_view kind) const {
-  constexpr size_t kShownCharacters = 40;
   const JsonValue value = Find(key);
   if (!value.exists()) return Error(absl::StrCat(key, " is missing"));
   return Error(absl::StrCat(key, " is ", FirstCharacters(Printable(value.text()), kShownCharacters),

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "xla_profiler/base/json/json_value.h"
 
 namespace meridian {
@@ -35,6 +36,14 @@ class JsonlRow {
 
   // Returns an object inside this row, e.g. an element of an array, as a row of the same line.
   JsonlRow Nested(absl::string_view text) const { return {text, file_, line_, example_}; }
+
+  // Returns the row with another example of a good line.
+  JsonlRow WithExample(absl::string_view example) const {
+    return {value_.text(), file_, line_, example};
+  }
+
+  // An error for the first member whose key is not one of these, with all that are known.
+  absl::Status CheckKeys(absl::Span<const absl::string_view> known) const;
 
   absl::Status Error(absl::string_view reason) const;
 
