@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,14 +32,20 @@ std::string SlowestEdges(const PredictionReport& report) {
   std::stable_sort(edges.begin(), edges.end(),
                    [](const auto* a, const auto* b) { return a->seconds() > b->seconds(); });
   const size_t shown = std::min(edges.size(), kShownEdges);
-  TextTable table({"edge", ">us", ">nine of ten us", ">alone us"});
+  // All edges have intervals, or none has.
+  const bool has_intervals = shown > 0 && edges[0]->has_low_seconds();
+  TextTable table(has_intervals
+                      ? std::vector<std::string>{"edge", ">us", ">nine of ten us", ">alone us"}
+                      : std::vector<std::string>{"edge", ">us", ">alone us"});
   for (size_t i = 0; i < shown; ++i) {
-    const std::string interval = edges[i]->has_low_seconds()
-                                     ? absl::StrCat(Micros(edges[i]->low_seconds()), " to ",
-                                                    Micros(edges[i]->high_seconds()))
-                                     : "-";
-    table.AddRow({FirstCharacters(edges[i]->id(), kShownIdCharacters), Micros(edges[i]->seconds()),
-                  interval, Micros(edges[i]->isolated_seconds())});
+    std::vector<std::string> row = {FirstCharacters(edges[i]->id(), kShownIdCharacters),
+                                    Micros(edges[i]->seconds())};
+    if (has_intervals) {
+      row.push_back(
+          absl::StrCat(Micros(edges[i]->low_seconds()), " to ", Micros(edges[i]->high_seconds())));
+    }
+    row.push_back(Micros(edges[i]->isolated_seconds()));
+    table.AddRow(std::move(row));
   }
   std::string text = table.ToString();
   if (shown < edges.size()) {

@@ -1,6 +1,7 @@
 #include "astra_bridge/prediction/prediction_run.h"
 
 #include "astra_bridge/prediction/prediction_report.pb.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace meridian {
@@ -45,6 +46,18 @@ TEST(IterationTextTest, OfEdgesAlone) {
             "inflation  1.0000\n"
             "cache hits 0\n"
             "iteration  0.140 ms, 1.000 x isolated (0.140 ms)\n");
+}
+
+TEST(IterationTextTest, OfListsWithAndWithoutIntervals) {
+  PredictionReport report = Isolated();
+  report.clear_workload();
+  EXPECT_THAT(FormatPrediction(report), testing::StartsWith("edge      us  alone us\n"));
+  for (EdgePrediction& edge : *report.mutable_edges()) {
+    edge.set_low_seconds(20e-6);
+    edge.set_high_seconds(45e-6);
+  }
+  EXPECT_THAT(FormatPrediction(report),
+              testing::HasSubstr("  30.000  20.000 to 45.000    30.000\n"));
 }
 
 TEST(IterationTextTest, OfWhatRunsAtOnce) {

@@ -312,6 +312,7 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
     compared.set_nodes(cell.machines);
     compared.set_size(cell.size);
     compared.set_threads(cell.kind.threads);
+    compared.set_rank_class(cell.kind.rank_class);
     compared.set_measured_us(measured_us);
     compared.set_predicted_us(evaluation.total_us());
     compared.set_low_us(evaluation.low_us());

@@ -297,6 +297,36 @@ TEST(WorkloadTest, IterationsAreThoseOfTheMainLoop) {
               1e-6);
 }
 
+// Shares are those of a class's own total; a table without rows is not shown.
+TEST(WorkloadTest, ClassesOfRanksAreToldApart) {
+  WorkloadEvaluation evaluation;
+  for (const char* const name : {"first", "others"}) {
+    EvaluatedTransition& t = *evaluation.add_transitions();
+    t.set_source(1);
+    t.set_destination(2);
+    t.set_count(2);
+    t.set_us(name[0] == 'f' ? 5 : 4);
+    t.set_type("CONSTANT");
+    t.set_rank_class(name);
+    evaluation.add_messages()->set_type("CONSTANT");
+  }
+  EXPECT_THAT(FormatWorkloadEvaluation(evaluation),
+              HasSubstr("from  to  count     us    share  model     ranks\n"
+                        "----  --  -----  -----  -------  --------  ------\n"
+                        "   1   2    2.0  5.000  100.0 %  CONSTANT  first\n"
+                        "   1   2    2.0  4.000  100.0 %  CONSTANT  others\n"
+                        "\n"
+                        "messages of 2 callsites are constant\n"));
+  // Also in comparisons.
+  std::vector<RunMeasurements> runs = MadeUpRuns(36, 22);
+  for (RunMeasurements& run : runs) run.cell.kind.rank_class = "others";
+  const Measurements measured = Aggregate(runs);
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(measured));
+  ASSERT_OK_AND_ASSIGN(const WorkloadComparison comparison, CompareWorkload(model, measured));
+  EXPECT_EQ(comparison.cells(0).rank_class(), "others");
+  EXPECT_THAT(FormatWorkloadComparison(comparison), HasSubstr("    4    16  others  "));
+}
+
 // 51 of the published message models are constant, 11 vary: found again from their values.
 TEST(WorkloadTest, FindsThePublishedSplitOfMessages) {
   const std::optional<std::string> shared = SharedDataDirectory();

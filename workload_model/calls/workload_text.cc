@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -95,27 +97,44 @@ std::string TransitionsText(const WorkloadEvaluation& evaluation) {
   if (order.empty()) return "";
   const auto time = [](const EvaluatedTransition& t) { return t.count() * t.us(); };
   absl::c_stable_sort(order, [&](const auto& a, const auto& b) { return time(a) > time(b); });
-  TextTable table({">from", ">to", ">count", ">us", ">share", "model"});
+  // Each class of ranks has times of its own.
+  std::map<std::string, double> totals;
+  for (const EvaluatedTransition& t : order) totals[t.rank_class()] += time(t);
+  const bool has_classes = totals.size() > 1;
+  std::vector<std::string> columns = {">from", ">to", ">count", ">us", ">share", "model"};
+  if (has_classes) columns.push_back("ranks");
+  TextTable table(columns);
   const int rows = evaluation.transitions_size();
   order.resize(static_cast<size_t>(std::min(rows, kShown)));
   for (const EvaluatedTransition& t : order) {
-    table.AddRow({absl::StrCat(t.source()), absl::StrCat(t.destination()),
-                  absl::StrFormat("%.1f", t.count()), absl::StrFormat("%.3f", t.us()),
-                  Percent(evaluation.total_us() > 0 ? time(t) / evaluation.total_us() : 0),
-                  t.type()});
+    const double total = totals[t.rank_class()];
+    std::vector<std::string> row = {absl::StrCat(t.source()),
+                                    absl::StrCat(t.destination()),
+                                    absl::StrFormat("%.1f", t.count()),
+                                    absl::StrFormat("%.3f", t.us()),
+                                    Percent(total > 0 ? time(t) / total : 0),
+                                    t.type()};
+    if (has_classes) row.push_back(t.rank_class());
+    table.AddRow(row);
   }
   return absl::StrCat("\n", table.ToString(), MoreText(rows));
 }
 
 std::string MessagesText(const WorkloadEvaluation& evaluation) {
-  if (evaluation.messages_size() == 0) return "";
   TextTable messages({">callsite", ">bytes", "model"});
+  int constant = 0;
   for (const EvaluatedMessage& message : evaluation.messages()) {
-    if (message.type() == kConstant) continue;
+    if (message.type() == kConstant) {
+      ++constant;
+      continue;
+    }
     messages.AddRow({absl::StrCat(message.callsite()), absl::StrFormat("%.1f", message.bytes()),
                      message.type()});
   }
-  return absl::StrCat("\n", messages.ToString(), "and callsites whose messages are constant\n");
+  std::string text;
+  if (constant < evaluation.messages_size()) absl::StrAppend(&text, "\n", messages.ToString());
+  if (constant > 0) absl::StrAppend(&text, "\nmessages of ", constant, " callsites are constant\n");
+  return text;
 }
 
 }  // namespace
@@ -149,11 +168,11 @@ std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
 }
 
 std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
-  TextTable cells(
-      {">nodes", ">size", ">measured ms", ">predicted ms", ">nine of ten ms", ">error", ""});
+  TextTable cells({">nodes", ">size", "ranks", ">measured ms", ">predicted ms", ">nine of ten ms",
+                   ">error", ""});
   for (const ComparedCell& cell : comparison.cells()) {
     cells.AddRow({absl::StrFormat("%.15g", cell.nodes()), absl::StrFormat("%.15g", cell.size()),
-                  Ms(cell.measured_us()), Ms(cell.predicted_us()),
+                  cell.rank_class(), Ms(cell.measured_us()), Ms(cell.predicted_us()),
                   absl::StrCat(Ms(cell.low_us()), " to ", Ms(cell.high_us())),
                   absl::StrFormat("%+.1f %%", 100 * cell.error()),
                   cell.extrapolated() ? "extrapolated" : ""});

@@ -275,6 +275,41 @@ TEST_F(CallWorkloadTest, TheWayToTheFirstCallIsGenerated) {
                                                 "callsites (0, 1)")));
 }
 
+// The first rank computes for 105 us, the others for 10 us, and wait for it in a call that takes 10 us.
+TEST_F(CallWorkloadTest, WaitsForOtherClassesAreNotCountedTwice) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t ranks : {2, 4}) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      std::vector<TracedCall> calls;
+      const auto add = [&](int64_t callsite, const char* operation, double us, double call_us) {
+        TracedCall& call = calls.emplace_back();
+        call.source = calls.size() > 1 ? calls[calls.size() - 2].destination : 0;
+        call.destination = callsite;
+        call.us = us;
+        call.operation = operation;
+        call.call_us = call_us;
+        for (int64_t i = 0; i < ranks && callsite == 1; ++i) call.members.push_back(i);
+      };
+      for (int step = 0; step < 20; ++step) {
+        add(1, "MPI_Allreduce", rank == 0 ? 110 : 115, rank == 0 ? 10 : 105);
+        if (rank == 0) add(2, "MPI_Comm_free", 5, 0);
+      }
+      RunName name;
+      name.cell.machines = static_cast<double>(ranks);
+      name.rank = rank;
+      runs.push_back(*MeasureCalls(std::move(calls), "late", name));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(runs));
+  EXPECT_EQ(model.rank_classes(), "first");
+  GenerateOptions options;
+  options.cell = {4, 0};
+  ASSERT_OK_AND_ASSIGN(const CallWorkloadReport report,
+                       GenerateWorkload(FileSystem::Posix(), model, Prefix(), options));
+  // All but the first call, of whose computation nothing is known, take 115 us.
+  EXPECT_NEAR(report.replayed_us(), 10 + 19 * 115, 6);
+}
+
 TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {
   GenerateOptions options;
   options.cell = {16, 16};
