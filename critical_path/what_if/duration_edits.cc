@@ -42,17 +42,17 @@ struct OwnPart {
   int64_t time_ps = 0;
 };
 
-// Calls visit(part, instant, edges) for each part of each event's own time, with all edges into the
-// instant in which the part ends.
-template <typename Visit>
-void VisitOwnParts(const WhatIfGraph& edited, const Visit& visit) {
-  const EdgesByInstant incoming(edited.graph, &GraphEdge::to);
+// Calls visit(part, instant, edges) for each part of the own times of the events that are wanted, with
+// all edges into the instant in which the part ends.
+template <typename Wants, typename Visit>
+void VisitOwnParts(const WhatIfGraph& edited, const EdgesByInstant& incoming, const Wants& wants,
+                   const Visit& visit) {
   std::vector<OwnPart> parts;
   for (InstantId instant = 0; instant < edited.graph.instants.size(); ++instant) {
     parts.clear();
     for (EdgeId id : incoming.Of(instant)) {
       const GraphEdge& edge = edited.graph.edges[id];
-      if (!IsOwnTime(edited, edge)) continue;
+      if (edge.event == kNoEvent || !wants(edge.event) || !IsOwnTime(edited, edge)) continue;
       auto part = std::find_if(parts.begin(), parts.end(),
                                [&](const OwnPart& p) { return p.event == edge.event; });
       if (part == parts.end()) part = parts.insert(part, {edge.event, 0});
@@ -62,16 +62,26 @@ void VisitOwnParts(const WhatIfGraph& edited, const Visit& visit) {
   }
 }
 
+std::vector<int64_t> OwnTimes(const WhatIfGraph& edited, const EdgesByInstant& incoming) {
+  std::vector<int64_t> times_ps(edited.graph.events.size());
+  VisitOwnParts(
+      edited, incoming, [](GraphEventId) { return true; },
+      [&](const OwnPart& part, InstantId, absl::Span<const EdgeId>) {
+        times_ps[part.event] = SaturatingSum(times_ps[part.event], part.time_ps);
+      });
+  return times_ps;
+}
+
 // Gives the events these own times, by event; a negative one leaves an event as it is.
-absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, WhatIfGraph* edited) {
-  const std::vector<int64_t> own_ps = OwnTimes(*edited);
+absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps,
+                         const std::vector<int64_t>& own_ps, const EdgesByInstant& incoming,
+                         WhatIfGraph* edited) {
   // By event: the sum of the parts visited so far, with the old and with the new times. Rounding
   // the sums instead of the parts makes the parts add up.
   std::vector<int64_t> old_sum_ps(own_ps.size()), new_sum_ps(own_ps.size());
   std::vector<bool> has_part(own_ps.size());
   const auto resize = [&](const OwnPart& part, InstantId instant, absl::Span<const EdgeId> edges) {
     const GraphEventId event = part.event;
-    if (durations_ps[event] < 0) return;
     // All the time of an event that had none goes to its end.
     if (own_ps[event] == 0 && instant != edited->end_instants[event]) return;
     has_part[event] = true;
@@ -84,7 +94,8 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, WhatIfGraph* 
       edge.weight_ps = Rescaled(edge.weight_ps, part.time_ps, time_ps);
     }
   };
-  VisitOwnParts(*edited, resize);
+  VisitOwnParts(
+      *edited, incoming, [&](GraphEventId event) { return durations_ps[event] >= 0; }, resize);
   for (GraphEventId event = 0; event < durations_ps.size(); ++event) {
     if (durations_ps[event] <= 0 || has_part[event]) continue;
     return FailedPrecondition("'", Printable(edited->graph.EventName(event)), "' (event ",
@@ -127,45 +138,8 @@ std::vector<int64_t> FindPlaces(const WhatIfGraph& edited, const EventsByRank& b
   return places;
 }
 
-// An event of a rank, and those of others that have the same step, name and place, and as many of these
-// before them.
-struct Counterparts {
-  GraphEventId event = kNoEvent;
-  std::vector<GraphEventId> others;
-};
-
-std::vector<Counterparts> FindCounterparts(const WhatIfGraph& edited, int64_t rank) {
-  using Op = std::tuple<int64_t, NameId, int64_t>;
-  const EventsByRank by_rank = FindEventsByRank(edited);
-  const std::vector<int64_t> places = FindPlaces(edited, by_rank);
-  const auto visit = [&](int64_t of_rank, auto&& take) {
-    const auto events = by_rank.find(of_rank);
-    if (events == by_rank.end()) return;
-    absl::flat_hash_map<Op, int64_t> seen;
-    for (const GraphEventId id : events->second) {
-      const GraphEvent& event = edited.graph.events[id];
-      const Op op(event.step, event.name, places[edited.LaneOf(id)]);
-      take(std::make_pair(op, seen[op]++), id);
-    }
-  };
-  std::vector<Counterparts> counterparts;
-  absl::flat_hash_map<std::pair<Op, int64_t>, size_t> places_of_ops;
-  visit(rank, [&](const std::pair<Op, int64_t>& key, GraphEventId id) {
-    places_of_ops.emplace(key, counterparts.size());
-    counterparts.push_back({id, {}});
-  });
-  for (const auto& [other, events] : by_rank) {
-    if (other == rank) continue;
-    visit(other, [&](const std::pair<Op, int64_t>& key, GraphEventId id) {
-      const auto found = places_of_ops.find(key);
-      if (found != places_of_ops.end()) counterparts[found->second].others.push_back(id);
-    });
-  }
-  return counterparts;
-}
-
 // Lowers each delay before an event to the median of those before its counterparts.
-void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterparts,
+void LevelDelays(GraphEventId event, absl::Span<const GraphEventId> counterparts,
                  const EdgesByInstant& incoming, WhatIfGraph* edited) {
   std::vector<GraphEdge>& edges = edited->graph.edges;
   for (EdgeId lowered : incoming.Of(edited->start_instants[event])) {
@@ -188,11 +162,7 @@ void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterpar
 }  // namespace
 
 std::vector<int64_t> OwnTimes(const WhatIfGraph& edited) {
-  std::vector<int64_t> times_ps(edited.graph.events.size());
-  VisitOwnParts(edited, [&](const OwnPart& part, InstantId, absl::Span<const EdgeId>) {
-    times_ps[part.event] = SaturatingSum(times_ps[part.event], part.time_ps);
-  });
-  return times_ps;
+  return OwnTimes(edited, EdgesByInstant(edited.graph, &GraphEdge::to));
 }
 
 absl::Status ScaleTimes(const Selection& selection, int64_t factor, WhatIfGraph* edited) {
@@ -223,10 +193,38 @@ absl::Status SetTimes(const Selection& selection, int64_t duration_ps, WhatIfGra
   for (GraphEventId event = 0; event < durations_ps.size(); ++event) {
     if (selection.events[event]) durations_ps[event] = duration_ps;
   }
-  return SetOwnTimes(durations_ps, edited);
+  const EdgesByInstant incoming(edited->graph, &GraphEdge::to);
+  return SetOwnTimes(durations_ps, OwnTimes(*edited, incoming), incoming, edited);
+}
+
+RankCounterparts::RankCounterparts(const WhatIfGraph& measured)
+    : incoming_(measured.graph, &GraphEdge::to), numbers_(measured.graph.events.size(), kNone) {
+  using Op = std::tuple<int64_t, NameId, int64_t>;
+  const EventsByRank by_rank = FindEventsByRank(measured);
+  const std::vector<int64_t> places = FindPlaces(measured, by_rank);
+  absl::flat_hash_map<std::pair<Op, uint32_t>, uint32_t> numbers;
+  for (const auto& [rank, events] : by_rank) {
+    absl::flat_hash_map<Op, uint32_t> seen;
+    for (const GraphEventId id : events) {
+      const GraphEvent& event = measured.graph.events[id];
+      const Op op(event.step, event.name, places[measured.LaneOf(id)]);
+      const uint32_t next = static_cast<uint32_t>(numbers.size());
+      numbers_[id] = numbers.try_emplace({op, seen[op]++}, next).first->second;
+    }
+  }
+  events_ = Buckets<GraphEventId>(numbers.size(), [&](const auto& visit) {
+    for (GraphEventId id = 0; id < numbers_.size(); ++id) {
+      if (numbers_[id] != kNone) visit(numbers_[id], id);
+    }
+  });
 }
 
 absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
+  return LevelRank(rank, RankCounterparts(*edited), edited);
+}
+
+absl::StatusOr<int64_t> LevelRank(int64_t rank, const RankCounterparts& counterparts,
+                                  WhatIfGraph* edited) {
   std::set<int64_t> ranks;
   for (const Lane& lane : edited->graph.lanes) ranks.insert(lane.rank);
   if (ranks.count(rank) == 0 || ranks.size() < 2) {
@@ -234,12 +232,18 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
                            absl::StrJoin(ranks, ", "), "; traces of several ranks are needed");
   }
   const std::vector<bool> communicates = FindCommunication(*edited);
-  const std::vector<int64_t> own_ps = OwnTimes(*edited);
-  const EdgesByInstant incoming(edited->graph, &GraphEdge::to);
+  const EdgesByInstant& incoming = counterparts.incoming();
+  const std::vector<int64_t> own_ps = OwnTimes(*edited, incoming);
   // By event: its own time after levelling; -1 when it stays.
   std::vector<int64_t> new_own_ps(own_ps.size(), -1);
   int64_t matched = 0;
-  for (const auto& [mine, others] : FindCounterparts(*edited, rank)) {
+  std::vector<GraphEventId> others;
+  for (GraphEventId mine = 0; mine < own_ps.size(); ++mine) {
+    if (edited->RankOf(mine) != rank) continue;
+    others.clear();
+    for (const GraphEventId other : counterparts.Of(mine)) {
+      if (other != mine) others.push_back(other);
+    }
     if (others.empty()) continue;
     ++matched;
     if (!communicates[mine]) {
@@ -251,7 +255,7 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, WhatIfGraph* edited) {
     LevelDelays(mine, others, incoming, edited);
   }
   if (matched == 0) return InvalidArgument("no event of rank ", rank, " occurs on another rank");
-  RETURN_IF_ERROR(SetOwnTimes(new_own_ps, edited));
+  RETURN_IF_ERROR(SetOwnTimes(new_own_ps, own_ps, incoming, edited));
   return matched;
 }
 

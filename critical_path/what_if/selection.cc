@@ -1,11 +1,13 @@
 #include "critical_path/what_if/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -116,10 +118,12 @@ absl::Status RestrictToCategory(const WhatIfGraph& edited, const std::string& ca
     selection->delay = delay;
     return absl::OkStatus();
   }
-  bool is_known = false;
+  // By category.
+  std::array<bool, kNumEventCategories> is_meant = {};
   for (int i = 0; i < kNumEventCategories; ++i) {
-    if (EventCategoryName(static_cast<EventCategory>(i)) == category) is_known = true;
+    is_meant[i] = EventCategoryName(static_cast<EventCategory>(i)) == category;
   }
+  const bool is_known = absl::c_linear_search(is_meant, true);
   const bool is_group =
       std::find(std::begin(kGroups), std::end(kGroups), category) != std::end(kGroups);
   if (!is_known && !is_group) {
@@ -127,14 +131,16 @@ absl::Status RestrictToCategory(const WhatIfGraph& edited, const std::string& ca
                            "; of events in groups: ", absl::StrJoin(kGroups, ", "),
                            "; of delays: ", absl::StrJoin(kDelays, ", "));
   }
+  const bool host = category == "host", device = category == "device";
+  const bool communication = category == "communication";
   const std::vector<bool> communicates = FindCommunication(edited);
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
     const bool on_device = edited.IsOnDevice(id);
-    const bool belongs = is_known ? EventCategoryName(graph.events[id].category) == category
-                         : category == "host"          ? !on_device
-                         : category == "device"        ? on_device
-                         : category == "communication" ? communicates[id]
-                                                       : on_device && !communicates[id];
+    const bool belongs = is_known        ? is_meant[static_cast<int>(graph.events[id].category)]
+                         : host          ? !on_device
+                         : device        ? on_device
+                         : communication ? communicates[id]
+                                         : on_device && !communicates[id];
     if (!belongs) selection->events[id] = false;
   }
   return absl::OkStatus();

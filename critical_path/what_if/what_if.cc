@@ -13,9 +13,15 @@ namespace {
 
 using Kind = WhatIfEdit::Kind;
 
-// Returns to how many events or delays the edit was applied.
-absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit, WhatIfGraph* edited) {
-  if (edit.kind == Kind::kLevel) return LevelRank(edit.subject.conditions[0].number, edited);
+// Returns to how many events or delays the edit was applied. Counterparts are found when an edit is the
+// first to need them.
+absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit,
+                                  std::optional<RankCounterparts>* counterparts,
+                                  WhatIfGraph* edited) {
+  if (edit.kind == Kind::kLevel) {
+    if (!counterparts->has_value()) counterparts->emplace(*edited);
+    return LevelRank(edit.subject.conditions[0].number, **counterparts, edited);
+  }
   ASSIGN_OR_RETURN(const Selection selection, Select(*edited, edit.subject));
   RETURN_IF_ERROR(edit.kind == Kind::kScale ? ScaleTimes(selection, edit.factor, edited)
                                             : SetTimes(selection, edit.duration_ps, edited));
@@ -50,7 +56,7 @@ absl::StatusOr<const WhatIfResult*> WhatIfRun::Ask(absl::Span<const WhatIfEdit> 
   RETURN_IF_ERROR(order_.status());
   Restore();
   for (const WhatIfEdit& edit : edits) {
-    const absl::StatusOr<int64_t> matched = ApplyEdit(edit, &result_.edited);
+    const absl::StatusOr<int64_t> matched = ApplyEdit(edit, &counterparts_, &result_.edited);
     if (!matched.ok()) return Annotate(matched.status(), edit.text);
     result_.matched.push_back(*matched);
   }

@@ -4,12 +4,14 @@
 #define CRITICAL_PATH_WHAT_IF_WHAT_IF_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
+#include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "critical_path/what_if/what_if_graph.h"
 
@@ -47,6 +49,8 @@ class WhatIfRun {
   // The times of the edges without edits, in ps.
   std::vector<int64_t> weights_ps_;
   absl::StatusOr<PathOrder> order_;
+  // Absent until an edit needs them.
+  std::optional<RankCounterparts> counterparts_;
 };
 
 // Applies the edits in order and runs the graph again. Errors of an edit are InvalidArgument or

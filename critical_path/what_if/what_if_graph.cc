@@ -50,10 +50,13 @@ void PutPathFirst(const CriticalPath& path, std::vector<GraphEdge>* edges) {
 // Streams run in order, also where nothing in the trace made that matter.
 void AddMissingStreamOrder(WhatIfGraph* edited) {
   PathGraph& graph = edited->graph;
+  const auto is_of_work = [&](InstantId id) {
+    return edited->IsOfEvent(id) && edited->IsOnDevice(graph.instants[id].event);
+  };
   std::vector<std::vector<InstantId>> streams(graph.lanes.size());
   for (InstantId id = 0; id < graph.instants.size(); ++id) {
     const GraphEventId event = graph.instants[id].event;
-    if (!edited->IsOfEvent(id) || !edited->IsOnDevice(event)) continue;
+    if (!is_of_work(id)) continue;
     streams[edited->LaneOf(event)].push_back(id);
   }
   // By instant: its place in an order that all edges follow. The graph has a path, so no cycle.
@@ -61,7 +64,12 @@ void AddMissingStreamOrder(WhatIfGraph* edited) {
   const std::vector<InstantId> sorted = *TopologicalInstants(graph);
   for (size_t i = 0; i < sorted.size(); ++i) places[sorted[i]] = i;
   absl::flat_hash_set<std::pair<InstantId, InstantId>> joined;
-  for (const GraphEdge& edge : graph.edges) joined.emplace(edge.from, edge.to);
+  for (const GraphEdge& edge : graph.edges) {
+    const bool leads_on = !graph.instants[edge.from].is_start && graph.instants[edge.to].is_start;
+    if (leads_on && is_of_work(edge.from) && is_of_work(edge.to)) {
+      joined.emplace(edge.from, edge.to);
+    }
+  }
   for (std::vector<InstantId>& stream : streams) {
     std::sort(stream.begin(), stream.end(), [&](InstantId a, InstantId b) {
       return std::make_tuple(graph.Time(a), places[a]) < std::make_tuple(graph.Time(b), places[b]);
