@@ -55,6 +55,7 @@ absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const s
     XSpaceExportOptions exported;
     exported.reader.input = options.input;
     exported.progress = options.progress;
+    if (options.profiled != nullptr) exported.collectives = &options.profiled->collectives;
     ASSIGN_OR_RETURN(ProfiledRun run, ReadProfiledRun(file_system, traces.xspaces, exported));
     const absl::Status status = ExportXSpaces(file_system, run, prefix, exported).status();
     if (options.profiled != nullptr) *options.profiled = std::move(run);

@@ -34,7 +34,7 @@ struct JobExportOptions {
   InputFileOptions input;
   // Called before each file or rank is read; may be null.
   std::function<void(size_t position)> progress;
-  // Keeps the XSpaces as they were read, for whoever needs them next; may be null.
+  // What of the XSpaces was read already; keeps all of it, for whoever needs it next. May be null.
   ProfiledRun* profiled = nullptr;
 };
 

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "chakra_export/xspace/device_work.h"
 #include "pipeline/align_stage.h"
 #include "pipeline/comparison.h"
@@ -125,6 +126,11 @@ class Chain {
       if (output.kind() == "aligned") aligned_.push_back(output.path());
     }
     RemoveEarlier();
+    if (Wants("simulate") && !profiled_.collectives.profiles.empty()) {
+      const std::string folder = aligned_[0].substr(0, aligned_[0].rfind('/'));
+      calibration_run_ = MakeCalibrationRun(folder, profiled_.collectives);
+      if (calibration_run_->ok()) (*calibration_run_)->traces = aligned_;
+    }
     RETURN_IF_ERROR(RunStage("chakra", "execution traces",
                              [&](RunReport* report) { return ExportChakra(report); }));
     if (report_.combine().happens_before().violations_after() > 0) {
@@ -235,6 +241,7 @@ class Chain {
     request.most_json_events = kMostJsonEvents;
     request.perfetto = PathOf("trace.perfetto-trace");
     request.validate = true;
+    request.aligned_collectives = &profiled_.collectives;
     const std::string json = PathOf("combine.json");
     request.other_outputs = {json, PathOf("report.html"), PathOf("report.json")};
     OutputFiles outputs(file_system_);
@@ -312,6 +319,7 @@ class Chain {
   absl::Status Simulate(RunReport* report) {
     SimulationStageRequest request;
     request.traces = aligned_;
+    if (calibration_run_.has_value()) request.run = &*calibration_run_;
     request.sweep = request_.sweep;
     const bool can_forecast = graph_.has_value() && CanCompareRanks(report_.evidence()) &&
                               !report_.evidence().communication_only() &&
@@ -406,8 +414,9 @@ class Chain {
   bool tells_hangs_ = false;
   // The profiles on the common clock, one for each node.
   std::vector<std::string> aligned_;
-  // These, as Chakra's export read them, until the path takes them.
+  // These, as far as they were read, until the path takes them; and their transfers.
   ProfiledRun profiled_;
+  std::optional<absl::StatusOr<CalibrationRun>> calibration_run_;
   // What waited for what, once that is known.
   std::optional<PathGraph> graph_;
   RunReport report_;

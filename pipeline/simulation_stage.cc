@@ -77,7 +77,14 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   const auto read = [&](const std::vector<std::string>& traces) {
     return ReadCalibrationRuns(file_system, traces, run_options);
   };
-  const absl::StatusOr<std::vector<CalibrationRun>> runs = read(request.traces);
+  absl::StatusOr<std::vector<CalibrationRun>> runs = std::vector<CalibrationRun>();
+  if (request.run == nullptr) {
+    runs = read(request.traces);
+  } else if (request.run->ok()) {
+    runs->push_back(**request.run);
+  } else {
+    runs = request.run->status();
+  }
   if (!runs.ok()) return AddMissing(runs.status(), has_sweep, report);
   const absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
   if (!sweep.ok()) return AddMissing(sweep.status(), has_sweep, report);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "critical_path/graph/path_graph.h"
 #include "report/run_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -18,6 +20,8 @@ namespace meridian {
 struct SimulationStageRequest {
   // Profiles of the run, on one clock.
   std::vector<std::string> traces;
+  // What these hold, where that was read already; else null.
+  const absl::StatusOr<CalibrationRun>* run = nullptr;
   // Those of a sweep on the same machine; empty to calibrate with the run's own collectives.
   std::vector<std::string> sweep;
   // The graph of the run, for forecasts; may be null.

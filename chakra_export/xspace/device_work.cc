@@ -163,7 +163,7 @@ class WorkReader {
           absl::c_lower_bound(out_->calls, HostCall{*correlation, {}, 0, 0, 0}, HasSmallerId);
       if (call != out_->calls.end() && call->correlation == *correlation) work.call = &*call;
       if (const std::optional<HostLaunch> launch =
-              executions_.FindLaunch(static_cast<uint64_t>(*correlation))) {
+              executions_.FindLaunch(static_cast<uint64_t>(*correlation), &launch_hint_)) {
         work.run_id = launch->run_id;
       }
     }
@@ -300,6 +300,7 @@ class WorkReader {
   ProfileWork* out_;
   std::optional<SessionClock> clock_;
   HostExecutions executions_;
+  size_t launch_hint_ = 0;
   // The devices of a CPU by ordinal, which is the global device id.
   std::map<int64_t, WorkingDevice> cpus_;
 };
@@ -323,11 +324,15 @@ absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
     std::unique_ptr<ProfileWork> work;
   };
   std::vector<std::vector<Node>> files(traces.size());
+  const bool are_known = options.collectives != nullptr && !options.collectives->profiles.empty();
   const auto read_file = [&](size_t i) -> absl::Status {
     std::optional<int64_t> start_ns;
     if (i < options.profile_starts_ns.size()) start_ns = options.profile_starts_ns[i];
     const auto read = [&](XSpaceReader reader) -> absl::Status {
-      ASSIGN_OR_RETURN(ProfileCollectives collectives, ReadXSpaceCollectives(reader, {start_ns}));
+      ProfileCollectives collectives;
+      if (!are_known) {
+        ASSIGN_OR_RETURN(collectives, ReadXSpaceCollectives(reader, {start_ns}));
+      }
       ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
                        ReadDeviceWork(std::move(reader), start_ns));
       files[i].push_back({std::move(collectives), std::move(work)});
@@ -353,7 +358,11 @@ absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
       run.profiles.push_back(std::move(node.work));
     }
   }
-  ASSIGN_OR_RETURN(run.collectives, MatchCollectives(std::move(collectives), options.ranks));
+  if (are_known) {
+    run.collectives = std::exchange(*options.collectives, {});
+  } else {
+    ASSIGN_OR_RETURN(run.collectives, MatchCollectives(std::move(collectives), options.ranks));
+  }
   return run;
 }
 

@@ -120,6 +120,8 @@ struct ProfiledRunOptions {
   RankOptions ranks;
   // Unix time at which the sessions began, by trace, for traces that do not say; may be empty.
   std::vector<std::optional<int64_t>> profile_starts_ns;
+  // The collectives, where they were read already; emptied. Null, or without profiles, to read them.
+  CollectiveRun* collectives = nullptr;
   // Called before each file with its position; may be null.
   std::function<void(size_t file)> progress;
 };

@@ -117,6 +117,7 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
       ProfiledRunOptions read;
       read.reader.input = input.files;
       read.progress = options.progress;
+      read.collectives = &input.profiled->collectives;
       absl::StatusOr<ProfiledRun> run = ReadProfiledRun(file_system, input.traces, read);
       if (!run.ok()) return NameInput(run.status(), input);
       *input.profiled = *std::move(run);

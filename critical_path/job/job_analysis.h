@@ -32,7 +32,7 @@ namespace meridian {
 struct JobInput {
   // Profiles, all of one source, told by their contents.
   std::vector<std::string> traces;
-  // What the traces hold where that was read already; it is emptied. May be empty; null for traces
+  // What the traces hold as far as that was read already; it is emptied. May be empty; null for traces
   // that are no XSpaces.
   ProfiledRun* profiled = nullptr;
   // What the names of Chakra traces begin with, or the name of one of them.

@@ -349,6 +349,7 @@ absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput&
   ProfiledRun run;
   if (input.profiled != nullptr) run = std::exchange(*input.profiled, {});
   if (run.profiles.empty()) {
+    read_options.collectives = &run.collectives;
     ASSIGN_OR_RETURN(run, ReadProfiledRun(file_system, input.traces, read_options));
   }
   std::vector<std::string> notes;

@@ -109,9 +109,9 @@ absl::Status ReadTraces(CombineState* state) {
 
 // What was written, to be read back.
 struct WrittenFiles {
-  std::string first;
-  // They are read under other names than they will have.
   std::vector<std::string> paths;
+  // The names under which they are read.
+  std::vector<std::string> readable_paths;
   CollectiveRunOptions options;
   CollectiveRun run = {};
 };
@@ -122,8 +122,8 @@ WrittenFiles FilesOf(absl::string_view kind, const std::vector<size_t>& order,
   WrittenFiles written;
   for (size_t i = 0; i < state.outputs.files().size(); ++i) {
     if (state.outputs.files()[i].kind != kind) continue;
-    if (written.paths.empty()) written.first = state.outputs.files()[i].path;
-    written.paths.push_back(state.outputs.ReadablePath(i));
+    written.paths.push_back(state.outputs.files()[i].path);
+    written.readable_paths.push_back(state.outputs.ReadablePath(i));
   }
   written.options.reader.input = state.request.input;
   if (state.request.ranks.empty()) return written;
@@ -155,7 +155,7 @@ absl::Status CheckWritten(const WrittenFiles& written, CombineState* state) {
   HappensBeforeSummary* summary = state->report.mutable_happens_before();
   if (check.checked != summary->checked() || check.unmatched != summary->unmatched()) {
     return absl::InternalError(absl::StrCat(
-        written.first, ": ", check.checked, " collectives were found in what was written, ",
+        written.paths[0], ": ", check.checked, " collectives were found in what was written, ",
         summary->checked(), " in what was read; please report this with your profiles"));
   }
   const int64_t violations = static_cast<int64_t>(check.violations.size());
@@ -169,6 +169,13 @@ absl::Status CheckWritten(const WrittenFiles& written, CombineState* state) {
   return absl::OkStatus();
 }
 
+void HandOver(WrittenFiles aligned, const CombineState& state) {
+  for (size_t i = 0; i < aligned.run.profiles.size(); ++i) {
+    aligned.run.profiles[i].trace = aligned.paths[i];
+  }
+  *state.request.aligned_collectives = std::move(aligned.run);
+}
+
 absl::StatusOr<CombineReport> Combine(CombineState state) {
   if (state.request.files.traces.empty()) {
     return InvalidArgument("there are no profiles to combine");
@@ -180,12 +187,18 @@ absl::StatusOr<CombineReport> Combine(CombineState state) {
   const auto export_or_read = [&](size_t part) -> absl::Status {
     if (part == 0) return WriteExports(&state);
     WrittenFiles& files = written[part - 1];
-    ASSIGN_OR_RETURN(files.run, ReadCollectiveRun(state.file_system, files.paths, files.options));
+    ASSIGN_OR_RETURN(files.run,
+                     ReadCollectiveRun(state.file_system, files.readable_paths, files.options));
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(ParallelFor(written.size() + 1, export_or_read));
   DescribeCombined(&state);
   for (const WrittenFiles& files : written) RETURN_IF_ERROR(CheckWritten(files, &state));
+  // The aligned files are the last that are checked.
+  if (state.request.aligned_collectives != nullptr && !written.empty() &&
+      !state.request.output_dir.empty() && !state.traces->MergesInOwnForm()) {
+    HandOver(std::move(written.back()), state);
+  }
   return std::move(state.report);
 }
 

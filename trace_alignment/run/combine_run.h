@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
@@ -59,6 +60,8 @@ struct CombineRequest {
   std::vector<std::string> other_outputs;
   // Check the written files instead of what was computed.
   bool validate = false;
+  // Gets the collectives of the aligned XSpaces, if they were read to be checked; may be null.
+  CollectiveRun* aligned_collectives = nullptr;
 };
 
 // Errors: InvalidArgument and the like for bad input, naming the file.

@@ -53,7 +53,8 @@ class GpuPlaneReader {
 
   absl::Status Run() {
     RETURN_IF_ERROR(plane_.ForEachLine([this](const XLineVisitor& line) {
-      return line.ForEachEvent([&](const XEventVisitor& event) { return ReadEvent(line, event); });
+      return line.ForEachEvent(selection_,
+                               [&](const XEventVisitor& event) { return ReadEvent(line, event); });
     }));
     if (device_.has_value()) ResolveDevice(&collector_->device(*device_));
     return absl::OkStatus();
@@ -67,7 +68,9 @@ class GpuPlaneReader {
     const HloProgram* program = ProgramOf(event, collector_->programs());
     const std::optional<uint32_t> op = FindOp(event, program);
     std::optional<HostLaunch> launch;
-    if (correlation.has_value()) launch = host_.FindLaunch(static_cast<uint64_t>(*correlation));
+    if (correlation.has_value()) {
+      launch = host_.FindLaunch(static_cast<uint64_t>(*correlation), &launch_hint_);
+    }
     if (program != nullptr && launch.has_value()) CountPlacement(*program, *launch);
     if (!op.has_value()) {
       if (IsCommunicationKernel(event.Name())) CountHidden(event, program);
@@ -149,12 +152,18 @@ class GpuPlaneReader {
     }
   }
 
+  // What is asked of events.
+  const StatSelection selection_{
+      StatType::kMemcpyDetails, StatType::kMemsetDetails, StatType::kCorrelationId,
+      StatType::kProgramId,     StatType::kHloModule,     StatType::kHloOp,
+      StatType::kCudaGraphId,   StatType::kReplicaGroups, StatType::kShape};
   const XPlaneVisitor& plane_;
   const HostExecutions& host_;
   const SessionClock& clock_;
   AnnotatedCollectives* annotated_;
   CollectiveCollector* collector_;
   std::optional<uint32_t> device_;
+  size_t launch_hint_ = 0;
   // Global device id -> kernels whose launch names it.
   absl::flat_hash_map<int64_t, int64_t> placements_;
 };

@@ -35,8 +35,29 @@ class HostLineReader {
       number_ = number;
       RETURN_IF_ERROR(ReadSorted(line));
     }
-    for (const auto& [correlation_id, launch] : found_) Keep(correlation_id, launch);
+    executions_->launches_.insert(executions_->launches_.end(), found_.begin(), found_.end());
     return absl::OkStatus();
+  }
+
+  // Ends the reading. Driver API lines may repeat an id, outside of any execution: of launches of one
+  // id the first counts that has a run, else the last.
+  void Finish() {
+    std::vector<Launch>& launches = executions_->launches_;
+    const auto has_smaller_id = [](const Launch& a, const Launch& b) {
+      return a.correlation_id < b.correlation_id;
+    };
+    if (!std::is_sorted(launches.begin(), launches.end(), has_smaller_id)) {
+      std::stable_sort(launches.begin(), launches.end(), has_smaller_id);
+    }
+    size_t kept = 0;
+    for (const Launch& launch : launches) {
+      if (kept == 0 || launches[kept - 1].correlation_id != launch.correlation_id) {
+        launches[kept++] = launch;
+      } else if (!executions_->contexts_[launches[kept - 1].context].run_id.has_value()) {
+        launches[kept - 1] = launch;
+      }
+    }
+    launches.resize(kept);
   }
 
  private:
@@ -102,12 +123,12 @@ class HostLineReader {
     const uint32_t around = open_.empty() ? 0 : open_.back().context;
     open_.push_back({span.span, ContextOf(span, around), ++number_, span.IsExecution()});
     if (!span.correlation_id.has_value()) return;
-    Launch launch;
+    Launch& launch = found_.emplace_back();
+    launch.correlation_id = static_cast<uint64_t>(*span.correlation_id);
     launch.context = open_.back().context;
     if (open_.size() > 1 && !open_[open_.size() - 2].is_execution) {
       launch.thunk = open_[open_.size() - 2].number;
     }
-    found_.emplace_back(static_cast<uint64_t>(*span.correlation_id), launch);
   }
 
   // What the span says, and of the rest what those around it say.
@@ -122,28 +143,28 @@ class HostLineReader {
     return static_cast<uint32_t>(executions_->contexts_.size() - 1);
   }
 
-  // Driver API lines may repeat the id, outside of any execution.
-  void Keep(uint64_t correlation_id, const Launch& launch) {
-    const auto [it, inserted] = executions_->launches_.emplace(correlation_id, launch);
-    const bool known = executions_->contexts_[it->second.context].run_id.has_value();
-    if (!inserted && !known) it->second = launch;
-  }
-
   const StatSelection selection_;
   HostExecutions* executions_;
   uint32_t number_ = 0;
-  // The spans of the line at hand that are open, outermost first, and its launches so far by
-  // correlation id.
+  // The spans of the line at hand that are open, outermost first, and its launches so far.
   std::vector<Open> open_;
-  std::vector<std::pair<uint64_t, Launch>> found_;
+  std::vector<Launch> found_;
   bool in_order_ = true;
 };
 
-std::optional<HostLaunch> HostExecutions::FindLaunch(uint64_t correlation_id) const {
-  const auto it = launches_.find(correlation_id);
-  if (it == launches_.end()) return std::nullopt;
-  HostLaunch launch{contexts_[it->second.context], std::nullopt};
-  if (it->second.thunk != 0) launch.thunk = it->second.thunk;
+std::optional<HostLaunch> HostExecutions::FindLaunch(uint64_t correlation_id, size_t* hint) const {
+  const auto is_at = [&](size_t i) {
+    return i < launches_.size() && launches_[i].correlation_id == correlation_id;
+  };
+  if (!is_at(*hint) && !is_at(++*hint)) {
+    *hint = std::lower_bound(launches_.begin(), launches_.end(), correlation_id,
+                             [](const Launch& a, uint64_t id) { return a.correlation_id < id; }) -
+            launches_.begin();
+    if (!is_at(*hint)) return std::nullopt;
+  }
+  const Launch& found = launches_[*hint];
+  HostLaunch launch{contexts_[found.context], std::nullopt};
+  if (found.thunk != 0) launch.thunk = found.thunk;
   return launch;
 }
 
@@ -152,6 +173,7 @@ absl::StatusOr<HostExecutions> HostExecutions::Read(const XPlaneVisitor& host_pl
   HostLineReader reader(&executions);
   RETURN_IF_ERROR(
       host_plane.ForEachLine([&](const XLineVisitor& line) { return reader.Read(line); }));
+  reader.Finish();
   return executions;
 }
 

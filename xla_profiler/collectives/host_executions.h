@@ -12,11 +12,11 @@
 #ifndef XLA_PROFILER_COLLECTIVES_HOST_EXECUTIONS_H_
 #define XLA_PROFILER_COLLECTIVES_HOST_EXECUTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
@@ -45,13 +45,15 @@ class HostExecutions {
 
   static absl::StatusOr<HostExecutions> Read(const XPlaneVisitor& host_plane);
 
-  // Returns the launch of that correlation id; nullopt when the profile does not hold it.
-  std::optional<HostLaunch> FindLaunch(uint64_t correlation_id) const;
+  // Returns the launch of that correlation id; nullopt when the profile does not hold it. Who asks for
+  // many keeps the hint from one to the next, 0 at first: ids mostly follow each other.
+  std::optional<HostLaunch> FindLaunch(uint64_t correlation_id, size_t* hint) const;
 
  private:
   friend class HostLineReader;
 
   struct Launch {
+    uint64_t correlation_id = 0;
     // Position in contexts_.
     uint32_t context = 0;
     // Number of the thunk's span; 0 for none.
@@ -60,8 +62,8 @@ class HostExecutions {
 
   // Launches share contexts. The first is that of launches which no span says anything about.
   std::vector<LaunchContext> contexts_ = {{}};
-  // Launches, by the correlation id of the call.
-  absl::flat_hash_map<uint64_t, Launch> launches_;
+  // In the order of their correlation ids, each once.
+  std::vector<Launch> launches_;
 };
 
 }  // namespace meridian

@@ -40,6 +40,12 @@ class HostExecutionsTest : public ::testing::Test {
     return HostExecutions::Read(*plane);
   }
 
+  // Each is asked for with the hint of the one before.
+  std::optional<HostLaunch> Find(const HostExecutions& executions, uint64_t correlation_id) {
+    return executions.FindLaunch(correlation_id, &hint_);
+  }
+
+  size_t hint_ = 0;
   XPlaneProto proto_;
   XPlaneBuilder plane_;
   std::string bytes_;
@@ -58,15 +64,15 @@ TEST_F(HostExecutionsTest, ALaunchKnowsTheSpansAroundIt) {
   Add(1, "fusion", 50, 60);
   AddLaunch(1, 51, 3);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  const std::optional<HostLaunch> first = executions.FindLaunch(1);
+  const std::optional<HostLaunch> first = Find(executions, 1);
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->run_id, -42);
   EXPECT_EQ(first->replica, 0);
   EXPECT_EQ(first->partition, 3);
   EXPECT_EQ(first->step, 7);
-  EXPECT_EQ(first->thunk, executions.FindLaunch(2)->thunk);
-  EXPECT_NE(first->thunk, executions.FindLaunch(3)->thunk);
-  EXPECT_FALSE(executions.FindLaunch(4).has_value());
+  EXPECT_EQ(first->thunk, Find(executions, 2)->thunk);
+  EXPECT_NE(first->thunk, Find(executions, 3)->thunk);
+  EXPECT_FALSE(Find(executions, 4).has_value());
 }
 
 TEST_F(HostExecutionsTest, AnExecutionIsNoThunk) {
@@ -75,15 +81,15 @@ TEST_F(HostExecutionsTest, AnExecutionIsNoThunk) {
   AddLaunch(1, 10, 1);
   AddLaunch(1, 20, 2);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  EXPECT_EQ(executions.FindLaunch(1)->run_id, 5);
-  EXPECT_EQ(executions.FindLaunch(1)->thunk, std::nullopt);
+  EXPECT_EQ(Find(executions, 1)->run_id, 5);
+  EXPECT_EQ(Find(executions, 1)->thunk, std::nullopt);
 }
 
 TEST_F(HostExecutionsTest, SpansOfOtherThreadsAreNotAround) {
   SetInt(Add(1, "Execute", 0, 100), StatType::kRunId, 5);
   AddLaunch(2, 50, 1);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  EXPECT_EQ(executions.FindLaunch(1)->run_id, std::nullopt);
+  EXPECT_EQ(Find(executions, 1)->run_id, std::nullopt);
 }
 
 TEST_F(HostExecutionsTest, ASpanThatEndedIsNotAround) {
@@ -92,15 +98,15 @@ TEST_F(HostExecutionsTest, ASpanThatEndedIsNotAround) {
   AddLaunch(1, 15, 1);
   AddLaunch(1, 22, 2);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  EXPECT_EQ(executions.FindLaunch(1)->run_id, std::nullopt);
-  EXPECT_EQ(executions.FindLaunch(2)->run_id, 6);
+  EXPECT_EQ(Find(executions, 1)->run_id, std::nullopt);
+  EXPECT_EQ(Find(executions, 2)->run_id, 6);
 }
 
 TEST_F(HostExecutionsTest, FileOrderDoesNotMatter) {
   AddLaunch(1, 22, 2);
   SetInt(Add(1, "Execute", 20, 30), StatType::kRunId, 6);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  EXPECT_EQ(executions.FindLaunch(2)->run_id, 6);
+  EXPECT_EQ(Find(executions, 2)->run_id, 6);
 }
 
 TEST_F(HostExecutionsTest, TheCallWithinAnExecutionIsTheLaunch) {
@@ -109,7 +115,7 @@ TEST_F(HostExecutionsTest, TheCallWithinAnExecutionIsTheLaunch) {
   SetInt(Add(2, "Execute", 20, 30), StatType::kRunId, 6);
   AddLaunch(2, 21, 9);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  EXPECT_EQ(executions.FindLaunch(9)->run_id, 6);
+  EXPECT_EQ(Find(executions, 9)->run_id, 6);
 }
 
 // Some writers put a span where it ends.
@@ -119,10 +125,10 @@ TEST_F(HostExecutionsTest, SpansOutOfOrderAreSorted) {
   AddLaunch(1, 51, 2);
   SetInt(Add(1, "Execute", 10, 90), StatType::kRunId, 5);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  EXPECT_EQ(executions.FindLaunch(1)->run_id, 5);
-  EXPECT_TRUE(executions.FindLaunch(1)->thunk.has_value());
-  EXPECT_EQ(executions.FindLaunch(2)->run_id, 5);
-  EXPECT_EQ(executions.FindLaunch(2)->thunk, std::nullopt);
+  EXPECT_EQ(Find(executions, 1)->run_id, 5);
+  EXPECT_TRUE(Find(executions, 1)->thunk.has_value());
+  EXPECT_EQ(Find(executions, 2)->run_id, 5);
+  EXPECT_EQ(Find(executions, 2)->thunk, std::nullopt);
 }
 
 }  // namespace

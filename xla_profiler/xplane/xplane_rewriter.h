@@ -97,7 +97,7 @@ class XSpaceEditor {
 
 struct RewriteOptions {
   // Room for the lines of a plane that are written in one go.
-  uint64_t buffer_bytes = uint64_t{16} << 20;
+  uint64_t buffer_bytes = uint64_t{40} << 20;
 };
 
 // A plane of some profile, and who says what becomes of it. Both must outlive the call.
