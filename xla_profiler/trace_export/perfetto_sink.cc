@@ -130,7 +130,7 @@ class PerfettoSink : public TraceSink {
     event_.clear();
     if (!slice.category.empty()) {
       WriteVarintField(pp::TrackEvent::kCategoryIidsFieldNumber, InternCategory(slice.category),
-                       &event_output_);
+                       &event_);
     }
     if (!slice.long_name().empty()) {
       AddArgName(interned_.arg_names.size() - 1, kLongNameArg);
@@ -207,32 +207,32 @@ class PerfettoSink : public TraceSink {
   // Writes what every event has behind its category and arguments; no name is 0.
   void EndEvent(const TraceTrack& track, pp::TrackEvent::Type type, uint64_t name,
                 absl::Span<const TraceFlow> flows) {
-    WriteVarintField(pp::TrackEvent::kTypeFieldNumber, type, &event_output_);
-    if (name != 0) WriteVarintField(pp::TrackEvent::kNameIidFieldNumber, name, &event_output_);
+    WriteVarintField(pp::TrackEvent::kTypeFieldNumber, type, &event_);
+    if (name != 0) WriteVarintField(pp::TrackEvent::kNameIidFieldNumber, name, &event_);
     WriteVarintField(pp::TrackEvent::kTrackUuidFieldNumber, static_cast<uint64_t>(track.id),
-                     &event_output_);
+                     &event_);
     for (const TraceFlow& flow : flows) {
-      WriteFixed64Field(pp::TrackEvent::kFlowIdsFieldNumber, flow.id, &event_output_);
+      WriteFixed64Field(pp::TrackEvent::kFlowIdsFieldNumber, flow.id, &event_);
     }
   }
 
   // Appends the packet of the event at hand, with the texts that it is the first to use.
   absl::Status AppendEvent(int64_t time_ps, uint32_t flags) {
     packet_bytes_.clear();
-    StringOutput output(&packet_bytes_);
     WriteVarintField(pp::TracePacket::kTimestampFieldNumber,
-                     static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps)), &output);
-    WriteVarintField(pp::TracePacket::kTrustedPacketSequenceIdFieldNumber, sequence_, &output);
-    WriteBytesField(pp::TracePacket::kTrackEventFieldNumber, event_, &output);
+                     static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps)), &packet_bytes_);
+    WriteVarintField(pp::TracePacket::kTrustedPacketSequenceIdFieldNumber, sequence_,
+                     &packet_bytes_);
+    WriteBytesField(pp::TracePacket::kTrackEventFieldNumber, event_.bytes(), &packet_bytes_);
     if (has_texts_) {
       WriteBytesField(pp::TracePacket::kInternedDataFieldNumber, texts_.SerializeAsString(),
-                      &output);
+                      &packet_bytes_);
       texts_.Clear();
       has_texts_ = false;
     }
-    if (flags != 0) WriteVarintField(pp::TracePacket::kSequenceFlagsFieldNumber, flags, &output);
-    StringOutput trace(&buffer_);
-    WriteBytesField(pp::Trace::kPacketFieldNumber, packet_bytes_, &trace);
+    if (flags != 0)
+      WriteVarintField(pp::TracePacket::kSequenceFlagsFieldNumber, flags, &packet_bytes_);
+    WriteBytesField(pp::Trace::kPacketFieldNumber, packet_bytes_.bytes(), &buffer_);
     return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
   }
 
@@ -281,18 +281,14 @@ class PerfettoSink : public TraceSink {
                 Intern(position, &interned_.arg_names, name, kMaxValueCharacters,
                        [&] { return texts_.add_debug_annotation_names(); }));
   }
-  void AddArgValue(uint32_t field, uint64_t value) {
-    StringOutput output(&arg_);
-    WriteVarintField(field, value, &output);
-  }
+  void AddArgValue(uint32_t field, uint64_t value) { WriteVarintField(field, value, &arg_); }
   void EndArg() {
-    WriteBytesField(pp::TrackEvent::kDebugAnnotationsFieldNumber, arg_, &event_output_);
+    WriteBytesField(pp::TrackEvent::kDebugAnnotationsFieldNumber, arg_.bytes(), &event_);
   }
 
   void AddArg(const XStatVisitor& stat) {
     using Arg = pp::DebugAnnotation;
     AddArgName(plane_->GetStatMetadata(stat.Id()) - plane_->StatMetadata().data(), stat.Name());
-    StringOutput output(&arg_);
     switch (stat.value_case()) {
       case XStatVisitor::ValueCase::kInt64:
         AddArgValue(Arg::kIntValueFieldNumber, static_cast<uint64_t>(stat.IntValue()));
@@ -302,21 +298,21 @@ class PerfettoSink : public TraceSink {
         break;
       case XStatVisitor::ValueCase::kDouble:
         WriteFixed64Field(Arg::kDoubleValueFieldNumber,
-                          absl::bit_cast<uint64_t>(stat.DoubleValue()), &output);
+                          absl::bit_cast<uint64_t>(stat.DoubleValue()), &arg_);
         break;
       case XStatVisitor::ValueCase::kRef:
         AddArgValue(Arg::kStringValueIidFieldNumber, InternValue(stat.StrOrRefValue()));
         break;
       default:
         WriteBytesField(Arg::kStringValueFieldNumber,
-                        FirstCharacters(stat.StrOrRefValue(), kMaxValueCharacters), &output);
+                        FirstCharacters(stat.StrOrRefValue(), kMaxValueCharacters), &arg_);
     }
     EndArg();
   }
 
   // Appends the packet, as a part of the Trace, and empties it.
   void AppendPacket() {
-    trace_.AppendToString(&buffer_);
+    buffer_.Raw(trace_.SerializeAsString());
     packet_.Clear();
   }
   absl::Status WritePacket() {
@@ -324,7 +320,7 @@ class PerfettoSink : public TraceSink {
     return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
   }
   absl::Status Flush() {
-    const absl::Status status = out_->Append(buffer_);
+    const absl::Status status = out_->Append(buffer_.bytes());
     buffer_.clear();
     return status;
   }
@@ -334,13 +330,12 @@ class PerfettoSink : public TraceSink {
   // A trace of one packet, the one under construction.
   pp::Trace trace_;
   pp::TracePacket& packet_;
-  std::string buffer_;
+  WireBuffer buffer_;
   // The slice under construction: an argument, its TrackEvent, the packet, and the texts that it is
   // the first to use.
-  std::string arg_;
-  std::string event_;
-  StringOutput event_output_{&event_};
-  std::string packet_bytes_;
+  WireBuffer arg_;
+  WireBuffer event_;
+  WireBuffer packet_bytes_;
   pp::InternedData texts_;
   bool has_texts_ = false;
   uint32_t sequence_ = 0;

@@ -423,7 +423,7 @@ class PlaneWriter {
 
   void StartBuffer(uint64_t expected_bytes) {
     buffer_.clear();
-    buffer_.reserve(std::min(expected_bytes, options_.buffer_bytes));
+    buffer_.Reserve(std::min(expected_bytes, options_.buffer_bytes));
   }
 
   // Checks all lines; rewrites them into the buffer while they fit, measures the others.
@@ -435,8 +435,7 @@ class PlaneWriter {
       // New times and ids may take more bytes than the old ones, hardly twice as many.
       if (buffer_.size() + 2 * line.size() <= options_.buffer_bytes) {
         prepared.buffer_position = buffer_.size();
-        StringOutput output(&buffer_);
-        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kWrite, &output));
+        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kWrite, &buffer_));
         prepared.size = buffer_.size() - *prepared.buffer_position;
       } else {
         CountingOutput output;
@@ -482,7 +481,7 @@ class PlaneWriter {
   absl::Status WritePreparedLine(const LineOwner& owner, absl::string_view payload,
                                  const PreparedLine& line, SinkOutput* output) {
     if (line.buffer_position.has_value()) {
-      output->Raw(absl::string_view(buffer_).substr(*line.buffer_position, line.size));
+      output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
     } else {
       RETURN_IF_ERROR(RewriteLine(owner, nullptr, payload, RewritePass::kWrite, output));
     }
@@ -565,7 +564,7 @@ class PlaneWriter {
   size_t num_planes_ = 0;
   size_t num_lines_ = 0;
   // Lines of the plane at hand that are written already.
-  std::string buffer_;
+  WireBuffer buffer_;
   // Kept between lines and events for their room.
   std::vector<EventTimes> times_;
   std::string additions_;

@@ -37,17 +37,25 @@ TEST(WireWriterTest, ReaderReadsWhatTheWriterWrote) {
   EXPECT_TRUE(reader.status().ok());
 }
 
-TEST(WireWriterTest, CountingMeasuresWhatStringOutputWrites) {
+TEST(WireWriterTest, AllOutputsGetTheSame) {
   std::string out;
   StringOutput output(&out);
+  WireBuffer buffer;
   CountingOutput counting;
   const auto write = [](auto* o) {
-    WriteVarintField(3, 300, o);
+    for (uint64_t i = 0; i < 100; ++i) WriteVarintField(3, i << (i % 64), o);
     WriteBytesField(17, std::string(1000, 'x'), o);
+    WriteBytesField(18, "", o);
   };
   write(&output);
   write(&counting);
+  buffer.Raw("");
+  EXPECT_EQ(buffer.bytes(), "");
+  write(&buffer);
+  EXPECT_EQ(buffer.bytes(), out);
   EXPECT_EQ(counting.size(), out.size());
+  buffer.clear();
+  EXPECT_EQ(buffer.size(), 0u);
 }
 
 }  // namespace
