@@ -78,10 +78,13 @@ absl::StatusOr<std::vector<InstantId>> TopologicalInstants(const PathGraph& grap
   const EdgesByInstant outgoing(graph, &GraphEdge::from);
   std::vector<uint32_t> missing(graph.instants.size());
   for (const GraphEdge& edge : graph.edges) ++missing[edge.to];
+  const auto visit_next = [&](InstantId instant, const auto& visit) {
+    for (EdgeId id : outgoing.Of(instant)) visit(graph.edges[id].to);
+  };
   std::vector<InstantId> sorted =
-      TopologicalOrder(InstantsInOrder(graph), &missing, [&](InstantId instant, const auto& visit) {
-        for (EdgeId id : outgoing.Of(instant)) visit(graph.edges[id].to);
-      });
+      graph.end_instant.has_value()
+          ? TopologicalChains(InstantsInOrder(graph), &missing, visit_next)
+          : TopologicalOrder(InstantsInOrder(graph), &missing, visit_next);
   const auto stuck = std::find_if(missing.begin(), missing.end(), [](uint32_t n) { return n > 0; });
   if (stuck == missing.end()) return sorted;
   // Whoever waits for ever waits for one that does: going back leads to a circle, and around it.
