@@ -46,11 +46,12 @@ class CollectiveEventIndex {
 
   // Returns the position of the event in the profile; kNoEvent when the work is of no collective.
   uint32_t Find(const DeviceWork& work) const {
-    if (work.kind == WorkKind::kMemcpy || work.kind == WorkKind::kMemset) return kNoEvent;
-    if (work.program != nullptr && work.collective == nullptr) return kNoEvent;
+    const DeviceOp& op = *work.op;
+    if (op.kind == WorkKind::kMemcpy || op.kind == WorkKind::kMemset) return kNoEvent;
+    if (op.program != nullptr && op.collective == nullptr) return kNoEvent;
     const absl::string_view instruction =
-        work.collective != nullptr ? work.collective->instruction->name() : work.hlo_op;
-    const auto it = events_.find({std::string(work.module), std::string(instruction)});
+        op.collective != nullptr ? op.collective->instruction->name() : op.hlo_op;
+    const auto it = events_.find({op.module, instruction});
     if (it == events_.end()) return kNoEvent;
     auto event = std::upper_bound(it->second.begin(), it->second.end(), work.start_ps,
                                   [&](int64_t time_ps, uint32_t candidate) {
@@ -63,7 +64,7 @@ class CollectiveEventIndex {
 
  private:
   const ProfileCollectives& profile_;
-  std::map<std::pair<std::string, std::string>, std::vector<uint32_t>> events_;
+  std::map<std::pair<absl::string_view, absl::string_view>, std::vector<uint32_t>> events_;
 };
 
 // Where an event of a profile stands in the table.
@@ -334,8 +335,8 @@ class NodeMaker {
 
   RunNode NewNode(int64_t rank, const Place& place, const DeviceWork& work, size_t number) const {
     RunNode node;
-    node.name = work.name;
-    node.resource = {rank, ResourceKind::kStream, work.stream};
+    node.name = work.op->name;
+    node.resource = {rank, ResourceKind::kStream, work.op->stream};
     node.start_ns = UnixNs(place.profile, work.start_ps);
     node.end_ns = UnixNs(place.profile, work.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
@@ -343,15 +344,15 @@ class NodeMaker {
     node.is_launched = work.call != nullptr;
     node.step = work.step;
     node.work = &work;
-    node.instruction = work.instruction;
+    node.instruction = work.op->instruction;
     return node;
   }
 
   void AddComputation(int64_t rank, const Place& place, const DeviceWork& work,
                       std::vector<RunNode>* nodes) const {
     RunNode node = NewNode(rank, place, work, nodes->size());
-    if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
-    if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
+    if (work.op->kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
+    if (work.op->kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
     nodes->push_back(node);
   }
 
@@ -509,9 +510,9 @@ bool CanJoin(const RunNode& node) {
 }
 
 bool IsOneInstruction(const RunNode& a, const RunNode& b) {
-  return a.resource == b.resource && a.op_kind == b.op_kind && !a.work->hlo_op.empty() &&
-         std::tie(a.work->run_id, a.work->program, a.work->hlo_op) ==
-             std::tie(b.work->run_id, b.work->program, b.work->hlo_op);
+  return a.resource == b.resource && a.op_kind == b.op_kind && !a.work->op->hlo_op.empty() &&
+         std::tie(a.work->run_id, a.work->op->program, a.work->op->hlo_op) ==
+             std::tie(b.work->run_id, b.work->op->program, b.work->op->hlo_op);
 }
 
 bool IsOneStep(const RunNode& a, const RunNode& b) {
