@@ -211,24 +211,24 @@ class Execution {
 
   // Adds what `instruction`, which ran as or within the node, waits for outside of the buffer.
   void AddSources(NodeIndex node, const HloInstruction& instruction, const CommandBuffer* within) {
-    absl::flat_hash_set<const HloInstruction*> seen;
-    const HloSources sources = program_->flow().SourcesOf(instruction);
+    const HloSources& sources = program_->flow().SourcesOf(instruction);
+    seen_.clear();
     for (const HloInstruction* source : sources.data) {
-      AddEdges(node, source, EdgeKind::kData, within, &seen);
+      AddEdges(node, source, EdgeKind::kData, within);
     }
-    seen.clear();
+    seen_.clear();
     for (const HloInstruction* source : sources.control) {
-      AddEdges(node, source, EdgeKind::kControl, within, &seen);
+      AddEdges(node, source, EdgeKind::kControl, within);
     }
   }
 
   void AddEdges(NodeIndex node, const HloInstruction* first, EdgeKind kind,
-                const CommandBuffer* within, absl::flat_hash_set<const HloInstruction*>* seen) {
-    std::vector<const HloInstruction*> open = {first};
-    while (!open.empty()) {
-      const HloInstruction* source = open.back();
-      open.pop_back();
-      if (!seen->insert(source).second) continue;
+                const CommandBuffer* within) {
+    open_.push_back(first);
+    while (!open_.empty()) {
+      const HloInstruction* source = open_.back();
+      open_.pop_back();
+      if (!seen_.insert(source).second) continue;
       const auto nodes = by_instruction_.find(source);
       if (nodes != by_instruction_.end()) {
         AddLatest(node, nodes->second, kind);
@@ -244,7 +244,7 @@ class Execution {
       }
       // It left no trace: the profile began after it, or others do its work.
       for (const HloInstruction* next : program_->flow().SourcesOf(*source).data) {
-        open.push_back(next);
+        open_.push_back(next);
       }
     }
   }
@@ -273,6 +273,9 @@ class Execution {
   std::vector<NodeIndex> nodes_;
   std::vector<CommandBuffer> buffers_;
   absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> by_instruction_;
+  // Of the search for sources at hand; members so that they are allocated once.
+  absl::flat_hash_set<const HloInstruction*> seen_;
+  std::vector<const HloInstruction*> open_;
 };
 
 using Programs = absl::flat_hash_map<const HloProgram*, std::unique_ptr<Program>>;
