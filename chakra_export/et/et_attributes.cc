@@ -1,5 +1,6 @@
 #include "chakra_export/et/et_attributes.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -14,35 +15,33 @@ namespace {
 using ::ChakraProtoMsg::AttributeProto;
 using ::google::protobuf::FieldDescriptor;
 
-// The kind in which readers expect the value of a name.
-struct Convention {
-  absl::string_view name;
-  EtAttributeKind kind;
-};
-
-constexpr Convention kConventions[] = {
-    {kIsCpuOpAttribute, AttributeProto::kBoolVal},
-    {kCommTypeAttribute, AttributeProto::kInt64Val},
-    {kCommSizeAttribute, AttributeProto::kInt64Val},
-    {kCommPriorityAttribute, AttributeProto::kInt32Val},
-    {kCommSrcAttribute, AttributeProto::kInt32Val},
-    {kCommDstAttribute, AttributeProto::kInt32Val},
-    {kCommTagAttribute, AttributeProto::kInt32Val},
-    {kPgNameAttribute, AttributeProto::kStringVal},
-    {kInvolvedDimAttribute, AttributeProto::kBoolList},
-    {kNumOpsAttribute, AttributeProto::kInt64Val},
-    {kTensorSizeAttribute, AttributeProto::kUint64Val},
-    {kInputsAttribute, AttributeProto::kStringList},
-    {kOutputsAttribute, AttributeProto::kStringList},
-    {kStreamAttribute, AttributeProto::kInt64Val},
-    {kThreadAttribute, AttributeProto::kInt64Val},
-    {kRecordFunctionIdAttribute, AttributeProto::kInt64Val},
-    {kOpSchemaAttribute, AttributeProto::kStringVal},
-    {kStartNsAttribute, AttributeProto::kInt64Val},
-    {kDurationNsAttribute, AttributeProto::kInt64Val},
-    {kOpKindAttribute, AttributeProto::kStringVal},
-    {kDependencyKindsAttribute, AttributeProto::kStringVal},
-};
+// Returns the kinds in which readers expect the values of names.
+const absl::flat_hash_map<absl::string_view, EtAttributeKind>& Conventions() {
+  static const auto* const kinds = new absl::flat_hash_map<absl::string_view, EtAttributeKind>({
+      {kIsCpuOpAttribute, AttributeProto::kBoolVal},
+      {kCommTypeAttribute, AttributeProto::kInt64Val},
+      {kCommSizeAttribute, AttributeProto::kInt64Val},
+      {kCommPriorityAttribute, AttributeProto::kInt32Val},
+      {kCommSrcAttribute, AttributeProto::kInt32Val},
+      {kCommDstAttribute, AttributeProto::kInt32Val},
+      {kCommTagAttribute, AttributeProto::kInt32Val},
+      {kPgNameAttribute, AttributeProto::kStringVal},
+      {kInvolvedDimAttribute, AttributeProto::kBoolList},
+      {kNumOpsAttribute, AttributeProto::kInt64Val},
+      {kTensorSizeAttribute, AttributeProto::kUint64Val},
+      {kInputsAttribute, AttributeProto::kStringList},
+      {kOutputsAttribute, AttributeProto::kStringList},
+      {kStreamAttribute, AttributeProto::kInt64Val},
+      {kThreadAttribute, AttributeProto::kInt64Val},
+      {kRecordFunctionIdAttribute, AttributeProto::kInt64Val},
+      {kOpSchemaAttribute, AttributeProto::kStringVal},
+      {kStartNsAttribute, AttributeProto::kInt64Val},
+      {kDurationNsAttribute, AttributeProto::kInt64Val},
+      {kOpKindAttribute, AttributeProto::kStringVal},
+      {kDependencyKindsAttribute, AttributeProto::kStringVal},
+  });
+  return *kinds;
+}
 
 absl::Status Unexpected(const AttributeProto& attribute, absl::string_view expected) {
   return InvalidArgument("attribute ", attribute.name(), " is a ",
@@ -57,6 +56,8 @@ absl::Status BadValue(const AttributeProto& attribute, absl::string_view value,
 constexpr absl::string_view kAnInteger = "an integer of 64 bits";
 
 absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
+  // As most are: reflection takes longer.
+  if (attribute.has_int64_val()) return attribute.int64_val();
   const FieldDescriptor* field =
       AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
   if (field == nullptr) return Unexpected(attribute, "an integer");
@@ -130,7 +131,7 @@ AttributeProto* FindOrAdd(absl::string_view name, EtAttributes* attributes) {
     if (attribute.name() == name) return &attribute;
   }
   AttributeProto* added = attributes->Add();
-  added->set_name(std::string(name));
+  added->set_name(name.data(), name.size());
   return added;
 }
 
@@ -204,7 +205,7 @@ void RemoveAttribute(absl::string_view name, EtAttributes* attributes) {
 
 void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttributes* attributes) {
   MERIDIAN_CHECK(ConventionAllows(name, AttributeProto::kStringVal));
-  FindOrAdd(name, attributes)->set_string_val(std::string(value));
+  FindOrAdd(name, attributes)->set_string_val(value.data(), value.size());
 }
 
 void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
@@ -240,10 +241,8 @@ void CompleteForSimulators(ChakraProtoMsg::Node* node) {
 }
 
 EtAttributeKind ExpectedAttributeKind(absl::string_view name) {
-  for (const Convention& convention : kConventions) {
-    if (convention.name == name) return convention.kind;
-  }
-  return AttributeProto::VALUE_NOT_SET;
+  const auto kind = Conventions().find(name);
+  return kind == Conventions().end() ? AttributeProto::VALUE_NOT_SET : kind->second;
 }
 
 std::string AttributeKindName(EtAttributeKind kind) {

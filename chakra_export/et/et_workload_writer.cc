@@ -7,8 +7,6 @@
 
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message_lite.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -17,11 +15,19 @@
 namespace meridian {
 namespace {
 
-absl::Status CheckSize(const google::protobuf::MessageLite& message) {
-  const uint64_t size = message.ByteSizeLong();
+absl::Status CheckSize(uint64_t size) {
   if (size <= kMaxEtRecordBytes) return absl::OkStatus();
   return InvalidArgument("a record of ", size, " bytes; a Chakra trace has ", "room for ",
                          kMaxEtRecordBytes, " in each");
+}
+
+// `size` is what ByteSizeLong has just returned. No message of the schema holds a map, whose order
+// would be open.
+void AppendRecord(const google::protobuf::MessageLite& message, size_t size, std::string* out) {
+  StringOutput(out).Varint(size);
+  const size_t begin = out->size();
+  out->resize(begin + size);
+  message.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(&(*out)[begin]));
 }
 
 std::string FileName(const std::string& path) {
@@ -31,16 +37,12 @@ std::string FileName(const std::string& path) {
 }  // namespace
 
 void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* out) {
-  StringOutput(out).Varint(message.ByteSizeLong());
-  google::protobuf::io::StringOutputStream stream(out);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializeWithCachedSizes(&coded);
-  MERIDIAN_CHECK(!coded.HadError());
+  AppendRecord(message, message.ByteSizeLong(), out);
 }
 
 absl::Status EtTrace::Add(const ChakraProtoMsg::Node& node) {
-  RETURN_IF_ERROR(CheckSize(node));
+  const size_t size = node.ByteSizeLong();
+  RETURN_IF_ERROR(CheckSize(size));
   described_.set_nodes(described_.nodes() + 1);
   if (node.type() == ChakraProtoMsg::COMM_COLL_NODE ||
       node.type() == ChakraProtoMsg::COMM_SEND_NODE ||
@@ -48,7 +50,7 @@ absl::Status EtTrace::Add(const ChakraProtoMsg::Node& node) {
     described_.set_comm_nodes(described_.comm_nodes() + 1);
   }
   buffer_.clear();
-  AppendEtRecord(node, &buffer_);
+  AppendRecord(node, size, &buffer_);
   return file_->Append(buffer_);
 }
 
@@ -57,7 +59,7 @@ absl::StatusOr<EtTrace> EtWorkloadWriter::Begin(
   EtTrace trace;
   trace.described_.set_rank(rank);
   trace.described_.set_path(EtPath(prefix_, rank));
-  RETURN_IF_ERROR(CheckSize(metadata));
+  RETURN_IF_ERROR(CheckSize(metadata.ByteSizeLong()));
   ASSIGN_OR_RETURN(trace.file_,
                    AtomicFileWriter::CreateWithFolder(file_system_, trace.described_.path()));
   AppendEtRecord(metadata, &trace.buffer_);

@@ -33,7 +33,7 @@ class NodeEncoder {
   void Encode(NodeIndex node, Node* message) {
     message->Clear();
     message->set_id(graph_.id(node));
-    message->set_name(std::string(graph_.name(node)));
+    message->set_name(graph_.name(node).data(), graph_.name(node).size());
     message->set_type(graph_.type(node));
     SetResource(graph_.resource(node), message->mutable_attr());
     if (graph_.communication(node) != nullptr) SetCommunication(node, message->mutable_attr());

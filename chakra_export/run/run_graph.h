@@ -16,13 +16,13 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "xla_profiler/base/optional_number.h"
 
 namespace meridian {
 
@@ -48,7 +48,7 @@ struct RunNode {
   // What a COMP node is when it is no kernel; empty for kernels.
   absl::string_view op_kind;
   // The step in which the host ran or launched it; absent when there is none.
-  std::optional<int64_t> step;
+  OptionalNumber step;
 
   // Of profiles of XLA. The first of the pieces that the node stands for.
   const DeviceWork* work = nullptr;

@@ -155,13 +155,13 @@ class Execution {
   void Connect() {
     FindCommandBuffers();
     for (const NodeIndex node : nodes_) {
-      const HloInstruction* instruction = graph_->nodes[node].work->instruction;
+      const HloInstruction* instruction = graph_->nodes[node].work->op->instruction;
       if (instruction != nullptr) {
         by_instruction_[instruction].push_back(node);
       }
     }
     for (const NodeIndex node : nodes_) {
-      const HloInstruction* instruction = graph_->nodes[node].work->instruction;
+      const HloInstruction* instruction = graph_->nodes[node].work->op->instruction;
       if (instruction != nullptr) AddSources(node, *instruction, nullptr);
     }
     for (const CommandBuffer& buffer : buffers_) ConnectCommandBuffer(buffer);
@@ -169,7 +169,7 @@ class Execution {
 
  private:
   static bool IsHidden(const DeviceWork& work) {
-    return work.in_command_buffer && work.instruction == nullptr;
+    return work.op->in_command_buffer && work.op->instruction == nullptr;
   }
 
   // The order of launches tells between which instructions a buffer lies.
@@ -177,7 +177,7 @@ class Execution {
     std::vector<NodeIndex> launched = nodes_;
     SortByLaunch(*graph_, &launched);
     int64_t place = kNoPlace;
-    std::map<std::optional<int64_t>, size_t> known;
+    std::map<uint32_t, size_t> known;
     size_t first_open = 0;
     for (const NodeIndex node : launched) {
       const DeviceWork& work = *graph_->nodes[node].work;
@@ -190,8 +190,8 @@ class Execution {
         buffers_[it->second].nodes.push_back(node);
         continue;
       }
-      if (work.instruction == nullptr) continue;
-      const int64_t next = program_->PlaceOf(work.instruction);
+      if (work.op->instruction == nullptr) continue;
+      const int64_t next = program_->PlaceOf(work.op->instruction);
       if (next == kNoPlace) continue;
       place = next;
       for (; first_open < buffers_.size(); ++first_open) buffers_[first_open].before = next;
@@ -211,24 +211,24 @@ class Execution {
 
   // Adds what `instruction`, which ran as or within the node, waits for outside of the buffer.
   void AddSources(NodeIndex node, const HloInstruction& instruction, const CommandBuffer* within) {
-    absl::flat_hash_set<const HloInstruction*> seen;
-    const HloSources sources = program_->flow().SourcesOf(instruction);
+    const HloSources& sources = program_->flow().SourcesOf(instruction);
+    seen_.clear();
     for (const HloInstruction* source : sources.data) {
-      AddEdges(node, source, EdgeKind::kData, within, &seen);
+      AddEdges(node, source, EdgeKind::kData, within);
     }
-    seen.clear();
+    seen_.clear();
     for (const HloInstruction* source : sources.control) {
-      AddEdges(node, source, EdgeKind::kControl, within, &seen);
+      AddEdges(node, source, EdgeKind::kControl, within);
     }
   }
 
   void AddEdges(NodeIndex node, const HloInstruction* first, EdgeKind kind,
-                const CommandBuffer* within, absl::flat_hash_set<const HloInstruction*>* seen) {
-    std::vector<const HloInstruction*> open = {first};
-    while (!open.empty()) {
-      const HloInstruction* source = open.back();
-      open.pop_back();
-      if (!seen->insert(source).second) continue;
+                const CommandBuffer* within) {
+    open_.push_back(first);
+    while (!open_.empty()) {
+      const HloInstruction* source = open_.back();
+      open_.pop_back();
+      if (!seen_.insert(source).second) continue;
       const auto nodes = by_instruction_.find(source);
       if (nodes != by_instruction_.end()) {
         AddLatest(node, nodes->second, kind);
@@ -244,7 +244,7 @@ class Execution {
       }
       // It left no trace: the profile began after it, or others do its work.
       for (const HloInstruction* next : program_->flow().SourcesOf(*source).data) {
-        open.push_back(next);
+        open_.push_back(next);
       }
     }
   }
@@ -273,6 +273,9 @@ class Execution {
   std::vector<NodeIndex> nodes_;
   std::vector<CommandBuffer> buffers_;
   absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> by_instruction_;
+  // Of the search for sources at hand; members so that they are allocated once.
+  absl::flat_hash_set<const HloInstruction*> seen_;
+  std::vector<const HloInstruction*> open_;
 };
 
 using Programs = absl::flat_hash_map<const HloProgram*, std::unique_ptr<Program>>;
@@ -286,11 +289,11 @@ class AsyncWaits {
   // Must be called in the order of launches.
   void Launch(NodeIndex node) {
     const DeviceWork& work = *graph_->nodes[node].work;
-    const auto found = programs_.find(work.program);
+    const HloInstruction* instruction = work.op->instruction;
+    const auto found = programs_.find(work.op->program);
     const Program* program = found == programs_.end() ? nullptr : found->second.get();
-    const AsyncSpan* span = program == nullptr || work.instruction == nullptr
-                                ? nullptr
-                                : program->AsyncSpanOf(work.instruction);
+    const AsyncSpan* span =
+        program == nullptr || instruction == nullptr ? nullptr : program->AsyncSpanOf(instruction);
     PassDone(work, program);
     for (const auto& [stream, awaited] : awaited_) Wait(node, awaited);
     if (span == nullptr) {
@@ -328,12 +331,12 @@ class AsyncWaits {
   void PassDone(const DeviceWork& work, const Program* program) {
     const auto is_done = [&](Running& running) {
       const DeviceWork& asynchronous = *graph_->nodes[running.node].work;
-      if (std::tie(asynchronous.program, asynchronous.run_id) !=
-          std::tie(work.program, work.run_id)) {
+      if (std::tie(asynchronous.op->program, asynchronous.run_id) !=
+          std::tie(work.op->program, work.run_id)) {
         return true;
       }
-      if (program == nullptr || work.instruction == nullptr) return false;
-      const int64_t place = program->PlaceWithin(*running.span->computation, work.instruction);
+      if (program == nullptr || work.op->instruction == nullptr) return false;
+      const int64_t place = program->PlaceWithin(*running.span->computation, work.op->instruction);
       if (place == kUnknownPlace) return false;
       // Behind the done, outside, or in the next iteration of the loop.
       if (place > running.span->done || place < running.last_place) return true;
@@ -419,15 +422,15 @@ void AddStreamOrder(RunGraph* graph) {
 void AddDataDependencies(RunGraph* graph) {
   Programs programs;
   // Executions by rank, program and run id.
-  std::map<std::tuple<int64_t, const HloProgram*, std::optional<int64_t>>, Execution> executions;
+  std::map<std::tuple<int64_t, const HloProgram*, OptionalNumber>, Execution> executions;
   for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
     const RunNode& work = graph->nodes[node];
-    if (work.work == nullptr || work.work->program == nullptr) continue;
-    const auto [program, is_new] = programs.try_emplace(work.work->program);
-    if (is_new) program->second = Program::Create(*work.work->program);
+    if (work.work == nullptr || work.work->op->program == nullptr) continue;
+    const auto [program, is_new] = programs.try_emplace(work.work->op->program);
+    if (is_new) program->second = Program::Create(*work.work->op->program);
     if (program->second == nullptr) continue;
     executions
-        .try_emplace(std::make_tuple(work.resource.rank, work.work->program, work.work->run_id),
+        .try_emplace(std::make_tuple(work.resource.rank, work.work->op->program, work.work->run_id),
                      graph, program->second.get())
         .first->second.Add(node);
   }

@@ -31,8 +31,10 @@ class ProgramWorkTest : public ::testing::Test {
   NodeIndex Add(const std::string& hlo_op, int64_t stream, int64_t start_ns, int64_t end_ns,
                 int64_t run_id = 1) {
     DeviceWork& work = work_.emplace_back();
-    work.program = program_.get();
-    work.instruction = (*program_->Module())->FindInstruction(hlo_op);
+    DeviceOp& op = ops_.emplace_back();
+    op.program = program_.get();
+    op.instruction = (*program_->Module())->FindInstruction(hlo_op);
+    work.op = &op;
     work.run_id = run_id;
     work.start_ps = start_ns * 1000;
     RunNode node;
@@ -55,6 +57,7 @@ class ProgramWorkTest : public ::testing::Test {
   HloModuleBuilder builder_;
   std::string bytes_;
   std::unique_ptr<HloProgram> program_;
+  std::deque<DeviceOp> ops_;
   std::deque<DeviceWork> work_;
   RunGraph graph_;
 };
@@ -74,9 +77,9 @@ class DataDependenciesTest : public ProgramWorkTest {
     EndProgram();
   }
 
-  NodeIndex AddBuffered(uint64_t correlation, int64_t start_ns, int64_t end_ns) {
+  NodeIndex AddBuffered(uint32_t correlation, int64_t start_ns, int64_t end_ns) {
     const NodeIndex node = Add("command_buffer", 7, start_ns, end_ns);
-    work_.back().in_command_buffer = true;
+    ops_.back().in_command_buffer = true;
     work_.back().correlation = correlation;
     return node;
   }
@@ -161,7 +164,7 @@ class AsyncWaitsTest : public ProgramWorkTest {
   NodeIndex Add(const std::string& hlo_op, int64_t start_ns, int64_t end_ns, int64_t run_id = 1) {
     const bool is_async = hlo_op == "all-gather" || hlo_op == "all-gather.2";
     const NodeIndex node = ProgramWorkTest::Add(hlo_op, is_async ? 9 : 7, start_ns, end_ns, run_id);
-    EXPECT_NE(work_.back().instruction, nullptr) << hlo_op;
+    EXPECT_NE(work_.back().op->instruction, nullptr) << hlo_op;
     return node;
   }
 

@@ -68,14 +68,14 @@ class WorkReader {
                      out_->reader.FindPlane(kHostThreadsPlaneName));
     if (!host.has_value()) return absl::OkStatus();
     ASSIGN_OR_RETURN(executions_, Annotate(HostExecutions::Read(*host), out_->reader.name()));
-    int64_t thread = 0;
+    uint32_t thread = 0;
     const absl::Status status = host->ForEachLine([&](const XLineVisitor& line) {
       const absl::Status read = line.ForEachEvent(
-          [&](const XEventVisitor& event) { ReadHostEvent(line, thread, event); });
+          host_stats_, [&](const XEventVisitor& event) { ReadHostEvent(line, thread, event); });
       ++thread;
       return read;
     });
-    SortCalls(&out_->calls);
+    SortCalls();
     for (auto& [ordinal, device] : cpus_) {
       Sort(&device.work);
       DropSurrounding("thunk that surrounds others", &device.work);
@@ -86,40 +86,52 @@ class WorkReader {
   }
 
   // Calls nest; of those of one id the innermost comes last and is the launch itself.
-  static void SortCalls(std::vector<HostCall>* calls) {
-    absl::c_stable_sort(*calls, HasSmallerId);
-    const auto is_same = [](const HostCall& a, const HostCall& b) {
-      return a.correlation == b.correlation;
-    };
-    calls->erase(calls->begin(), std::unique(calls->rbegin(), calls->rend(), is_same).base());
-    calls->shrink_to_fit();
+  void SortCalls() {
+    absl::c_stable_sort(read_calls_, [](const ReadCall& a, const ReadCall& b) {
+      return a.correlation < b.correlation;
+    });
+    for (size_t i = 0; i < read_calls_.size(); ++i) {
+      const int64_t correlation = read_calls_[i].correlation;
+      if (i + 1 < read_calls_.size() && read_calls_[i + 1].correlation == correlation) continue;
+      correlations_.push_back(correlation);
+      out_->calls.push_back(read_calls_[i].call);
+    }
+    read_calls_ = {};
   }
 
-  static bool HasSmallerId(const HostCall& a, const HostCall& b) {
-    return a.correlation < b.correlation;
+  // Returns null when the profile does not hold the call.
+  const HostCall* FindCall(int64_t correlation) const {
+    const auto it = absl::c_lower_bound(correlations_, correlation);
+    return it == correlations_.end() || *it != correlation
+               ? nullptr
+               : &out_->calls[static_cast<size_t>(it - correlations_.begin())];
   }
 
-  void ReadHostEvent(const XLineVisitor& line, int64_t thread, const XEventVisitor& event) {
+  void ReadHostEvent(const XLineVisitor& line, uint32_t thread, const XEventVisitor& event) {
     if (event.IsAggregatedEvent()) return;
     DeviceWork work;
     if (const std::optional<int64_t> correlation =
             NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId))) {
       if (!ReadTimes(line, event, &work)) return;
-      out_->calls.push_back({*correlation, event.Name(), thread, work.start_ps, work.end_ps});
+      const auto [name, is_new] =
+          known_names_.try_emplace(event.Name(), static_cast<uint32_t>(out_->call_names.size()));
+      if (is_new) out_->call_names.push_back(event.Name());
+      read_calls_.push_back({*correlation, {work.start_ps, work.end_ps, name->second, thread}});
       return;
     }
     const std::optional<int64_t> ordinal = NumberOf(event.GetStat(StatType::kDeviceOrdinal));
-    const absl::string_view hlo_op = TextOf(event.GetStat(StatType::kHloOp));
-    if (!ordinal.has_value() || hlo_op.empty()) return;
+    DeviceOp said;
+    said.hlo_op = TextOf(event.GetStat(StatType::kHloOp));
+    if (!ordinal.has_value() || said.hlo_op.empty()) return;
     if (!ReadTimes(line, event, &work)) {
       Drop("times that cannot be true");
       return;
     }
-    work.name = event.Name();
-    work.kind = WorkKind::kThunk;
-    work.stream = line.Id();
     work.run_id = NumberOf(event.GetStat(StatType::kRunId));
-    ReadProgram(event, hlo_op, &work);
+    said.name = event.Name();
+    said.stream = line.Id();
+    said.kind = WorkKind::kThunk;
+    work.op = OpOf(event, said);
     WorkingDevice& device = cpus_[*ordinal];
     device.name = absl::StrCat("CPU ", *ordinal);
     device.work.push_back(work);
@@ -133,7 +145,7 @@ class WorkReader {
       events += line.NumEvents();
       // Other lines repeat the streams' events in other groupings.
       if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return absl::OkStatus();
-      return line.ForEachEvent([&](const XEventVisitor& event) {
+      return line.ForEachEvent(gpu_stats_, [&](const XEventVisitor& event) {
         if (const std::optional<DeviceWork> work = ReadGpuEvent(line, event)) {
           device.work.push_back(*work);
         }
@@ -147,27 +159,27 @@ class WorkReader {
   std::optional<DeviceWork> ReadGpuEvent(const XLineVisitor& line, const XEventVisitor& event) {
     DeviceWork work;
     if (!CanBeTimed(line, event, &work)) return std::nullopt;
-    work.name = event.Name();
-    work.stream = line.Id();
-    if (const XStatVisitor* details = event.GetEventOrMetadataStat(StatType::kMemcpyDetails)) {
-      work.kind = WorkKind::kMemcpy;
-      work.copied_bytes = CopiedBytes(details->StrOrRefValue());
-    } else if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr) {
-      work.kind = WorkKind::kMemset;
-    }
-    work.in_command_buffer = event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr;
     if (const std::optional<int64_t> correlation =
             NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId))) {
-      work.correlation = *correlation;
-      const auto call =
-          absl::c_lower_bound(out_->calls, HostCall{*correlation, {}, 0, 0, 0}, HasSmallerId);
-      if (call != out_->calls.end() && call->correlation == *correlation) work.call = &*call;
+      work.correlation = static_cast<uint32_t>(*correlation);
+      work.call = FindCall(*correlation);
       if (const std::optional<HostLaunch> launch =
               executions_.FindLaunch(static_cast<uint64_t>(*correlation), &launch_hint_)) {
         work.run_id = launch->run_id;
       }
     }
-    ReadProgram(event, TextOf(event.GetEventOrMetadataStat(StatType::kHloOp)), &work);
+    DeviceOp said;
+    said.name = event.Name();
+    said.stream = line.Id();
+    said.hlo_op = TextOf(event.GetEventOrMetadataStat(StatType::kHloOp));
+    if (const XStatVisitor* details = event.GetEventOrMetadataStat(StatType::kMemcpyDetails)) {
+      said.kind = WorkKind::kMemcpy;
+      said.copied_bytes = CopiedBytes(details->StrOrRefValue());
+    } else if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr) {
+      said.kind = WorkKind::kMemset;
+    }
+    said.in_command_buffer = event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr;
+    work.op = OpOf(event, said);
     return work;
   }
 
@@ -179,12 +191,13 @@ class WorkReader {
       return line.ForEachEvent([&](const XEventVisitor& event) {
         DeviceWork work;
         if (!CanBeTimed(line, event, &work)) return;
-        work.name = TpuInstruction(event.Metadata());
-        work.stream = line.Id();
-        ReadProgram(event, work.name, &work);
-        if (work.collective != nullptr && work.collective->done != nullptr) {
-          work.stream = kAsynchronousStream;
-        }
+        DeviceOp said;
+        said.name = said.hlo_op = TpuInstruction(event.Metadata());
+        said.stream = line.Id();
+        DeviceOp* op = OpOf(event, said);
+        const bool is_asynchronous = op->collective != nullptr && op->collective->done != nullptr;
+        if (is_asynchronous) op->stream = kAsynchronousStream;
+        work.op = op;
         device.work.push_back(work);
       });
     }));
@@ -209,26 +222,37 @@ class WorkReader {
     return clock_->ReadTimes(line.Header(), event, &work->start_ps, &work->end_ps);
   }
 
-  void ReadProgram(const XEventVisitor& event, absl::string_view hlo_op, DeviceWork* work) {
-    work->hlo_op = hlo_op;
-    work->module = TextOf(event.GetEventOrMetadataStat(StatType::kHloModule));
-    work->program = ProgramOf(event, out_->programs);
-    if (work->program == nullptr) return;
+  // Returns what an event ran, given what it says; the rest is found out once for all that say the
+  // same.
+  DeviceOp* OpOf(const XEventVisitor& event, DeviceOp said) {
+    said.module = TextOf(event.GetEventOrMetadataStat(StatType::kHloModule));
+    const auto [known, is_new] = known_ops_.try_emplace(
+        OpKey(said.name.data(), said.name.size(), said.stream, said.module, said.hlo_op,
+              NumberOf(event.GetEventOrMetadataStat(StatType::kProgramId)), said.copied_bytes,
+              said.kind, said.in_command_buffer));
+    if (!is_new) return known->second;
+    known->second = &out_->ops.emplace_back(said);
+    known->second->program = ProgramOf(event, out_->programs);
+    if (known->second->program != nullptr) FindInstruction(known->second);
+    return known->second;
+  }
+
+  static void FindInstruction(DeviceOp* op) {
     // Decoded here for all that follows, which may look at it from several threads.
-    const absl::StatusOr<const HloModule*> module = work->program->Module();
-    const absl::StatusOr<const HloCollectives*> collectives = work->program->Collectives();
-    if (hlo_op.empty()) return;
-    work->module = work->program->name();
+    const absl::StatusOr<const HloModule*> module = op->program->Module();
+    const absl::StatusOr<const HloCollectives*> collectives = op->program->Collectives();
+    if (op->hlo_op.empty()) return;
+    op->module = op->program->name();
     if (!module.ok() || !collectives.ok()) return;
-    const HloCollective* collective = (*collectives)->Find(hlo_op);
+    const HloCollective* collective = (*collectives)->Find(op->hlo_op);
     if (collective != nullptr) {
-      work->instruction = collective->instruction;
+      op->instruction = collective->instruction;
       // Copies and fills prepare a collective under its name; they do not communicate.
-      const bool communicates = work->kind == WorkKind::kKernel || work->kind == WorkKind::kThunk;
-      if (communicates) work->collective = collective;
-      work->prepares_collective = !communicates;
+      const bool communicates = op->kind == WorkKind::kKernel || op->kind == WorkKind::kThunk;
+      if (communicates) op->collective = collective;
+      op->prepares_collective = !communicates;
     } else {
-      work->instruction = (*module)->FindInstruction(hlo_op);
+      op->instruction = (*module)->FindInstruction(op->hlo_op);
     }
   }
 
@@ -261,11 +285,19 @@ class WorkReader {
     });
   }
 
-  static void NumberThreads(std::vector<DeviceWork>* work) {
+  // Numbers the threads by their first work.
+  void NumberThreads(std::vector<DeviceWork>* work) {
     absl::flat_hash_map<int64_t, int64_t> numbers;
+    absl::flat_hash_map<const DeviceOp*, const DeviceOp*> numbered;
     for (DeviceWork& item : *work) {
-      item.stream =
-          numbers.emplace(item.stream, static_cast<int64_t>(numbers.size())).first->second;
+      const auto [op, is_new] = numbered.try_emplace(item.op);
+      if (is_new) {
+        const auto next = static_cast<int64_t>(numbers.size());
+        DeviceOp& copy = out_->ops.emplace_back(*item.op);
+        copy.stream = numbers.emplace(copy.stream, next).first->second;
+        op->second = &copy;
+      }
+      item.op = op->second;
     }
   }
 
@@ -276,7 +308,7 @@ class WorkReader {
     absl::flat_hash_map<int64_t, std::vector<size_t>> open;
     std::vector<bool> surrounds(work->size(), false);
     for (size_t i = 0; i < work->size(); ++i) {
-      std::vector<size_t>& stack = open[(*work)[i].stream];
+      std::vector<size_t>& stack = open[(*work)[i].op->stream];
       while (!stack.empty() && (*work)[stack.back()].end_ps <= (*work)[i].start_ps) {
         stack.pop_back();
       }
@@ -296,11 +328,32 @@ class WorkReader {
     work->resize(kept);
   }
 
+  // A call with its correlation id.
+  struct ReadCall {
+    int64_t correlation = 0;
+    HostCall call;
+  };
+  // What decides on a DeviceOp. A name is in one place of the file, other texts may be in many.
+  using OpKey = std::tuple<const char*, size_t, int64_t, absl::string_view, absl::string_view,
+                           std::optional<int64_t>, int64_t, WorkKind, bool>;
+
+  const StatSelection host_stats_{StatType::kCorrelationId, StatType::kDeviceOrdinal,
+                                  StatType::kHloOp,         StatType::kHloModule,
+                                  StatType::kProgramId,     StatType::kRunId};
+  const StatSelection gpu_stats_{StatType::kCorrelationId, StatType::kMemcpyDetails,
+                                 StatType::kMemsetDetails, StatType::kCudaGraphId,
+                                 StatType::kHloOp,         StatType::kHloModule,
+                                 StatType::kProgramId};
   const std::optional<int64_t> profile_start_ns_;
   ProfileWork* out_;
   std::optional<SessionClock> clock_;
   HostExecutions executions_;
   size_t launch_hint_ = 0;
+  std::vector<ReadCall> read_calls_;
+  // By position in ProfileWork::calls.
+  std::vector<int64_t> correlations_;
+  absl::flat_hash_map<absl::string_view, uint32_t> known_names_;
+  absl::flat_hash_map<OpKey, DeviceOp*> known_ops_;
   // The devices of a CPU by ordinal, which is the global device id.
   std::map<int64_t, WorkingDevice> cpus_;
 };

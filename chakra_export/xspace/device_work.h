@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/optional_number.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
@@ -37,23 +39,22 @@ enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset, kThunk };
 
 // A call on the host that launched work.
 struct HostCall {
-  int64_t correlation = 0;
-  absl::string_view name;
-  // Position of its line in the file, from 0.
-  int64_t thread = 0;
-  int64_t start_ps = 0;
-  int64_t end_ps = 0;
-};
-
-// Texts point into the profile's bytes.
-struct DeviceWork {
-  absl::string_view name;
-  // The stream, or the thread of a CPU.
-  int64_t stream = 0;
   // Time from the profile's base.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
-  // What the event says about itself, as text; empty when it says nothing.
+  // Position of its name in ProfileWork::call_names.
+  uint32_t name = 0;
+  // Position of its line in the file, from 0.
+  uint32_t thread = 0;
+};
+
+// What all work of a stream has in common whose events say the same about what ran. Texts point into
+// the profile's bytes.
+struct DeviceOp {
+  absl::string_view name;
+  // The stream, or the thread of a CPU.
+  int64_t stream = 0;
+  // What the events say about themselves, as text; empty when they say nothing.
   absl::string_view module;
   absl::string_view hlo_op;
   // Null when the profile does not hold the program. Of a collective's start, done or wrapper the
@@ -63,19 +64,28 @@ struct DeviceWork {
   const HloCollective* collective = nullptr;
   // Bytes that a copy on a GPU moves; 0 when the profile does not say, and for other work.
   int64_t copied_bytes = 0;
-  // Equal for all work of one execution of the program.
-  std::optional<int64_t> run_id;
-  // Correlation id of the host's call that launched it, and the call, one of ProfileWork::calls;
-  // absent when that is not known.
-  std::optional<int64_t> correlation;
-  const HostCall* call = nullptr;
-  // Number of the step that it belongs to; absent when the profile has no steps.
-  std::optional<int64_t> step;
   WorkKind kind = WorkKind::kKernel;
   // A copy or fill that runs under the name of a collective, before or after it.
   bool prepares_collective = false;
   // Launched as a part of a CUDA graph: hlo_op names the graph's thunk.
   bool in_command_buffer = false;
+};
+
+// A run has millions of these.
+struct DeviceWork {
+  // What ran, one of ProfileWork::ops.
+  const DeviceOp* op = nullptr;
+  // Time from the profile's base.
+  int64_t start_ps = 0;
+  int64_t end_ps = 0;
+  // Equal for all work of one execution of the program.
+  OptionalNumber run_id;
+  // Number of the step that it belongs to; absent when the profile has no steps.
+  OptionalNumber step;
+  // The host's call that launched it, one of ProfileWork::calls; null when that is not known.
+  const HostCall* call = nullptr;
+  // Correlation id of that call, known or not, of which CUDA uses 32 bits; 0 when there is none.
+  uint32_t correlation = 0;
   // The call that launched it is a step's first, before which its host waits for this device, be
   // that busy or not (host_pace.h).
   bool host_waited = false;
@@ -100,10 +110,13 @@ struct ProfileWork {
   // Unix time that all times count from: the session's start.
   int64_t base_ns = 0;
   std::vector<WorkingDevice> devices;
+  // What ran on them. Elements keep their address.
+  std::deque<DeviceOp> ops;
   // Names of GPUs without events.
   std::vector<std::string> idle_devices;
   // Calls in the order of their correlation ids.
   std::vector<HostCall> calls;
+  std::vector<absl::string_view> call_names;
   // How many device events are no work, by reason.
   std::map<std::string, int64_t> dropped;
   // The steps that the work is in.

@@ -31,22 +31,23 @@ TEST(DeviceWorkTest, KernelsKnowTheirInstructionExecutionAndLaunch) {
   EXPECT_EQ(profile->devices[0].name, "/device:GPU:0");
   ASSERT_EQ(profile->devices[0].work.size(), 6);
   const DeviceWork& fusion = profile->devices[0].work[0];
-  EXPECT_EQ(fusion.name, "loop_add_fusion");
-  EXPECT_EQ(fusion.stream, 14);
-  EXPECT_EQ(fusion.module, "jit_step");
-  ASSERT_NE(fusion.instruction, nullptr);
-  EXPECT_EQ(fusion.collective, nullptr);
+  EXPECT_EQ(fusion.op->name, "loop_add_fusion");
+  EXPECT_EQ(fusion.op->stream, 14);
+  EXPECT_EQ(fusion.op->module, "jit_step");
+  ASSERT_NE(fusion.op->instruction, nullptr);
+  EXPECT_EQ(fusion.op->collective, nullptr);
   EXPECT_EQ(fusion.run_id, SyntheticRunId(0));
   ASSERT_NE(fusion.call, nullptr);
   EXPECT_LE(fusion.call->start_ps, fusion.start_ps);
   // Rank 1 computes for 110 us.
   EXPECT_EQ(fusion.end_ps - fusion.start_ps, 110000000);
   const DeviceWork& all_reduce = profile->devices[0].work[5];
-  ASSERT_NE(all_reduce.collective, nullptr);
-  EXPECT_EQ(all_reduce.instruction->name(), "all-reduce.2");
+  ASSERT_NE(all_reduce.op->collective, nullptr);
+  EXPECT_EQ(all_reduce.op->instruction->name(), "all-reduce.2");
   EXPECT_EQ(all_reduce.run_id, SyntheticRunId(2));
   EXPECT_EQ(profile->base_ns + all_reduce.start_ps / 1000, TrueAllReduce(run, 1, 2).start_ns);
   EXPECT_TRUE(profile->dropped.empty());
+  EXPECT_EQ(profile->ops.size(), 2) << "one for all steps";
 }
 
 TEST(DeviceWorkTest, EventsThatCannotBeTimedAreCounted) {
@@ -69,7 +70,7 @@ TEST(DeviceWorkTest, CopiesMoveBytesThatAreKnownOrZero) {
         GpuProfile(0, PartitionedProgram(1),
                    {{7, 10, {{"MemcpyH2D", "", 14, 100000, 101000, "kind_src:pinned" + size}}}})
             .SerializeAsString();
-    return Read(bytes)->devices[0].work[0].copied_bytes;
+    return Read(bytes)->devices[0].work[0].op->copied_bytes;
   };
   EXPECT_EQ(copied_bytes(" kind_dst:device size:4096 dest:0"), 4096);
   for (const char* size : {"", " size:", " size:-5", " size:x", " size:99999999999999999999"}) {

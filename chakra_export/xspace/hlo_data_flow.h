@@ -9,6 +9,7 @@
 #define CHAKRA_EXPORT_XSPACE_HLO_DATA_FLOW_H_
 
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -109,7 +110,8 @@ class HloDataFlow {
   absl::flat_hash_map<const HloInstruction*, HloJoined> joined_;
   // By instruction that joins or cuts apart: what it stands for, if that is one value.
   absl::flat_hash_map<const HloInstruction*, Value> arranging_;
-  absl::flat_hash_map<const HloInstruction*, HloSources> sources_;
+  // Elements keep their address.
+  std::unordered_map<const HloInstruction*, HloSources> sources_;
 };
 
 }  // namespace meridian

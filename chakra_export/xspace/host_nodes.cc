@@ -107,8 +107,9 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
         before = gap;
       }
     }
-    const NodeIndex call = AddTimedNode(launch.call->name, thread, launch.start_ns,
-                                        std::max(launch.start_ns, launch.end_ns), graph);
+    const NodeIndex call =
+        AddTimedNode(profile.call_names[launch.call->name], thread, launch.start_ns,
+                     std::max(launch.start_ns, launch.end_ns), graph);
     if (before != kNoNodeIndex) graph->edges.push_back({call, before, EdgeKind::kProgram});
     // A host's call is in the step of what it launched, and the gap before it, too.
     graph->nodes[call].step = graph->nodes[launch.work[0]].step;

@@ -19,13 +19,13 @@ class HostNodesTest : public ::testing::Test {
   HostNodesTest() {
     bytes_ = SyntheticRun({})[0].SerializeAsString();
     profile_ = std::make_unique<ProfileWork>(*XSpaceReader::FromBytes(bytes_, "profile"));
+    profile_->call_names = {"launch"};
     graph_.rank_count = 1;
   }
 
   // Work and the call that launched it; times in ns.
-  NodeIndex Add(int64_t correlation, int64_t call_start, int64_t call_end, int64_t start,
-                int64_t end) {
-    calls_.push_back({correlation, "launch", 3, call_start * 1000, call_end * 1000});
+  NodeIndex Add(int64_t call_start, int64_t call_end, int64_t start, int64_t end) {
+    calls_.push_back({call_start * 1000, call_end * 1000, 0, 3});
     DeviceWork& work = work_.emplace_back();
     work.call = &calls_.back();
     RunNode node;
@@ -53,8 +53,8 @@ class HostNodesTest : public ::testing::Test {
 };
 
 TEST_F(HostNodesTest, CallsLaunchAndTheTimeBetweenThemIsAGap) {
-  const NodeIndex a = Add(1, 100, 110, 120, 300);
-  const NodeIndex b = Add(2, 150, 160, 300, 400);
+  const NodeIndex a = Add(100, 110, 120, 300);
+  const NodeIndex b = Add(150, 160, 300, 400);
   AddHostNodes({profile_.get()}, &graph_);
   ASSERT_EQ(graph_.nodes.size(), 5);
   const NodeIndex call_a = 2, gap = 3, call_b = 4;
@@ -64,13 +64,14 @@ TEST_F(HostNodesTest, CallsLaunchAndTheTimeBetweenThemIsAGap) {
   EXPECT_TRUE(HasEdge(call_b, gap, EdgeKind::kProgram));
   EXPECT_EQ(graph_.nodes[gap].op_kind, kHostGapOpKind);
   EXPECT_EQ(graph_.nodes[gap].duration_ns, 40);
+  EXPECT_EQ(graph_.nodes[call_a].name, "launch");
   EXPECT_TRUE(graph_.nodes[call_a].resource == (Resource{0, ResourceKind::kHostThread, 3}));
   EXPECT_EQ(graph_.edges.size(), 4);
 }
 
 TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
-  const NodeIndex a = Add(1, 100, 110, 120, 300);
-  Add(2, 350, 360, 370, 400);
+  const NodeIndex a = Add(100, 110, 120, 300);
+  Add(350, 360, 370, 400);
   AddHostNodes({profile_.get()}, &graph_);
   const NodeIndex gap = 3;
   EXPECT_TRUE(HasEdge(gap, a, EdgeKind::kSync));
@@ -81,9 +82,9 @@ TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
 
 // The device still runs b when the host comes with c: it may have waited for a, or have been busy.
 TEST_F(HostNodesTest, AHostThatIsKnownToWaitHasWaitedForTheLastThatHadEnded) {
-  const NodeIndex a = Add(1, 100, 110, 120, 300);
-  const NodeIndex b = Add(2, 120, 130, 300, 500);
-  Add(3, 350, 360, 500, 600);
+  const NodeIndex a = Add(100, 110, 120, 300);
+  const NodeIndex b = Add(120, 130, 300, 500);
+  Add(350, 360, 500, 600);
   RunGraph busy = graph_;
   AddHostNodes({profile_.get()}, &busy);
   EXPECT_EQ(busy.nodes[6].duration_ns, 220);
@@ -98,10 +99,10 @@ TEST_F(HostNodesTest, AHostThatIsKnownToWaitHasWaitedForTheLastThatHadEnded) {
 
 // The kernel of a permute is a send and a receive.
 TEST_F(HostNodesTest, AHostWaitsForAllNodesOfAKernel) {
-  const NodeIndex send = Add(1, 100, 110, 120, 300);
+  const NodeIndex send = Add(100, 110, 120, 300);
   graph_.nodes[send].kernel = 5;
   graph_.nodes.push_back(graph_.nodes[send]);
-  Add(2, 350, 360, 370, 400);
+  Add(350, 360, 370, 400);
   AddHostNodes({profile_.get()}, &graph_);
   const NodeIndex gap = 4;
   EXPECT_TRUE(HasEdge(gap, send, EdgeKind::kSync));
@@ -109,7 +110,7 @@ TEST_F(HostNodesTest, AHostWaitsForAllNodesOfAKernel) {
 }
 
 TEST_F(HostNodesTest, ACallIsOverWhenItsWorkStarts) {
-  Add(1, 100, 200, 120, 300);
+  Add(100, 200, 120, 300);
   AddHostNodes({profile_.get()}, &graph_);
   EXPECT_EQ(graph_.nodes[1].duration_ns, 20);
 }

@@ -22,7 +22,7 @@ class HostPaceTest : public ::testing::Test {
     for (size_t i = 0; i < calls_us.size(); ++i) {
       for (const int64_t call : {0, 1}) {
         const int64_t start_ps = (calls_us[i] + 10 * call) * kPsPerUs;
-        calls_.push_back({0, "launch", 3, start_ps, start_ps + 5 * kPsPerUs});
+        calls_.push_back({start_ps, start_ps + 5 * kPsPerUs, 0, 3});
         DeviceWork& work = work_.emplace_back();
         work.call = &calls_.back();
         work.step = static_cast<int64_t>(i);
@@ -86,7 +86,7 @@ TEST_F(HostPaceTest, AHostWithAPaceOfItsOwnMayTakeUnevenlyLongToLaunch) {
   for (int64_t i = 0; i < 12; ++i) {
     for (const int64_t us : {int64_t{0}, i % 2 == 0 ? int64_t{100} : int64_t{400}}) {
       const int64_t start_ps = (i * 1000 + us) * kPsPerUs;
-      calls_.push_back({0, "launch", 3, start_ps, start_ps + 5 * kPsPerUs});
+      calls_.push_back({start_ps, start_ps + 5 * kPsPerUs, 0, 3});
       DeviceWork& work = work_.emplace_back();
       work.call = &calls_.back();
       work.step = i;

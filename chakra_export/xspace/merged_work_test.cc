@@ -15,7 +15,8 @@ class WorkMergeTest : public ::testing::Test {
   void Add(absl::string_view hlo_op, int64_t stream, int64_t start_ns, int64_t end_ns,
            int64_t step = 1) {
     DeviceWork& work = work_.emplace_back();
-    work.hlo_op = hlo_op;
+    ops_.emplace_back().hlo_op = hlo_op;
+    work.op = &ops_.back();
     work.step = step;
     RunNode node;
     node.name = hlo_op;
@@ -32,6 +33,7 @@ class WorkMergeTest : public ::testing::Test {
     graph_.nodes.back().communication = std::make_shared<Communication>();
   }
 
+  std::deque<DeviceOp> ops_;
   std::deque<DeviceWork> work_;
   RunGraph graph_;
 };

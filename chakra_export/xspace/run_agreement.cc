@@ -53,17 +53,18 @@ std::map<std::string, Variants> ListVariants(
     absl::flat_hash_map<const HloProgram*, Variant*> known;
     for (const WorkingDevice& device : profiles[p]->devices) {
       for (const DeviceWork& work : device.work) {
-        if (work.program == nullptr) continue;
-        const auto [it, is_new] = known.try_emplace(work.program, nullptr);
+        const HloProgram* program = work.op->program;
+        if (program == nullptr) continue;
+        const auto [it, is_new] = known.try_emplace(program, nullptr);
         if (is_new) {
-          const absl::StatusOr<absl::uint128> fingerprint = work.program->Fingerprint();
-          std::vector<int64_t> devices = DevicesOf(*work.program);
+          const absl::StatusOr<absl::uint128> fingerprint = program->Fingerprint();
+          std::vector<int64_t> devices = DevicesOf(*program);
           if (devices.size() < 2) continue;
           Variant& variant =
-              by_name[std::string(work.program->name())]
+              by_name[std::string(program->name())]
                      [fingerprint.ok() ? std::make_optional(*fingerprint) : std::nullopt];
           if (variant.program == nullptr) {
-            variant.program = work.program;
+            variant.program = program;
             variant.devices = std::move(devices);
           }
           variant.profiles.insert(p);

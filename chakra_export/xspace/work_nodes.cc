@@ -30,6 +30,10 @@ namespace {
 
 constexpr uint32_t kNoEvent = std::numeric_limits<uint32_t>::max();
 
+// Of how much work RunByRank makes nodes at the same time, unless one rank has more: with what is
+// made of them they take half a kilobyte each.
+constexpr size_t kWorkAtOnce = size_t{1} << 19;
+
 // Finds the collective execution that a kernel is a piece of.
 class CollectiveEventIndex {
  public:
@@ -45,25 +49,34 @@ class CollectiveEventIndex {
   }
 
   // Returns the position of the event in the profile; kNoEvent when the work is of no collective.
-  uint32_t Find(const DeviceWork& work) const {
-    if (work.kind == WorkKind::kMemcpy || work.kind == WorkKind::kMemset) return kNoEvent;
-    if (work.program != nullptr && work.collective == nullptr) return kNoEvent;
-    const absl::string_view instruction =
-        work.collective != nullptr ? work.collective->instruction->name() : work.hlo_op;
-    const auto it = events_.find({std::string(work.module), std::string(instruction)});
-    if (it == events_.end()) return kNoEvent;
-    auto event = std::upper_bound(it->second.begin(), it->second.end(), work.start_ps,
+  uint32_t Find(const DeviceWork& work) {
+    const auto [known, is_new] = events_of_op_.try_emplace(work.op, nullptr);
+    if (is_new) known->second = EventsOf(*work.op);
+    if (known->second == nullptr) return kNoEvent;
+    const std::vector<uint32_t>& events = *known->second;
+    auto event = std::upper_bound(events.begin(), events.end(), work.start_ps,
                                   [&](int64_t time_ps, uint32_t candidate) {
                                     return time_ps < profile_.events[candidate].start_ps;
                                   });
-    if (event == it->second.begin()) return kNoEvent;
+    if (event == events.begin()) return kNoEvent;
     --event;
     return work.end_ps <= profile_.events[*event].end_ps ? *event : kNoEvent;
   }
 
  private:
+  // Returns null for what is no collective.
+  const std::vector<uint32_t>* EventsOf(const DeviceOp& op) const {
+    if (op.kind == WorkKind::kMemcpy || op.kind == WorkKind::kMemset) return nullptr;
+    if (op.program != nullptr && op.collective == nullptr) return nullptr;
+    const absl::string_view instruction =
+        op.collective != nullptr ? op.collective->instruction->name() : op.hlo_op;
+    const auto it = events_.find({op.module, instruction});
+    return it == events_.end() ? nullptr : &it->second;
+  }
+
   const ProfileCollectives& profile_;
-  std::map<std::pair<std::string, std::string>, std::vector<uint32_t>> events_;
+  std::map<std::pair<absl::string_view, absl::string_view>, std::vector<uint32_t>> events_;
+  absl::flat_hash_map<const DeviceOp*, const std::vector<uint32_t>*> events_of_op_;
 };
 
 // Where an event of a profile stands in the table.
@@ -93,13 +106,19 @@ class NodeMaker {
     RETURN_IF_ERROR(Prepare());
     const WorkNodes none = out_;
     std::mutex mutex;
+    size_t most_work = 1;
+    for (const Place& place : places_) {
+      if (place.device != nullptr) most_work = std::max(most_work, place.device->work.size());
+    }
+    const size_t at_once = std::clamp<size_t>(kWorkAtOnce / most_work, 1, kMostThreads);
     const auto for_each_rank = [&](absl::FunctionRef<absl::Status(int64_t, WorkNodes*)> visit) {
-      return ParallelFor(places_.size(), [&](size_t index) {
+      const auto make = [&](size_t index) {
         const int64_t rank = static_cast<int64_t>(index);
         WorkNodes nodes = none;
         AddRank(rank, &nodes);
         return visit(rank, &nodes);
-      });
+      };
+      return ParallelFor(places_.size(), make, nullptr, at_once);
     };
     RETURN_IF_ERROR(for_each_rank([&](int64_t, WorkNodes* nodes) {
       const std::lock_guard<std::mutex> lock(mutex);
@@ -334,8 +353,8 @@ class NodeMaker {
 
   RunNode NewNode(int64_t rank, const Place& place, const DeviceWork& work, size_t number) const {
     RunNode node;
-    node.name = work.name;
-    node.resource = {rank, ResourceKind::kStream, work.stream};
+    node.name = work.op->name;
+    node.resource = {rank, ResourceKind::kStream, work.op->stream};
     node.start_ns = UnixNs(place.profile, work.start_ps);
     node.end_ns = UnixNs(place.profile, work.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
@@ -343,15 +362,15 @@ class NodeMaker {
     node.is_launched = work.call != nullptr;
     node.step = work.step;
     node.work = &work;
-    node.instruction = work.instruction;
+    node.instruction = work.op->instruction;
     return node;
   }
 
   void AddComputation(int64_t rank, const Place& place, const DeviceWork& work,
                       std::vector<RunNode>* nodes) const {
     RunNode node = NewNode(rank, place, work, nodes->size());
-    if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
-    if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
+    if (work.op->kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
+    if (work.op->kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
     nodes->push_back(node);
   }
 
@@ -509,9 +528,9 @@ bool CanJoin(const RunNode& node) {
 }
 
 bool IsOneInstruction(const RunNode& a, const RunNode& b) {
-  return a.resource == b.resource && a.op_kind == b.op_kind && !a.work->hlo_op.empty() &&
-         std::tie(a.work->run_id, a.work->program, a.work->hlo_op) ==
-             std::tie(b.work->run_id, b.work->program, b.work->hlo_op);
+  return a.resource == b.resource && a.op_kind == b.op_kind && !a.work->op->hlo_op.empty() &&
+         std::tie(a.work->run_id, a.work->op->program, a.work->op->hlo_op) ==
+             std::tie(b.work->run_id, b.work->op->program, b.work->op->hlo_op);
 }
 
 bool IsOneStep(const RunNode& a, const RunNode& b) {

@@ -238,12 +238,9 @@ class Exporter {
       SetIntAttribute(kRawDurationNsAttribute, node.end_ns - node.start_ns, attributes);
     }
     if (node.work == nullptr) return;
-    if (!node.work->hlo_op.empty()) {
-      SetStringAttribute(kHloOpAttribute, node.work->hlo_op, attributes);
-    }
-    if (!node.work->module.empty()) {
-      SetStringAttribute(kHloModuleAttribute, node.work->module, attributes);
-    }
+    const DeviceOp& op = *node.work->op;
+    if (!op.hlo_op.empty()) SetStringAttribute(kHloOpAttribute, op.hlo_op, attributes);
+    if (!op.module.empty()) SetStringAttribute(kHloModuleAttribute, op.module, attributes);
   }
 
   // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
@@ -255,8 +252,8 @@ class Exporter {
     absl::flat_hash_map<const HloInstruction*, HloCost> costs;
     for (NodeIndex i = 0; i < nodes->size(); ++i) {
       RunNode& node = (*nodes)[i];
-      const bool is_copy = node.work != nullptr && node.work->kind == WorkKind::kMemcpy;
-      if (is_copy) node.bytes = node.work->copied_bytes;
+      const bool is_copy = node.work != nullptr && node.work->op->kind == WorkKind::kMemcpy;
+      if (is_copy) node.bytes = node.work->op->copied_bytes;
       if (node.instruction != nullptr) {
         const auto [it, is_first] = last.emplace(node.resource, i);
         const RunNode& before = (*nodes)[it->second];
@@ -264,7 +261,7 @@ class Exporter {
         const bool goes_on = !is_first && node.work != nullptr && before.work != nullptr &&
                              before.instruction == node.instruction &&
                              before.work->run_id == node.work->run_id && before.work != node.work;
-        const bool prepares = node.work != nullptr && node.work->prepares_collective;
+        const bool prepares = node.work != nullptr && node.work->op->prepares_collective;
         if (!goes_on && !prepares && !is_copy) {
           const auto [cost, is_new] = costs.try_emplace(node.instruction);
           if (is_new) cost->second = CostOf(*node.instruction);

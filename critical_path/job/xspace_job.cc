@@ -187,7 +187,7 @@ class XSpaceJobLoader {
   static EventCategory CategoryOf(const RunNode& node) {
     if (node.op_kind == kHostGapOpKind) return EventCategory::kUnknown;
     if (node.work == nullptr) return EventCategory::kRuntimeApi;
-    switch (node.work->kind) {
+    switch (node.work->op->kind) {
       case WorkKind::kKernel:
         return EventCategory::kKernel;
       case WorkKind::kMemcpy:
@@ -241,7 +241,7 @@ using StepBegins = std::map<int64_t, FirstAndLast>;
 std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   StepBegins begins;
   for (size_t i = 0; i < device.work.size(); ++i) {
-    const std::optional<int64_t>& step = device.work[i].step;
+    const OptionalNumber step = device.work[i].step;
     if (!step.has_value()) continue;
     if (const auto known = begins.find(*step); known != begins.end()) {
       known->second.last = i;
