@@ -195,6 +195,13 @@ TEST_F(AstraSimulateTest, ATimelineTakesNoInputsPlace) {
   ExpectRefused(Simulate({"--trace_json=" + directory_.PathOf("network.yml")}), 2,
                 HasSubstr("would be overwritten"));
   EXPECT_EQ(directory_.Read("network.yml"), before);
+  // Nor that of a custom collective's traces.
+  const std::string trace = directory_.Write("ring.0.et", EncodeEt({CompNode(1, 0)}));
+  directory_.Write(
+      "system.json",
+      absl::StrReplaceAll(kSystem, {{"{", absl::StrCat(R"({"all-reduce-implementation-custom": [")",
+                                                       directory_.PathOf("ring"), R"("],)")}}));
+  ExpectRefused(Simulate({"--trace_json=" + trace}), 2, HasSubstr("would be overwritten"));
 }
 
 // The stand-in first answers the probe (2 ranks on a switch), then the run itself.

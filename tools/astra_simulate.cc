@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -310,6 +311,10 @@ absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    SimulationInputs(FileSystem::Posix(), prefix, files.All()));
   inputs.insert(inputs.end(), {groups, memory});
+  for (const std::string& custom : fabric.system.custom) {
+    if (custom.empty()) continue;
+    ASSIGN_OR_RETURN(inputs, SimulationInputs(FileSystem::Posix(), custom, std::move(inputs)));
+  }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {timeline}));
   ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, fabric));
   ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(named, workload, options)
