@@ -195,6 +195,13 @@ TEST_F(AstraSimulateTest, ATimelineTakesNoInputsPlace) {
   ExpectRefused(Simulate({"--trace_json=" + directory_.PathOf("network.yml")}), 2,
                 HasSubstr("would be overwritten"));
   EXPECT_EQ(directory_.Read("network.yml"), before);
+  // Nor that of a custom collective's traces.
+  const std::string trace = directory_.Write("ring.0.et", EncodeEt({CompNode(1, 0)}));
+  directory_.Write(
+      "system.json",
+      absl::StrReplaceAll(kSystem, {{"{", absl::StrCat(R"({"all-reduce-implementation-custom": [")",
+                                                       directory_.PathOf("ring"), R"("],)")}}));
+  ExpectRefused(Simulate({"--trace_json=" + trace}), 2, HasSubstr("would be overwritten"));
 }
 
 // The stand-in first answers the probe (2 ranks on a switch), then the run itself.
@@ -246,6 +253,21 @@ TEST_F(AstraSimulateTest, HandsFilesOnToAnotherNetwork) {
   ExpectRefused(
       simulate({"--engine=sidecar", "--astra_binary=" + ScriptedProgram(), "--trace_json=t.json"}),
       2, HasSubstr("--trace_json"));
+  const auto on_program = [&](const std::string& more) {
+    return simulate({"--engine=sidecar", "--astra_binary=" + ScriptedProgram(), more});
+  };
+  ExpectRefused(on_program("--congestion=unaware"), 2,
+                HasSubstr("--congestion is in the files of another --backend"));
+  ExpectRefused(Simulate({"--engine=sidecar", "--backend="}), 2, HasSubstr("names no network"));
+  ExpectRefused(on_program("--comm_groups=missing.json"), 2, HasSubstr("missing.json"));
+  ExpectRefused(on_program("--remote_memory=" + directory_.path()), 2,
+                HasSubstr("not a regular file"));
+  // The embedded engine has nothing to say about that network.
+  UseScript(directory_, "exit 0\n");
+  EXPECT_THAT(on_program("--json").standard_error,
+              AllOf(HasSubstr("0 of 4 ranks finished"), Not(HasSubstr("embedded"))));
+  EXPECT_THAT(simulate({"--engine=sidecar", "--astra_binary=nowhere/AstraSim"}).standard_error,
+              AllOf(HasSubstr("nowhere/AstraSim"), Not(HasSubstr("embedded"))));
 }
 
 TEST_F(AstraSimulateTest, AnySignalEndsAstraSimAndLeavesNothing) {

@@ -281,6 +281,9 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
       {{"--pattern=transformer", "--gemm=1x1x1"}, "--gemm means nothing with"},
       {{"--pattern=gemm", "--gemm=8x8"}, "--gemm has three sizes"},
       {{"--pattern=gemm", "--gemm=8x8xy"}, "--gemm=8x8xy is no grid"},
+      {{"--pattern=halo-2d", "--ranks=12", "--grid=4xx3"}, "--grid=4xx3 is no grid"},
+      {{"--pattern=all-reduce", "--ranks=2", "--bytes=8TiB"}, "would move 8,796,093,022,208 bytes"},
+      {{"--pattern=lu", "--ranks=4", "--bytes=1TiB"}, "would move 17,592,186,044,416 bytes"},
       {{"--pattern=gemm", "--tp=2"}, "--tp means nothing with --pattern=gemm"},
       {{"--pattern=lstm", "--pp=2"}, "--pp means nothing with --pattern=lstm"},
       {{"--pattern=all-reduce", "--ranks=4", "--device=x.yml"}, "--device means nothing with"},
@@ -299,6 +302,13 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
               HasSubstr("names a folder"));
   EXPECT_EQ(
       RunCommandLine("tools/chakra_generate", {"--pattern=all-reduce", "--ranks=2"}).exit_code, 2);
+  // What is read is not overwritten.
+  prefix_ = directory_.PathOf("a");
+  for (const std::string flag : {"--msccl=", "--device="}) {
+    const CommandResult result = Generate({flag + directory_.Write("a.0.et", "<algo>")});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.standard_error, HasSubstr("a.0.et is an input and would be overwritten"));
+  }
 }
 
 // Each rank gathers the other half of the right factor, 8 MiB, and multiplies 2048 x 2048 matrices:

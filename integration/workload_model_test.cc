@@ -228,6 +228,13 @@ TEST(WorkloadModelTest, ASearchThatWasTracedIsRunLarger) {
          "--nodes=256", "--size=20"});
     EXPECT_EQ(evaluated.exit_code, 0) << evaluated.standard_error;
   }
+  const std::string own = directory.Write("motif/Own.exec.model", directory.Read("M.json"));
+  const CommandResult over =
+      WorkloadModelCommand({"generate", "--model=" + own, "--nodes=256", "--size=20",
+                            "--format=ember", "--output=" + directory.PathOf("motif/Own")});
+  EXPECT_EQ(over.exit_code, 2);
+  EXPECT_THAT(over.standard_error,
+              HasSubstr("Own.exec.model is an input and would be overwritten"));
   for (const auto& [flags, message] :
        {std::pair<std::vector<std::string>, std::string>{{"--nodes=250"}, "there are none of 250"},
         {{"--nodes=256", "--format=sst"}, "neither chakra nor ember"},
@@ -303,7 +310,8 @@ TEST(WorkloadModelTest, MistakesSayWhatToDo) {
         {{"fit"}, "--traces names no file"},
         {{"fit", "--traces=" + bad}, "a_4-4-1-16-0.txt:1: 'TRACE 1 -> 2 x MPI_Send' is no call"},
         {{"fit", "--traces=" + unnamed}, "does not tell nodes and size"},
-        {{"fit", "--traces=" + good, "--order=9"}, "--order=9"},
+        {{"fit", "--traces=" + good, "--models=POLYNOMIAL", "--order=9"}, "--order=9"},
+        {{"fit", "--traces=" + good, "--order=3"}, "--order is of --models=POLYNOMIAL"},
         {{"fit", "--traces=" + calls, "--callsites=" + table}, "callsite 2 of the trace is not in"},
         {{"fit", "--traces=" + good, "--models=EXPONENTIAL"}, "too few cells"},
         {{"fit", "--traces=" + good, "--models=MAGIC"}, "'MAGIC' is no type"},

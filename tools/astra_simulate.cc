@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -229,7 +230,11 @@ SimulationReport MakeReport(const NamedNetwork& named, const Outcome& outcome) {
 
 // Another network than the engine has: the program's own answer to the user's own files.
 absl::StatusOr<int> SimulateOnBackend(const std::string& prefix, const SimulationOptions& options) {
+  if (FLAGS_backend.value().empty()) {
+    return InvalidArgument("--backend names no network; expected e.g. --backend=ns3");
+  }
   RETURN_IF_ERROR(RefuseWithSidecar(options));
+  RETURN_IF_ERROR(RefuseFlags({&FLAGS_congestion}, "is in the files of another --backend"));
   for (const Flag<std::string>* flag : {&FLAGS_astra_binary, &FLAGS_network, &FLAGS_system}) {
     if (flag->value().empty()) {
       return InvalidArgument("--backend=", FLAGS_backend.value(), " needs --", flag->name());
@@ -253,8 +258,10 @@ absl::StatusOr<int> SimulateOnBackend(const std::string& prefix, const Simulatio
                                 absolute(FindGroups(prefix)),
                                 absolute(UserPath(FLAGS_remote_memory))};
   for (const std::string& path :
-       {files.system, files.network, files.logical_topology, files.memory}) {
-    if (!path.empty()) RETURN_IF_ERROR(FileSystem::Posix().Kind(path).status());
+       {files.system, files.network, files.logical_topology, files.groups, files.memory}) {
+    if (path.empty()) continue;
+    ASSIGN_OR_RETURN(const FileKind kind, FileSystem::Posix().Kind(path));
+    if (kind != FileKind::kRegular) return InvalidArgument(path, ": not a regular file");
   }
   NamedNetwork named;
   Outcome outcome;
@@ -304,6 +311,10 @@ absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    SimulationInputs(FileSystem::Posix(), prefix, files.All()));
   inputs.insert(inputs.end(), {groups, memory});
+  for (const std::string& custom : fabric.system.custom) {
+    if (custom.empty()) continue;
+    ASSIGN_OR_RETURN(inputs, SimulationInputs(FileSystem::Posix(), custom, std::move(inputs)));
+  }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {timeline}));
   ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, fabric));
   ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(named, workload, options)

@@ -177,7 +177,8 @@ absl::StatusOr<DeviceModel> ReadDevice() {
 
 absl::StatusOr<std::vector<int64_t>> ParseSides(const Flag<std::string>& flag) {
   std::vector<int64_t> sides;
-  for (const absl::string_view part : absl::StrSplit(flag.value(), 'x', absl::SkipEmpty())) {
+  if (flag.value().empty()) return sides;
+  for (const absl::string_view part : absl::StrSplit(flag.value(), 'x')) {
     if (absl::SimpleAtoi(part, &sides.emplace_back())) continue;
     return InvalidArgument("--", flag.name(), "=", flag.value(), " is no grid; expected e.g. 8x4");
   }
@@ -301,7 +302,8 @@ absl::StatusOr<int> Generate() {
   const std::string pattern = FLAGS_pattern.value();
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
-  RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {}, {}));
+  RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"},
+                                    {UserPath(FLAGS_msccl), UserPath(FLAGS_device)}));
   if (!FLAGS_msccl.value().empty()) {
     ASSIGN_OR_RETURN(const ChakraWorkloadReport report, ConvertMsccl(output));
     return PrintReport(report, FormatWorkloadReport);

@@ -64,7 +64,8 @@ Flag<std::string> FLAGS_format("format", "chakra",
                                "models that it evaluates, OUTPUT.exec.model and OUTPUT.msg.model.");
 Flag<std::string> FLAGS_model(
     "model", "",
-    "A file that workload_model fit has written, or one in the form of the Ember motif.");
+    "A file that workload_model fit has written; for evaluate also one in the form of the Ember "
+    "motif.");
 Flag<double> FLAGS_nodes("nodes", 0, "How many nodes to predict for.");
 Flag<double> FLAGS_size(
     "size", -1,
@@ -101,6 +102,9 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadRuns(const std::vector<std::str
 }
 
 absl::StatusOr<int> Fit() {
+  if (FLAGS_models.value() != kPolynomial) {
+    RETURN_IF_ERROR(RefuseFlags({&FLAGS_order}, "is of --models=POLYNOMIAL"));
+  }
   const std::string output = UserPath(FLAGS_output);
   ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadRuns({output}));
   ASSIGN_OR_RETURN(const WorkloadModel model,
@@ -157,7 +161,9 @@ absl::StatusOr<int> Generate() {
   ASSIGN_OR_RETURN(options.cell, AskedCell());
   CallWorkloadReport report;
   if (FLAGS_format.value() == "ember") {
-    RETURN_IF_ERROR(CheckOutputPaths({UserPath(FLAGS_model)}, {output + ".cc", output + ".py"}));
+    RETURN_IF_ERROR(CheckOutputPaths(
+        {UserPath(FLAGS_model)},
+        {output + ".cc", output + ".py", output + ".exec.model", output + ".msg.model"}));
     ASSIGN_OR_RETURN(report, WriteEmberMotif(Files(), model, options.cell, output));
   } else if (FLAGS_format.value() == "chakra") {
     RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"},

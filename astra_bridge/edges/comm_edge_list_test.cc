@@ -93,6 +93,8 @@ TEST(CommEdgeListTest, WhatIsWrongIsNamedWithItsLine) {
       {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[0,1],"colective_algo":"ring"})",
        "there is no member 'colective_algo'; known are edge_id, op_kind, size_bytes, participants, "
        "src_rank, dst_rank, group_id, collective_algo, topology_key; expected e.g. "},
+      {R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"participants":[0,1],"size_bytes":9})",
+       "size_bytes occurs twice"},
       {R"({"edge_id":"a","op_kind":"BC","size_bytes":8,"participants":[0,1]})",
        "op_kind is BC, not one of AR, AG, RS, A2A, P2P"},
       {R"({"edge_id":"a","op_kind":"AR","participants":[0,1]})", "size_bytes is missing"},

@@ -79,7 +79,7 @@ absl::StatusOr<std::string> FindAstraBinary(FileSystem& file_system, const std::
   if (!given.empty()) {
     if (IsProgram(file_system, given)) return Absolute(given);
     return absl::UnavailableError(
-        absl::StrCat("the AstraSim binary ", given, " is no program; ", kRemedy));
+        absl::StrCat("--astra_binary=", given, ": there is no program that can be run"));
   }
   for (absl::string_view folder : absl::StrSplit(search_path, ':', absl::SkipEmpty())) {
     for (absl::string_view name : NamesFor(congestion)) {

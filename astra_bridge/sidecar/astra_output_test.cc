@@ -139,10 +139,9 @@ TEST(FailureCatalogueTest, AllRanksFinishedIsGoodHoweverItEnded) {
 }
 
 TEST(FailureCatalogueTest, ExitZeroWithRanksMissingIsAFailure) {
-  EXPECT_THAT(Times(Exited(0), Finished(1), 4),
-              StatusIs(absl::StatusCode::kAborted,
-                       AllOf(HasSubstr("exited with 0: 1 of 4 ranks finished"),
-                             HasSubstr("--engine=embedded says what is wrong"))));
+  EXPECT_THAT(
+      Times(Exited(0), Finished(1), 4),
+      StatusIs(absl::StatusCode::kAborted, HasSubstr("exited with 0: 1 of 4 ranks finished")));
 }
 
 TEST(FailureCatalogueTest, ARefusedConfigurationIsTheUsers) {

@@ -148,9 +148,7 @@ absl::Status Failure(const ChildProcessResult& end, absl::Duration timeout,
   if (end.exit_code == 255) {
     return InvalidArgument("AstraSim refused its configuration (exit 255): ", progress);
   }
-  return absl::AbortedError(
-      absl::StrCat("AstraSim exited with ", end.exit_code, ": ", progress,
-                   "; --engine=embedded says what is wrong with inputs that it cannot finish"));
+  return absl::AbortedError(absl::StrCat("AstraSim exited with ", end.exit_code, ": ", progress));
 }
 
 }  // namespace
@@ -171,8 +169,13 @@ absl::StatusOr<SimulationResult> SimulateWithAstraSim(FileSystem& file_system,
                           "",
                           std::string(workload.groups.empty() ? "" : kGroupsFile),
                           ""};
-  return Run(file_system, folder.path(), folder.path(), ArgumentsOf(files, kMemoryFile, kLogFolder),
-             ranks, options);
+  absl::StatusOr<SimulationResult> result =
+      Run(file_system, folder.path(), folder.path(), ArgumentsOf(files, kMemoryFile, kLogFolder),
+          ranks, options);
+  if (!absl::IsAborted(result.status())) return result;
+  return absl::AbortedError(
+      absl::StrCat(result.status().message(),
+                   "; --engine=embedded says what is wrong with inputs that it cannot finish"));
 }
 
 absl::StatusOr<SimulationResult> RunAstraBackend(FileSystem& file_system,
@@ -185,8 +188,13 @@ absl::StatusOr<SimulationResult> RunAstraBackend(FileSystem& file_system,
     RETURN_IF_ERROR(WriteScratchFile(file_system, memory, RemoteMemoryToJson(RemoteMemory())));
   }
   const std::string program_folder = options.binary.substr(0, options.binary.rfind('/') + 1);
-  return Run(file_system, folder.path(), program_folder,
-             ArgumentsOf(files, memory, /*log_folder=*/""), ranks, options);
+  absl::StatusOr<SimulationResult> result =
+      Run(file_system, folder.path(), program_folder, ArgumentsOf(files, memory, /*log_folder=*/""),
+          ranks, options);
+  if (result.ok() && options.node_times && result->nodes.empty()) {
+    return InvalidArgument(files.system, ": times of nodes need \"trace-enabled\": 1");
+  }
+  return result;
 }
 
 absl::StatusOr<std::vector<int64_t>> AstraFinishTimes(const AstraRun& run, int64_t ranks,

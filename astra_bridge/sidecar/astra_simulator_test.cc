@@ -1,6 +1,7 @@
 // AstraSim's place is taken by a program that replays its output and its failures.
 #include "astra_bridge/sidecar/astra_simulator.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -75,7 +76,9 @@ TEST_F(AstraSimulatorTest, ACrashAfterTheLastRankIsNoFailure) {
 
 TEST_F(AstraSimulatorTest, ExitZeroWithARankMissingIsAFailure) {
   EXPECT_THAT(Run(FinishScript({20}) + "exit 0\n"),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("1 of 2 ranks finished")));
+              StatusIs(absl::StatusCode::kAborted,
+                       AllOf(HasSubstr("1 of 2 ranks finished"),
+                             HasSubstr("--engine=embedded says what is wrong"))));
 }
 
 TEST_F(AstraSimulatorTest, ACrashBeforeIsAFailure) {
@@ -127,6 +130,30 @@ TEST_F(AstraSimulatorTest, ALogWithoutAllNodesIsDataLoss) {
   EXPECT_THAT(Run(FinishScript({20, 10}) +
                   "log [x] issue,sys->id=0, tick=0, node->id=1, node->name=, node->type=4\n"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("node 1 of rank 0 did not finish")));
+}
+
+// The program's own folder keeps the log of earlier runs.
+TEST_F(AstraSimulatorTest, AnotherNetworksLogIsReadFromWhereTheRunBegins) {
+  const auto log = [](const char* what, int tick) {
+    return absl::StrCat("[x] ", what, ",sys->id=0, tick=", tick, ", node->id=1, node->name=\n");
+  };
+  directory_.Write("log/log.log", log("issue", 0) + log("callback", 7));
+  options_.binary = directory_.PathOf("ns3");
+  std::filesystem::create_symlink(ScriptedProgram(), options_.binary);
+  options_.node_times = true;
+  const auto run = [&](const std::string& script) {
+    UseScript(directory_, FinishScript({20, 10}) + script);
+    return RunAstraBackend(FileSystem::Posix(), {"/w", "/system.json", "/n", "", "", ""}, 2,
+                           options_);
+  };
+  ASSERT_OK_AND_ASSIGN(const SimulationResult simulation,
+                       run("log " + log("issue", 3) + "log " + log("callback", 20)));
+  ASSERT_EQ(simulation.nodes.size(), 1u);
+  EXPECT_EQ(simulation.nodes[0].issue_ns, 3);
+  EXPECT_EQ(simulation.nodes[0].finish_ns, 20);
+  EXPECT_THAT(run(""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("/system.json: times of nodes need \"trace-enabled\"")));
+  EXPECT_THAT(work_.List(), IsEmpty());
 }
 
 }  // namespace

@@ -131,6 +131,9 @@ absl::StatusOr<DeviceModel> ParseDeviceModel(absl::string_view yaml, absl::strin
             return absl::OkStatus();
           });
         }}}));
+  if (!document.Find("tflops").exists()) {
+    return document.Find("tflops").Error("missing; expected e.g. tflops: 50");
+  }
   device.launch_ns = launch_us * 1000;
   if (device.memories.empty() || device.memories.size() > kMaxLevels) {
     return document.Find("memories").Error("expected 1 to 8, the innermost first");

@@ -96,6 +96,7 @@ TEST(DeviceModelTest, NamesTheKeyAtFault) {
   } cases[] = {
       {"[]", "d.yml: no device"},
       {"tflops: 5", "d.yml: memories: expected 1 to 8"},
+      {"memories: [{gb_per_s: 1}]", "d.yml: tflops: missing; expected e.g. tflops: 50"},
       {"memories: [{size: 1MB}]", "d.yml: memories[0]: has no gb_per_s"},
       {"memories: [{gb_per_s: 0}]", "d.yml: memories[0].gb_per_s: expected a number from"},
       {"memories: [{gb_per_s: .nan}]", "d.yml: memories[0].gb_per_s: expected a number"},

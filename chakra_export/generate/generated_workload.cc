@@ -34,6 +34,18 @@ ExecutionNode NewNode(absl::string_view name, ChakraProtoMsg::NodeType type,
   return node;
 }
 
+// Refuses what chakra_inspect --check and the engine would.
+absl::Status CheckCommBytes(const ExecutionGraph& graph) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* const communication = graph.communication(node);
+    if (communication == nullptr || communication->bytes <= kMaxCommBytes) continue;
+    return InvalidArgument(graph.name(node), " would move ", WithThousands(communication->bytes),
+                           " bytes; at most ", WithThousands(kMaxCommBytes),
+                           ": choose smaller sizes");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t DurationNs(const WorkCost& cost, double tflops) {
@@ -118,6 +130,7 @@ absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
     RankProgram program(rank, &builder);
     workload.AddRank(rank, &program);
     ExecutionGraph graph = std::move(builder).Build();
+    RETURN_IF_ERROR(CheckCommBytes(graph));
     RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
     const auto add_cost = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
       if (graph.communication(node) != nullptr) return;

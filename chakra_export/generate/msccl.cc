@@ -78,6 +78,9 @@ class XmlReader {
     // A byte order mark.
     Skip("\xEF\xBB\xBF");
     RETURN_IF_ERROR(SkipBetweenElements());
+    if (absl::StartsWith(text_.substr(at_), "{")) {
+      return Error("is JSON; plans of MSCCL++ are not read, only MSCCL's XML");
+    }
     ASSIGN_OR_RETURN(XmlElement root, Element(0));
     RETURN_IF_ERROR(SkipBetweenElements());
     if (at_ < text_.size()) return Error("the document has ended before");

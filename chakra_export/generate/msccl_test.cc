@@ -123,6 +123,7 @@ TEST(MscclTest, RefusesWhatIsNoAlgorithm) {
       {{{"<?xml version=\"1.0\"?>", "<!DOCTYPE algo [<!ENTITY a \"b\">]>"}},
        "<!DOCTYPE> is not read; remove it"},
       {{{"<?xml version=\"1.0\"?>", "\xFF\xFE<"}}, "is UTF-16; expected UTF-8"},
+      {{{"<?xml version=\"1.0\"?>", "{"}}, "is JSON; plans of MSCCL++ are not read"},
       {{{"chan=\"3\"", "chan=\"500000000\""}},
        "chan is \"500000000\"; expected a number from -1 to 499999999"},
       {{{"chan=\"3\"", "chan=\"3\" chan=\"3\""}}, "<tb> has two values of chan"},

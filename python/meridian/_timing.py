@@ -53,6 +53,8 @@ class NetworkTiming:
             raise UsageError(_COMMAND, USAGE, "a batch has at least one edge")
         # A copy: what is remembered must not change.
         report: Fields = json.loads(json.dumps(self._answer("".join(lines))), object_hook=Fields)
+        if len(report.edges) < len(lines):
+            raise UsageError(_COMMAND, USAGE, "two edges of the batch have one edge_id")
         return report
 
     def close(self) -> None:

@@ -62,6 +62,8 @@ class CommandsTest(unittest.TestCase):
             moved = [node.max_correction_ns for node in result.nodes]
             self.assertEqual(any(moved), apply_alignment)
         self.assertFalse(meridian.validate(self.folder / "False.xplane.pb").passed)
+        with self.assertRaisesRegex(meridian.UsageError, "leave out method='collectives'"):
+            meridian.combine_traces(SKEWED, output, apply_alignment=False, method="collectives")
 
     def test_align_says_what_the_command_says(self):
         result = meridian.align(SKEWED)

@@ -55,6 +55,9 @@ class NetworkTimingTest(unittest.TestCase):
         self.assertEqual([edge.id for edge in report.edges], ["0", "second"])
         self.assertEqual([edge.participants for edge in report.edges], [[0, 1]] * 2)
         self.assertEqual(report.iteration_ns, 39562)
+        for twice in ([{**SEND, "edge_id": "a"}] * 2, [SEND, {**SEND, "edge_id": 0}]):
+            with self.assertRaisesRegex(meridian.UsageError, "have one edge_id"):
+                self.timing.estimate_batch(twice)
         report.edges.clear()
         self.assertEqual(len(self.timing.estimate_batch(iter(sends)).edges), 2)
 

@@ -117,7 +117,7 @@ class PlaneNames {
 
   // Names the node's next plane. Devices are numbered per kind, in the order they come; planes of
   // one device of a node (a TPU and its SparseCores) share its number. InvalidArgument beyond what
-  // viewers show.
+  // viewers show, or numbers hold.
   absl::StatusOr<std::string> Name(int64_t node_id, absl::string_view name) {
     std::string kind, number, rest;
     if (naming_ == PlaneNaming::kNodePrefix || !ParseDeviceName(name, &kind, &number, &rest)) {
@@ -127,6 +127,11 @@ class PlaneNames {
       int64_t device = 0;
       if (!absl::SimpleAtoi(number, &device) || device >= stride_) {
         return NodePlaneName(node_id, name);
+      }
+      if (node_id >= std::numeric_limits<int64_t>::max() / stride_) {
+        return InvalidArgument("node id ", node_id,
+                               " is too large to number devices by: give "
+                               "--node_ids, or --plane_naming=node_prefix");
       }
       return absl::StrCat(kDevicePlanePrefix, kind, ":Host_Node_", node_id * stride_ + device,
                           rest);

@@ -398,6 +398,12 @@ TEST(EmberMotifTest, AMotifIsASwitchOverCallsites) {
   EXPECT_THAT(motif.sdl, HasSubstr("EmberMPIJob(0, 256, 1)"));
   EXPECT_THAT(MakeEmberMotif(model, {8, 20}, "Search").status().message(),
               HasSubstr("there are none of 8 ranks"));
+  // Ember cannot begin a collective and wait for it later.
+  for (CallsiteModel& callsite : *model.mutable_flows(0)->mutable_callsites()) {
+    if (callsite.operation() == "MPI_Allreduce") callsite.set_operation("MPI_Iallreduce");
+  }
+  EXPECT_THAT(MakeEmberMotif(model, {256, 20}, "Search").status().message(),
+              HasSubstr("(MPI_Iallreduce) goes on before it has ended, as no collective of Ember"));
 }
 
 }  // namespace

@@ -304,7 +304,8 @@ class MotifWriter {
       case Kind::kCollective:
         break;
     }
-    if (operation.is_asynchronous) return refuse("goes on before it has ended");
+    if (operation.is_asynchronous)
+      return refuse("goes on before it has ended, as no collective of Ember does");
     return WriteCollective(callsite, operation);
   }
 

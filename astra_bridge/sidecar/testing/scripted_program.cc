@@ -6,7 +6,7 @@
 //   run N              what follows is for the N-th run of the script, up to the next "run"
 //   out TEXT           writes TEXT and a line break to standard output
 //   err TEXT           the same to standard error
-//   log TEXT           the same to the end of log.log in the folder of --logging-folder=
+//   log TEXT           the same to the end of log.log in the folder of --logging-folder=, or in log
 //   raw HEX            writes bytes to standard output
 //   flood BYTES        writes that many bytes to standard output
 //   fill FILE          writes to a file without end
@@ -84,8 +84,8 @@ int main(int argc, char** argv) {
     if (command == "out") std::cout << rest << std::endl;
     if (command == "err") std::cerr << rest << std::endl;
     if (command == "log") {
-      std::ofstream(Argument(argc, argv, "--logging-folder") + "/log.log", std::ios::app)
-          << rest << "\n";
+      const std::string folder = Argument(argc, argv, "--logging-folder");
+      std::ofstream((folder.empty() ? "log" : folder) + "/log.log", std::ios::app) << rest << "\n";
     }
     if (command == "raw") WriteHex(rest);
     if (command == "flood") Flood(std::stol(rest));

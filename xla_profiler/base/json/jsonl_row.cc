@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -64,7 +65,12 @@ absl::StatusOr<bool> JsonlRow::Bool(absl::string_view key, bool absent) const {
 absl::Status JsonlRow::CheckKeys(absl::Span<const absl::string_view> known) const {
   JsonCutter cutter(value_.text());
   cutter.Enter('{');
+  absl::flat_hash_set<absl::string_view> seen;
   for (absl::string_view key; cutter.NextMember(&key); cutter.CutValue()) {
+    if (!seen.insert(key).second) {
+      return Error(
+          absl::StrCat(FirstCharacters(Printable(key), kShownCharacters), " occurs twice"));
+    }
     if (absl::c_linear_search(known, key)) continue;
     return Error(absl::StrCat("there is no member '",
                               FirstCharacters(Printable(key), kShownCharacters), "'; known are ",

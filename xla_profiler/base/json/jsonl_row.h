@@ -42,7 +42,8 @@ class JsonlRow {
     return {value_.text(), file_, line_, example};
   }
 
-  // An error for the first member whose key is not one of these, with all that are known.
+  // An error for the first member whose key is not one of these, with all that are known, or is there
+  // already.
   absl::Status CheckKeys(absl::Span<const absl::string_view> known) const;
 
   absl::Status Error(absl::string_view reason) const;
