@@ -84,9 +84,6 @@ std::string DisplayName(int64_t node_id, const XLineHeader& line) {
   return absl::StrCat("Node ", node_id, ": ", name);
 }
 
-// The most devices that viewers show.
-constexpr size_t kMaxViewerDevices = 499;
-
 // Returns e.g. "/node:3/host:CPU" for "/host:CPU" of node 3, "/node:3/Task Environment" for "Task
 // Environment".
 std::string NodePlaneName(int64_t node_id, absl::string_view name) {
@@ -608,6 +605,18 @@ absl::StatusOr<std::vector<AlignmentStats>> CombineXSpaces(absl::Span<const Comb
                                                            ByteSink& sink) {
   if (nodes.empty()) return InvalidArgument("there are no profiles to combine");
   return Combiner(nodes, options, sink).Run();
+}
+
+absl::StatusOr<bool> FitViewers(absl::Span<const CombineInput> nodes) {
+  PlaneNames names(PlaneNaming::kViewer);
+  for (const CombineInput& node : nodes) {
+    for (absl::string_view payload : node.reader->layout().planes) {
+      const absl::StatusOr<XPlaneLayout> plane = ReadXPlaneLayout(node.reader->source(), payload);
+      if (!plane.ok()) return Annotate(plane.status(), node.reader->name());
+      if (!names.Name(node.record.node_id, plane->name).ok()) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace meridian

@@ -64,6 +64,13 @@ absl::StatusOr<std::vector<AlignmentStats>> CombineXSpaces(absl::Span<const Comb
                                                            const CombineOptions& options,
                                                            ByteSink& sink);
 
+// The most devices that viewers show.
+inline constexpr size_t kMaxViewerDevices = 499;
+
+// Returns whether viewers can show the devices of all nodes in one file, named as kViewer does.
+// InvalidArgument for damaged profiles.
+absl::StatusOr<bool> FitViewers(absl::Span<const CombineInput> nodes);
+
 }  // namespace meridian
 
 #endif  // TRACE_ALIGNMENT_COMBINE_COMBINER_H_

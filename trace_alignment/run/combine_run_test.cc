@@ -295,8 +295,14 @@ TEST_F(CombineRunTest, SixHundredDevicesAreRefusedOnlyWhereAViewerWouldShowThem)
   WriteRun(cluster, {});
   EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument,
                                   HasSubstr("499 devices, which viewers cannot show")));
+  const std::string output = request_.output;
   request_.output.clear();
   EXPECT_OK(Combine());
+  // Beside profiles that viewers show one by one it is a note.
+  request_.output = output;
+  request_.output_dir = directory_.PathOf("out");
+  ASSERT_OK_AND_ASSIGN(const CombineReport report, Combine());
+  EXPECT_THAT(report.notes(), Contains(HasSubstr("more than 499 devices viewers show no file")));
 }
 
 TEST_F(CombineRunTest, OffsetsOfTheWrongSignAreDiagnosed) {

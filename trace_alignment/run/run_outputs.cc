@@ -213,6 +213,16 @@ absl::Status WriteCombinedFile(CombineState* state) {
   const bool is_written = !merges && !request.output.empty();
   // Viewers need not show what nobody writes, however many devices there are.
   if (!is_written && !has_exports) options.naming = PlaneNaming::kNodePrefix;
+  if (options.naming == PlaneNaming::kViewer && !request.output_dir.empty()) {
+    ASSIGN_OR_RETURN(const bool fit, FitViewers(inputs));
+    if (!fit) {
+      options.naming = PlaneNaming::kNodePrefix;
+      state->report.add_notes(absl::StrCat(
+          "the combined profile names planes as --plane_naming=node_prefix does: of more than ",
+          kMaxViewerDevices,
+          " devices viewers show no file; the aligned profiles are one per node"));
+    }
+  }
   const auto combine = [&](ByteSink& sink) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
                      CombineXSpaces(inputs, options, sink));
