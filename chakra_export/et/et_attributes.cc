@@ -58,6 +58,7 @@ constexpr absl::string_view kAnInteger = "an integer of 64 bits";
 absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
   // As most are: reflection takes longer.
   if (attribute.has_int64_val()) return attribute.int64_val();
+  if (attribute.has_bool_val()) return attribute.bool_val() ? 1 : 0;
   const FieldDescriptor* field =
       AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
   if (field == nullptr) return Unexpected(attribute, "an integer");
@@ -74,8 +75,6 @@ absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
       value = static_cast<int64_t>(values.GetUInt64(attribute, field));
       if (value >= 0) return value;
       return BadValue(attribute, absl::StrCat(values.GetUInt64(attribute, field)), kAnInteger);
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return attribute.bool_val() ? 1 : 0;
     default:
       if (!attribute.has_string_val()) return Unexpected(attribute, "an integer");
       if (absl::SimpleAtoi(attribute.string_val(), &value)) return value;
@@ -126,13 +125,17 @@ absl::StatusOr<std::optional<Value>> Get(
   return std::optional<Value>(std::move(value));
 }
 
+AttributeProto* Add(absl::string_view name, EtAttributes* attributes) {
+  AttributeProto* added = attributes->Add();
+  added->set_name(name.data(), name.size());
+  return added;
+}
+
 AttributeProto* FindOrAdd(absl::string_view name, EtAttributes* attributes) {
   for (AttributeProto& attribute : *attributes) {
     if (attribute.name() == name) return &attribute;
   }
-  AttributeProto* added = attributes->Add();
-  added->set_name(name.data(), name.size());
-  return added;
+  return Add(name, attributes);
 }
 
 // Sets the attribute to `least` where it is absent or below; one that is no number stays.
@@ -218,7 +221,7 @@ void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& value
 
 void AddEmptyList(absl::string_view name, EtAttributes* attributes) {
   if (FindAttribute(*attributes, name) == nullptr) {
-    FindOrAdd(name, attributes)->mutable_string_list();
+    Add(name, attributes)->mutable_string_list();
   }
 }
 

@@ -54,6 +54,8 @@ struct Joints {
   explicit Joints(const RunGraph& graph) {
     absl::flat_hash_map<uint32_t, uint32_t> collectives;
     const std::map<int64_t, int64_t> begins_ns = BeginsNs(graph);
+    of_node.reserve(graph.nodes.size());
+    places.reserve(graph.nodes.size());
     for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
       const RunNode& work = graph.nodes[node];
       const auto fresh = static_cast<uint32_t>(places.size());

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
+#include "xla_profiler/base/optional_number.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
 

@@ -241,7 +241,7 @@ using StepBegins = std::map<int64_t, FirstAndLast>;
 std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   StepBegins begins;
   for (size_t i = 0; i < device.work.size(); ++i) {
-    const OptionalNumber step = device.work[i].step;
+    const std::optional<int64_t> step = device.work[i].step;
     if (!step.has_value()) continue;
     if (const auto known = begins.find(*step); known != begins.end()) {
       known->second.last = i;

@@ -116,6 +116,7 @@ bool HasStat(const XPlaneVisitor& plane, StatType type) {
 
 absl::StatusOr<std::vector<StepEvent>> FindSteps(const XSpaceReader& reader, const StepRule& rule) {
   std::vector<StepEvent> spans;
+  const StatSelection stats({StatType::kHloModule, rule.number_stat.value_or(StatType::kStepNum)});
   RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
     if (IsDevicePlane(plane.Name()) != rule.on_device ||
         (!rule.on_device && !HasStat(plane, *rule.number_stat)) ||
@@ -125,7 +126,7 @@ absl::StatusOr<std::vector<StepEvent>> FindSteps(const XSpaceReader& reader, con
     return plane.ForEachLine([&](const XLineVisitor& line) {
       if (!rule.line_name.empty() && line.Name() != rule.line_name) return absl::OkStatus();
       return line.ForEachEvent(
-          [&](const XEventVisitor& event) { AddSpan(rule, line, event, &spans); });
+          stats, [&](const XEventVisitor& event) { AddSpan(rule, line, event, &spans); });
     });
   }));
   // The instructions of a host's run stand one after the other.
