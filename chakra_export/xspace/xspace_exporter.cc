@@ -42,6 +42,8 @@ class RunTensors {
     absl::flat_hash_map<std::pair<int64_t, const HloModule*>, uint64_t> first_ids;
     for (const RunNode& node : graph.nodes) {
       if (!TellsTensors(node)) continue;
+      const auto [text, is_first] = texts_.try_emplace(KeyOf(node));
+      if (!is_first) continue;
       const HloModule& module = node.instruction->computation().module();
       std::unique_ptr<HloTensors>& tensors = by_module[&module];
       if (tensors == nullptr) {
@@ -52,8 +54,6 @@ class RunTensors {
       uint64_t& next = next_id.try_emplace(node.resource.rank, 1).first->second;
       const auto [first_id, is_new] = first_ids.try_emplace({node.resource.rank, &module}, next);
       if (is_new) next += tensors->id_count();
-      const auto [text, is_first] = texts_.try_emplace(KeyOf(node));
-      if (!is_first) continue;
       tensors->Describe(*node.instruction, node.operand, first_id->second, node.resource.rank,
                         &text->second);
     }
