@@ -43,7 +43,8 @@ Flag<std::string> FLAGS_ranks(
 Flag<std::string> FLAGS_profile_start_ns(
     "profile_start_ns", "",
     "For profiles that do not say when they began: Unix time in ns, one for each of --traces in "
-    "their order, e.g. 1794701451406144825,... or nothing between two commas for one that does.");
+    "their order, e.g. 1794701451406144825,... or nothing between two commas for one that does. "
+    "A single profile needs none for --intent=post_transformed or pre_transformed.");
 Flag<bool> FLAGS_allow_violations(
     "allow_violations", false,
     "Export even when the clocks disagree: collectives that end before they began elsewhere.");
