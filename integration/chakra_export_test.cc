@@ -198,6 +198,20 @@ TEST_F(BadRunTest, NotAProfile) {
   ExpectRefused(directory_.PathOf("out"), {"out"});
 }
 
+// Told by what is in them, with the command that is for them.
+TEST_F(BadRunTest, ProfilesOfPytorch) {
+  const std::string json = "\n {\n \"schemaVersion\": 1, \"traceEvents\": []\n }\n";
+  for (const std::string& bytes : {json, GzipText(json)}) {
+    ExpectRefused(directory_.Write("kineto_0.json.gz", bytes),
+                  {"kineto_0.json.gz is a Kineto trace; expected an XSpace, chakra_link makes "
+                   "Chakra traces of PyTorch runs"});
+  }
+  ExpectRefused(directory_.Write("et_0.json", R"({"schema": "1.1.1-chakra.0.0.4", "nodes": []})"),
+                {"et_0.json is a PyTorch execution trace; expected an XSpace, chakra_link"});
+  ExpectRefused(directory_.Write("t.csv", "rank,kind,start_ns,end_ns\n0,all-reduce,1,2\n"),
+                {"t.csv is ", "; expected an XSpace, combine makes Chakra traces of others"});
+}
+
 TEST_F(BadRunTest, AMissingRank) {
   ExpectRefused("examples/jax_cuda2/rank1.xplane.pb", {"no profile has the work of rank 0 of 2"});
 }

@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/run/run_workload.h"
 #include "chakra_export/run/workload_report.pb.h"
@@ -14,6 +17,9 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/output_files.h"
 #include "xla_profiler/base/number_range.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/sources/trace_source.h"
+#include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
 namespace {
@@ -43,7 +49,8 @@ Flag<std::string> FLAGS_ranks(
 Flag<std::string> FLAGS_profile_start_ns(
     "profile_start_ns", "",
     "For profiles that do not say when they began: Unix time in ns, one for each of --traces in "
-    "their order, e.g. 1794701451406144825,... or nothing between two commas for one that does.");
+    "their order, e.g. 1794701451406144825,... or nothing between two commas for one that does. "
+    "A single profile needs none for --intent=post_transformed or pre_transformed.");
 Flag<bool> FLAGS_allow_violations(
     "allow_violations", false,
     "Export even when the clocks disagree: collectives that end before they began elsewhere.");
@@ -85,8 +92,25 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   return options;
 }
 
+// Names the command for files of other kinds.
+absl::Status CheckIsXSpace(const std::string& path) {
+  const absl::StatusOr<DetectedFile> file = DetectFile(FileSystem::Posix(), path);
+  // What cannot be read, or is not known, is for the reader to refuse.
+  if (!file.ok() || !file->is_known()) return absl::OkStatus();
+  const TraceSource* source = file->source;
+  if (source != nullptr && source->form() == TraceForm::kXSpace) return absl::OkStatus();
+  absl::string_view remedy;
+  if (source != nullptr && source->NeedsConversion()) {
+    remedy = ", combine makes Chakra traces of others";
+  } else if (source != nullptr || file->other == OtherFile::kPytorchEt) {
+    remedy = ", chakra_link makes Chakra traces of PyTorch runs";
+  }
+  return InvalidArgument(Printable(path), " is ", file->noun(), "; expected an XSpace", remedy);
+}
+
 absl::StatusOr<int> Export() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+  for (const std::string& path : traces) RETURN_IF_ERROR(CheckIsXSpace(path));
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());

@@ -57,7 +57,8 @@ Flag<std::string> FLAGS_callsites(
 Flag<std::string> FLAGS_output(
     "output", "",
     "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
-    "in the form of the Ember motif; generate, scale: PREFIX of the new traces.");
+    "in the form of the published Ember motif, which has no NORMAL; generate, scale: PREFIX of the "
+    "new traces.");
 Flag<std::string> FLAGS_format("format", "chakra",
                                "chakra: execution traces; ember: a motif of SST's Ember, "
                                "OUTPUT.cc, its SDL, OUTPUT.py, and the "

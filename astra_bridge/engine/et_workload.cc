@@ -198,6 +198,24 @@ absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& pr
                   network.npus(), " NPUs (npus_count), each needs one");
 }
 
+// Names the file of a member that others exchange messages with. Members that no collective of the
+// network could have are no ranks, and are refused as such later on.
+absl::Status CheckPeersHaveTraces(const std::string& prefix, const NetworkConfig& network,
+                                  const std::vector<RankWorkload>& members) {
+  for (const RankWorkload& member : members) {
+    for (const WorkloadNode& node : member.nodes()) {
+      const bool is_send = node.type == WorkloadNodeType::kSend;
+      if (!is_send && node.type != WorkloadNodeType::kReceive) continue;
+      if (node.peer < static_cast<int64_t>(members.size()) || node.peer >= network.npus()) continue;
+      const std::string path = EtPath(prefix, node.peer);
+      return NotFound(prefix, ": no file for rank ", node.peer, ", which node ", node.id, " of ",
+                      member.source, is_send ? " sends to" : " receives from", "; expected ", path,
+                      " or ", path, ".gz");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Reads the traces of a custom algorithm, from that of the first member on.
 absl::Status ReadCustomTraces(FileSystem& file_system, const std::string& prefix,
                               CollectiveKind kind, const NetworkConfig& network,
@@ -227,7 +245,7 @@ absl::Status ReadCustomTraces(FileSystem& file_system, const std::string& prefix
         RankReader(static_cast<int32_t>(file.rank), network, plain, options).Read(reader));
     members->push_back(std::move(nodes));
   }
-  return absl::OkStatus();
+  return CheckPeersHaveTraces(prefix, network, *members);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -126,6 +127,28 @@ TEST_F(EtWorkloadTest, ReadsCustomAlgorithms) {
   system_.replay_only = true;
   ASSERT_OK_AND_ASSIGN(const Workload replayed, Read());
   EXPECT_FALSE(replayed.has_custom());
+}
+
+TEST_F(EtWorkloadTest, TracesThatACustomAlgorithmLacksAreNamed) {
+  WriteRank(0, {CompNode(1, 5)});
+  WriteRank(1, {CompNode(1, 5)});
+  system_.source = "s.json";
+  system_.custom[0] = directory_.PathOf("ring");
+  for (const auto& [node, what] :
+       {std::pair<Node, std::string>{SendNode(3, 0, 1, 64), "sends to"},
+        std::pair<Node, std::string>{RecvNode(3, 1, 0, 64), "receives from"}}) {
+    directory_.Write("ring.0.et", EncodeEt({node}));
+    EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kNotFound,
+                                 AllOf(StartsWith("s.json: all-reduce-implementation-custom: "),
+                                       HasSubstr("no file for rank 1, which node 3 of "),
+                                       HasSubstr("ring.0.et " + what + "; expected "),
+                                       HasSubstr("ring.1.et or "))));
+  }
+  directory_.Write("ring.1.et", EncodeEt({SendNode(4, 1, 0, 64)}));
+  EXPECT_OK(Read());
+  // The network has two NPUs: the simulation says that there is no such rank.
+  directory_.Write("ring.0.et", EncodeEt({SendNode(3, 0, 2, 64)}));
+  EXPECT_OK(Read());
 }
 
 // AstraSim takes the first ones, too.

@@ -193,6 +193,14 @@ class ShapeReader {
     return value.exists() ? value.ErrorAtLine(reason) : shape_.ErrorAtLine(reason);
   }
 
+  // Reads an element of a list of sizes.
+  static absl::StatusOr<int32_t> SizeOf(const ConfigValue& element, int32_t least) {
+    const absl::StatusOr<int64_t> size = element.Integer("", least, kMaxNpus);
+    if (size.ok()) return static_cast<int32_t>(*size);
+    return element.ErrorAtLine(
+        absl::StrCat("expected a whole number from ", least, " to ", kMaxNpus));
+  }
+
   void Add(int32_t a, int32_t b, double width = 1) { builder_.Add(link_, a, b, width); }
 
   int32_t Switch(absl::string_view name, int32_t number) {
@@ -254,8 +262,8 @@ class ShapeReader {
     std::vector<int32_t> ring;
     if (sizes.IsList()) {
       RETURN_IF_ERROR(sizes.ForEachElement([&](const ConfigValue& size) -> absl::Status {
-        ASSIGN_OR_RETURN(const int64_t npus, size.Integer("expected a whole number", 2, kMaxNpus));
-        ring.push_back(static_cast<int32_t>(npus));
+        ASSIGN_OR_RETURN(const int32_t npus, SizeOf(size, 2));
+        ring.push_back(npus);
         product = std::min<int64_t>(product * npus, int64_t{2} * kMaxNpus);
         return absl::OkStatus();
       }));
@@ -293,8 +301,8 @@ class ShapeReader {
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(routers.ForEachElement([&](const ConfigValue& size) -> absl::Status {
-      ASSIGN_OR_RETURN(const int64_t count, size.Integer("expected a whole number", 1, kMaxNpus));
-      sizes.push_back(static_cast<int32_t>(count));
+      ASSIGN_OR_RETURN(const int32_t count, SizeOf(size, 1));
+      sizes.push_back(count);
       return absl::OkStatus();
     }));
     if (sizes.size() != 2 || static_cast<int64_t>(sizes[0]) * sizes[1] > kMaxNpus) {

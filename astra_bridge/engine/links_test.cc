@@ -289,6 +289,10 @@ TEST(LinksConfigTest, ADragonflyHasRowsColumnsAndLinksOfTheirOwn) {
   EXPECT_THAT(ParseError(48, "  { shape: dragonfly, routers: [ 3 ], hosts: 4, bandwidth: 1 }\n"),
               StatusIs(kBad, HasSubstr("net.yml:4: ")));
   EXPECT_THAT(
+      ParseError(48, "  { shape: dragonfly, routers: [ 16, 0 ], hosts: 4, bandwidth: 1 }\n"),
+      StatusIs(kBad, AllOf(HasSubstr("net.yml:4: "),
+                           HasSubstr("routers[1]: expected a whole number from 1 to 1048576"))));
+  EXPECT_THAT(
       ParseError(48,
                  "  { shape: dragonfly, routers: 6, hosts: 4, bandwidth: 1, group_links: 7 }\n"),
       StatusIs(kBad, HasSubstr("expected group_links: 1 to 6, the routers of a group")));
@@ -331,6 +335,9 @@ TEST(LinksConfigTest, SaysWhereAFileIsWrong) {
               StatusIs(kBad, HasSubstr("leaf_spine")));
   EXPECT_THAT(ParseError(2, "  { shape: torus, sizes: [ 3 ], bandwidth: 1 }\n"),
               StatusIs(kBad, HasSubstr("product")));
+  EXPECT_THAT(ParseError(2, "  { shape: torus, sizes: [ 2, 1 ], bandwidth: 1 }\n"),
+              StatusIs(kBad, AllOf(HasSubstr("net.yml:4: "),
+                                   HasSubstr("sizes[1]: expected a whole number from 2 to"))));
   EXPECT_THAT(ParseError(5, "  { shape: fat_tree, ports: 3, bandwidth: 1 }\n"),
               StatusIs(kBad, HasSubstr("even")));
   EXPECT_THAT(ParseError(4, "  { shape: leaf_spine, leaf: 2, spine: 2, bandwidth: 1 }\n"),

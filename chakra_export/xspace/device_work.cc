@@ -398,6 +398,10 @@ absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
       return InvalidArgument(traces[i],
                              ": is a combined file, which says when each of its sessions began");
     }
+    if (!start_ns.has_value() && nodes.empty() && options.start_may_be_unknown) {
+      ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
+      start_ns = info.profile_start_ns.value_or(0);
+    }
     for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
     if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
     return absl::OkStatus();

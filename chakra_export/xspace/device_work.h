@@ -133,6 +133,9 @@ struct ProfiledRunOptions {
   RankOptions ranks;
   // Unix time at which the sessions began, by trace, for traces that do not say; may be empty.
   std::vector<std::optional<int64_t>> profile_starts_ns;
+  // Times of a profile that does not say when its session began count from its start. For several such
+  // profiles they would have nothing in common.
+  bool start_may_be_unknown = false;
   // The collectives, where they were read already; emptied. Null, or without profiles, to read them.
   CollectiveRun* collectives = nullptr;
   // Called before each file with its position; may be null.

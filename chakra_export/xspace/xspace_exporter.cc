@@ -309,7 +309,10 @@ absl::StatusOr<ChakraWorkloadReport> ExportXSpaces(FileSystem& file_system,
                                                    const std::vector<std::string>& traces,
                                                    const std::string& prefix,
                                                    const XSpaceExportOptions& options) {
-  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, options));
+  ProfiledRunOptions reading = options;
+  // Times only order the programs, for which those of one session are enough.
+  reading.start_may_be_unknown = options.intent != EtIntent::kProfiled && traces.size() == 1;
+  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, reading));
   return ExportXSpaces(file_system, run, prefix, options);
 }
 

@@ -300,6 +300,33 @@ TEST(XSpaceExporterTest, TheStartOfASessionMayBeGiven) {
   }
 }
 
+// The order of programs is all that times tell; of several profiles they need a common start.
+TEST(XSpaceExporterTest, ProgramsOfASingleProfileNeedNoStart) {
+  const TemporaryDirectory directory;
+  HloModuleBuilder program = PartitionedProgram(1);
+  const xla::ShapeProto shape = ArrayShape(xla::F32, {64});
+  program.Add("a", "fusion", shape, {program.Add("x", "parameter", shape)});
+  XSpaceProto profile = GpuProfile(0, program, {{7, 1000, {{"a", "a", 14, 10000, 20000, ""}}}});
+  const std::string prefix = directory.PathOf("et");
+  for (const EtIntent intent : {EtIntent::kPostTransformed, EtIntent::kPreTransformed}) {
+    XSpaceExportOptions options;
+    options.intent = intent;
+    ASSERT_THAT(ExportXSpaces(Files(), WriteRun(directory, {profile}), prefix, options), IsOk());
+    const std::string with_start = directory.Read("et.0.et");
+    XSpaceProto unknown = profile;
+    for (auto& plane : *unknown.mutable_planes()) {
+      if (plane.name() == kTaskEnvPlaneName) plane.clear_stats();
+    }
+    ASSERT_THAT(ExportXSpaces(Files(), WriteRun(directory, {unknown}), prefix, options), IsOk());
+    EXPECT_EQ(directory.Read("et.0.et"), with_start);
+    const auto needs_start =
+        StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("give --profile_start_ns"));
+    EXPECT_THAT(ExportXSpaces(Files(), WriteRun(directory, {unknown}), prefix), needs_start);
+    EXPECT_THAT(ExportXSpaces(Files(), WriteRun(directory, {unknown, profile}), prefix, options),
+                needs_start);
+  }
+}
+
 // A ring of three that computes, shifts its data and computes again, twice.
 TEST(XSpaceExporterTest, PermutesAreMessagesThatSimulatorsRun) {
   HloModuleBuilder program = PartitionedProgram(3);

@@ -103,6 +103,9 @@ def align(profiles: Profiles = None, output: Union[None, AnyPath] = None, **flag
 def combine_traces(traces: Profiles, output: AnyPath, apply_alignment: bool = True,
                    **flags: Any) -> Result:
     """Puts the profiles of a run into one file (combine), on one clock or with clocks as they are."""
+    if not output:
+        raise UsageError("combine", 2, "combine_traces writes one file; expected e.g. "
+                         "output='combined.xplane.pb', or align(profiles) for the clocks alone")
     if not apply_alignment and flags.setdefault("method", "none") != "none":
         raise UsageError("combine", 2, "apply_alignment=False leaves clocks as they are; leave out "
                          f"method={flags['method']!r}")

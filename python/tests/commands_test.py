@@ -64,6 +64,9 @@ class CommandsTest(unittest.TestCase):
         self.assertFalse(meridian.validate(self.folder / "False.xplane.pb").passed)
         with self.assertRaisesRegex(meridian.UsageError, "leave out method='collectives'"):
             meridian.combine_traces(SKEWED, output, apply_alignment=False, method="collectives")
+        for nothing in (None, ""):
+            with self.assertRaisesRegex(meridian.UsageError, "output='combined.xplane.pb'"):
+                meridian.combine_traces(SKEWED, nothing)
 
     def test_align_says_what_the_command_says(self):
         result = meridian.align(SKEWED)

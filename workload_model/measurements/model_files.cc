@@ -263,9 +263,16 @@ absl::StatusOr<std::string> FormatModelFile(absl::Span<const CallModel> models) 
           "motif does not tell apart; write them as JSON");
     }
     const Model& model = call.value();
-    if (is_table ? absl::StrJoin(model.terms(), " ") != terms : !IsPublishedType(model.type())) {
-      return InvalidArgument("the motif knows no model of type ", model.type(),
-                             "; choose others with --models");
+    if (is_table && absl::StrJoin(model.terms(), " ") != terms) {
+      return InvalidArgument("callsite ", call.source(),
+                             " has other terms than the first, but a table has the same for all; "
+                             "choose a type with --models, or a lower --order, or write them as "
+                             "JSON");
+    }
+    if (!is_table && !IsPublishedType(model.type())) {
+      return InvalidArgument("the published Ember motif reads no rows of type ", model.type(),
+                             "; choose another with --models, or write a motif that reads them "
+                             "with workload_model generate --format=ember");
     }
     absl::StrAppend(&out, call.source(), " ");
     if (call.has_destination()) absl::StrAppend(&out, call.destination(), " ");

@@ -4,6 +4,15 @@
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
+namespace {
+
+// White space is tags and lengths to XSpaces, too, but no plane begins with the group that '{' is.
+bool IsJsonObject(absl::string_view bytes) {
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(bytes);
+  return text.size() > 1 && text[0] == '{' && (absl::ascii_isspace(text[1]) || text[1] == '"');
+}
+
+}  // namespace
 
 absl::StatusOr<XSpaceReader> XSpaceReader::Open(FileSystem& file_system, const std::string& path,
                                                 const XSpaceReaderOptions& options) {
@@ -26,7 +35,7 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   if (bytes.empty()) {
     return InvalidArgument(name, ": offset 0: the file is empty; expected a serialized XSpace");
   }
-  if (bytes.size() > 1 && bytes[0] == '{' && (absl::ascii_isspace(bytes[1]) || bytes[1] == '"')) {
+  if (IsJsonObject(bytes)) {
     return InvalidArgument(name,
                            ": is JSON, as PyTorch's traces are; expected a serialized XSpace");
   }

@@ -50,9 +50,12 @@ TEST(XSpaceReaderTest, BytesWithoutAPlaneAreRefused) {
 }
 
 TEST(XSpaceReaderTest, OtherFormatsAreRefused) {
-  EXPECT_THAT(XSpaceReader::FromBytes("{\"traceEvents\": []}", "a.pb").status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "a.pb: is JSON, as PyTorch's traces are; expected a serialized XSpace"));
+  // White space before it looks like a plane of 32 bytes.
+  for (const char* json : {"{\"traceEvents\": []}", "\n {\n    \"traceEvents\": []\n }\n"}) {
+    EXPECT_THAT(XSpaceReader::FromBytes(json, "a.pb").status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         "a.pb: is JSON, as PyTorch's traces are; expected a serialized XSpace"));
+  }
 }
 
 TEST(XSpaceReaderTest, LinesOfAllPlanesAreLimitedTogether) {
