@@ -1,6 +1,7 @@
 // workload_model as users run it.
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 CommandResult WorkloadModelCommand(const std::vector<std::string>& arguments) {
   return RunCommandLine("tools/workload_model", arguments);
@@ -66,10 +68,10 @@ TEST(WorkloadModelTest, FitsAndPredicts) {
   EXPECT_EQ(
       WorkloadModelCommand({"evaluate", "--model=" + motif, "--nodes=4", "--size=16"}).exit_code,
       0);
-  EXPECT_EQ(
-      WorkloadModelCommand({"fit", "--traces=" + directory.PathOf("runs"), "--output=" + motif})
-          .exit_code,
-      2);
+  const CommandResult normal =
+      WorkloadModelCommand({"fit", "--traces=" + directory.PathOf("runs"), "--output=" + motif});
+  EXPECT_EQ(normal.exit_code, 2);
+  EXPECT_THAT(normal.standard_error, HasSubstr("the published Ember motif reads no rows of type"));
   directory.Write("more/a_64-64-1-22-0.txt", TraceModel(64, 22));
   const CommandResult compared =
       WorkloadModelCommand({"report", "--model=" + model, "--traces=" + directory.PathOf("more")});
@@ -85,6 +87,13 @@ TEST(WorkloadModelTest, ModelsOfTheMotifAreEvaluated) {
       {"evaluate", "--model=" + model, "--nodes=4", "--size=16", "--ember_compatible"});
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output, AllOf(HasSubstr("1.000"), HasSubstr("5.000")));
+  for (const auto& [nodes, text] :
+       {std::pair<const char*, const char*>{"1", "1 node, size 2,000,000: "},
+        {"1e6", "1,000,000 nodes, size 2,000,000: "}}) {
+    const CommandResult plain = WorkloadModelCommand(
+        {"evaluate", "--model=" + model, std::string("--nodes=") + nodes, "--size=2e6"});
+    EXPECT_THAT(plain.standard_output, StartsWith(text)) << plain.standard_error;
+  }
   directory.Write("exec.model", "1 2 1 CONSTANT 1e308\n2 3 1 CONSTANT 1e308\n");
   const CommandResult infinite =
       WorkloadModelCommand({"evaluate", "--model=" + model, "--nodes=4", "--size=16"});

@@ -8,7 +8,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 
@@ -32,7 +31,8 @@ absl::Status UnknownKind(const WorkloadModel& model, const CellKind& asked) {
 absl::Status NoFiniteNumber(const CallModel& call, const Model& model, const WorkloadCell& cell) {
   return InvalidArgument("the model of type ", model.type(), " of callsite ", call.source(),
                          call.has_destination() ? absl::StrCat(" to ", call.destination()) : "",
-                         " is no finite number for ", cell.machines, " nodes and size ", cell.size);
+                         " is no finite number for ", NodesText(cell.machines), " and size ",
+                         PlainNumber(cell.size));
 }
 
 EvaluatedMessage& AddMessage(const CallModel& call, double bytes, WorkloadEvaluation* result) {
@@ -218,14 +218,13 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
   const double deviation = std::hypot(kind.log_deviation(), kind.log_deviation_beyond() * outside);
   result.set_low_us(result.total_us() * std::exp(-kDeviations * deviation));
   result.set_high_us(result.total_us() * std::exp(kDeviations * deviation));
-  const std::string measured =
-      absl::StrFormat("%g to %g nodes and sizes %g to %g were measured", kind.least_nodes(),
-                      kind.most_nodes(), kind.least_size(), kind.most_size());
+  const std::string measured = absl::StrCat(
+      PlainNumber(kind.least_nodes()), " to ", NodesText(kind.most_nodes()), " and sizes ",
+      PlainNumber(kind.least_size()), " to ", PlainNumber(kind.most_size()), " were measured");
   if (!(result.high_us() <= kMaxTotalUs)) {
     return InvalidArgument(
-        absl::StrFormat("%g nodes and size %g lie too far from what is known for a prediction that "
-                        "means anything: %s",
-                        cell.machines, cell.size, measured));
+        NodesText(cell.machines), " and size ", PlainNumber(cell.size),
+        " lie too far from what is known for a prediction that means anything: ", measured);
   }
   result.set_extrapolated(outside > 0);
   if (outside > 0) result.add_notes(absl::StrCat("extrapolated: ", measured));
@@ -274,8 +273,8 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
     return NotFound("there is no model of ", cell.kind.threads, " threads in --model");
   }
   if (!std::isfinite(total)) {
-    return InvalidArgument("the sum of all transitions is no finite number for ", cell.machines,
-                           " nodes and size ", cell.size);
+    return InvalidArgument("the sum of all transitions is no finite number for ",
+                           NodesText(cell.machines), " and size ", PlainNumber(cell.size));
   }
   result.set_total_us(total);
   result.set_low_us(total);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,12 +37,13 @@ std::string MoreText(int rows) {
 std::string FittedText(const WorkloadModel& model) {
   std::string text = absl::StrCat(model.models_size(), " transitions in ", model.cells(), " cells");
   for (const FittedKind& kind : model.kinds()) {
-    absl::StrAppend(&text, &kind == &model.kinds(0) ? ": " : "; ",
-                    model.kinds_size() > 1 ? absl::StrCat(KindText(KindOf(kind)), ", ranks '",
-                                                          kind.rank_class(), "', ")
-                                           : "",
-                    absl::StrFormat("%g to %g nodes, sizes %g to %g", kind.least_nodes(),
-                                    kind.most_nodes(), kind.least_size(), kind.most_size()));
+    absl::StrAppend(
+        &text, &kind == &model.kinds(0) ? ": " : "; ",
+        model.kinds_size() > 1
+            ? absl::StrCat(KindText(KindOf(kind)), ", ranks '", kind.rank_class(), "', ")
+            : "",
+        PlainNumber(kind.least_nodes()), " to ", NodesText(kind.most_nodes()), ", sizes ",
+        PlainNumber(kind.least_size()), " to ", PlainNumber(kind.most_size()));
   }
   absl::StrAppend(&text, "\n");
   TextTable table({">from", ">to", ">cells", "model", ">in sample", ">left out"});
@@ -77,7 +79,9 @@ std::string FlowText(const ControlFlow& flow) {
 
 // The parts of the total; those of less than a hundredth go unnamed.
 std::string IterationsText(const WorkloadEvaluation& evaluation) {
-  std::string text = absl::StrFormat("%.0f iterations of ", evaluation.iterations());
+  const double iterations = std::round(evaluation.iterations());
+  std::string text =
+      absl::StrCat(PlainNumber(iterations), iterations == 1 ? " iteration of " : " iterations of ");
   absl::StrAppend(&text, Ms(evaluation.iteration_us()), " ms");
   const double first_times = evaluation.total_us() - evaluation.before_us() -
                              evaluation.iterations() * evaluation.iteration_us();
@@ -152,7 +156,8 @@ std::string FormatWorkloadModel(const WorkloadModel& model) {
 }
 
 std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
-  std::string text = absl::StrFormat("%g nodes, size %g", evaluation.nodes(), evaluation.size());
+  std::string text =
+      absl::StrCat(NodesText(evaluation.nodes()), ", size ", PlainNumber(evaluation.size()));
   if (evaluation.transitions_size() > 0) {
     absl::StrAppend(&text, ": ", Ms(evaluation.total_us()), " ms");
   }

@@ -358,9 +358,9 @@ absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& m
   all_classes.kind.rank_class = "";
   ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, all_classes));
   if (evaluation.total_us() > kMaxTotalUs) {
-    return InvalidArgument(absl::StrFormat(
-        "%g nodes and size %g would take %g s, longer than anything that can be simulated",
-        cell.machines, cell.size, evaluation.total_us() * 1e-6));
+    return InvalidArgument(NodesText(cell.machines), " and size ", PlainNumber(cell.size),
+                           " would take ", evaluation.total_us() * 1e-6,
+                           " s, longer than anything that can be simulated");
   }
   ASSIGN_OR_RETURN(std::unique_ptr<CallWorkload> workload, CallWorkload::Make(model, cell));
   if (workload->node_count() > kMaxTraceNodes) {
@@ -412,7 +412,7 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
 }
 
 std::string FormatCallWorkload(const CallWorkloadReport& report) {
-  std::string text = absl::StrFormat("%g nodes, size %g", report.nodes(), report.size());
+  std::string text = absl::StrCat(NodesText(report.nodes()), ", size ", PlainNumber(report.size()));
   // About a motif only the files are known.
   if (report.trace_nodes() == 0) {
     absl::StrAppend(&text, ", ", report.ranks(), " ranks\n");

@@ -31,8 +31,8 @@ absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
   double iterations = 0;
   if (flow.has_iterations()) iterations = EvaluateModel(flow.iterations(), cell);
   if (!std::isfinite(iterations)) {
-    return InvalidArgument("the number of iterations is no finite number for ", cell.machines,
-                           " ranks and size ", cell.size);
+    return InvalidArgument("the number of iterations is no finite number for ",
+                           PlainNumber(cell.machines), " ranks and size ", PlainNumber(cell.size));
   }
   for (const FlowBranch& branch : flow.branches()) {
     double visits = 0;
@@ -41,8 +41,8 @@ absl::Status CheckFinite(const ControlFlow& flow, const WorkloadCell& cell) {
     }
     if (std::isfinite(visits)) continue;
     return InvalidArgument("how the control flow goes on at callsite ", branch.callsite(),
-                           " is no finite number for ", cell.machines, " ranks and size ",
-                           cell.size);
+                           " is no finite number for ", PlainNumber(cell.machines),
+                           " ranks and size ", PlainNumber(cell.size));
   }
   return absl::OkStatus();
 }

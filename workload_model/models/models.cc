@@ -7,8 +7,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -139,15 +141,26 @@ double EvaluateModel(const Model& model, const WorkloadCell& cell) {
   return value < 0 ? 0 : value;
 }
 
+std::string PlainNumber(double number) {
+  if (number == std::trunc(number) && std::abs(number) <= kMaxSize) {
+    return WithThousands(static_cast<int64_t>(number));
+  }
+  return absl::StrFormat("%.15g", number);
+}
+
+std::string NodesText(double machines) {
+  return absl::StrCat(PlainNumber(machines), machines == 1 ? " node" : " nodes");
+}
+
 absl::StatusOr<double> EmberValue(const Model& model, double scale, const WorkloadCell& cell) {
   double value = model.type() == kTrace ? model.coefficients(0) : Formula(model, cell);
   value *= scale;
   if (model.type() != kConstant) value = std::nearbyint(value);
   if (model.type() == kPolynomial && value < 0) value = 0;
   if (value >= 0 && value < kMaxEmber) return value;
-  return absl::OutOfRangeError(absl::StrCat("a model of type ", model.type(), " is ", value,
-                                            " for ", cell.machines, " nodes and size ", cell.size,
-                                            ", which the motif cannot hold"));
+  return absl::OutOfRangeError(absl::StrCat(
+      "a model of type ", model.type(), " is ", value, " for ", NodesText(cell.machines),
+      " and size ", PlainNumber(cell.size), ", which the motif cannot hold"));
 }
 
 }  // namespace meridian

@@ -86,6 +86,10 @@ struct WorkloadCell {
   }
 };
 
+// Return a number of a cell as people read it: "1,000,000" or "0.5"; "1 node" or "1,000,000 nodes".
+std::string PlainNumber(double number);
+std::string NodesText(double machines);
+
 Model ConstantModel(double value);
 
 // InvalidArgument for an unknown type or term, and for coefficients that are too few, too many or no

@@ -55,6 +55,14 @@ TEST(ModelsTest, ModelsThatCannotBeMeantAreRefused) {
   }
 }
 
+TEST(ModelsTest, CellsArePlainText) {
+  EXPECT_EQ(NodesText(1), "1 node");
+  EXPECT_EQ(NodesText(1e6), "1,000,000 nodes");
+  EXPECT_EQ(PlainNumber(1e15), "1,000,000,000,000,000");
+  EXPECT_EQ(PlainNumber(0.5), "0.5");
+  EXPECT_EQ(PlainNumber(0), "0");
+}
+
 TEST(EmberValueTest, RoundsHalfToEven) {
   const WorkloadCell cell = {2, 1};
   ASSERT_OK_AND_ASSIGN(const double rounded,
