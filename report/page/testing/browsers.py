@@ -84,10 +84,8 @@ class Browser:
         self.entries, self.sent, self.process, self.web_socket = [], 0, None, None
         try:
             self.web_socket = WebSocket(self.start())
-            self.begin()
             self.context = self.bidi("browsingContext.getTree")["contexts"][0]["context"]
             self.listen()
-            self.bidi("browser.setDownloadBehavior", downloadBehavior={"type": "allowed", "destinationFolder": str(self.saved)})
         except BaseException:
             self.close()
             raise
@@ -211,12 +209,10 @@ class Chromium(Browser):
         self.address += "/" + session["sessionId"]
         return session["capabilities"]["webSocketUrl"]
 
-    def begin(self):
-        """The session is there already."""
-
     def listen(self):
         """BiDi's log has what the page says; what the browser says of it, as of its policy, is in the log of CDP."""
         self.cdp("Log.enable")
+        self.bidi("browser.setDownloadBehavior", downloadBehavior={"type": "allowed", "destinationFolder": str(self.saved)})
         self.bidi("session.subscribe", events=["log.entryAdded", "goog:cdp.Log.entryAdded"])
 
     def cdp(self, command, **parameters):
@@ -235,23 +231,41 @@ class Firefox(Browser):
     name, programs = "firefox", ("firefox-esr",)
 
     def start(self):
-        # Times as exact as Chromium's, since frames are measured.
-        (pathlib.Path(self.profile.name) / "user.js").write_text('user_pref("privacy.reduceTimerPrecision", false);\n')
-        return self.launch(["firefox-esr", "--headless", "--no-remote", "--remote-debugging-port=0", "--remote-allow-system-access",
-                            "--profile", self.profile.name], r"BiDi listening on (ws://\S+)", HOME=self.profile.name) + "/session"
+        """Returns the address of the WebSocket."""
+        # Times as exact as Chromium's, since frames are measured. Firefox 140 has no command for where downloads go.
+        preferences = {"privacy.reduceTimerPrecision": False, "marionette.port": 0, "browser.download.folderList": 2,
+                       "browser.download.dir": str(self.saved)}
+        profile = pathlib.Path(self.profile.name)
+        (profile / "user.js").write_text("".join("user_pref(%s, %s);\n" % (json.dumps(name), json.dumps(value))
+                                                 for name, value in preferences.items()))
+        self.launch(["firefox-esr", "--headless", "--no-remote", "--remote-debugging-port=0", "--marionette", "--remote-allow-system-access",
+                     "--profile", self.profile.name], r"BiDi listening on (ws://\S+)", HOME=self.profile.name)
+        port = int((profile / "MarionetteActivePort").read_text())
+        self.marionette_pipe = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S).makefile("rwb")
+        self.marionette_answer()
+        return self.marionette("WebDriver:NewSession", webSocketUrl=True)["capabilities"]["webSocketUrl"]
 
-    def begin(self):
-        self.bidi("session.new", capabilities={})
+    def marionette_answer(self):
+        length = b"".join(iter(lambda: self.marionette_pipe.read(1), b":"))
+        return json.loads(self.marionette_pipe.read(int(length)))
+
+    def marionette(self, command, **parameters):
+        """Sends the command by Firefox's own protocol, for what BiDi has no command for."""
+        body = json.dumps([0, 1, command, parameters]).encode()
+        self.marionette_pipe.write(b"%d:%s" % (len(body), body))
+        self.marionette_pipe.flush()
+        error, result = self.marionette_answer()[2:]
+        if error:
+            raise RuntimeError("%s: %s" % (command, error["message"]))
+        return result
 
     def listen(self):
         self.bidi("session.subscribe", events=["log.entryAdded"])
+        self.marionette("Marionette:SetContext", value="chrome")
 
-    def chrome(self, expression):
-        """Evaluates the expression in the browser's own window, for what BiDi has no command for."""
-        window = self.bidi("browsingContext.getTree", **{"moz:scope": "chrome"})["contexts"][0]["context"]
-        answer = self.bidi("script.evaluate", target={"context": window}, awaitPromise=False, expression=expression)
-        if answer["type"] == "exception":
-            raise RuntimeError(answer["exceptionDetails"]["text"])
+    def chrome(self, script):
+        """Runs the script in the browser's own window."""
+        self.marionette("WebDriver:ExecuteScript", script=script, args=[])
 
     def open(self, name):
         super().open(name)
