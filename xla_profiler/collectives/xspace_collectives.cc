@@ -69,7 +69,9 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
   // Kernels are understood through their launches.
   std::optional<HostExecutions> executions;
   RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) -> absl::Status {
-    if (plane.NumLines() == 0) return absl::OkStatus();
+    const bool is_host =
+        host.has_value() && plane.Layout().payload.data() == host->Layout().payload.data();
+    if (plane.NumLines() == 0 || is_host) return absl::OkStatus();
     if (absl::StartsWith(plane.Name(), kGpuPlanePrefix)) {
       if (!executions.has_value()) {
         executions.emplace();
@@ -83,11 +85,10 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
       RETURN_IF_ERROR(ReadTpuCollectives(plane, clock, &collector));
     }
     // Nothing is concluded from a profile that is damaged where nobody looks.
-    const bool was_read = executions.has_value() && host.has_value() &&
-                          plane.Layout().payload.data() == host->Layout().payload.data();
-    return was_read ? absl::OkStatus() : plane.CheckEvents();
+    return plane.CheckEvents();
   }));
   if (host.has_value()) {
+    if (!executions.has_value()) RETURN_IF_ERROR(host->CheckEvents());
     RETURN_IF_ERROR(Annotate(ReadMegascaleMessages(*host, clock, &collector), reader.name()));
   }
   collector.Finish();

@@ -16,6 +16,7 @@
 #include "xla_profiler/trace_export/nesting_lanes.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/trace_export/track_layout.h"
+#include "xla_profiler/xplane/event_wire.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_wire.h"
@@ -42,16 +43,24 @@ struct EventOrder {
 
 EventOrder OrderOf(const XEventVisitor& event) { return {event.OffsetPs(), event.DurationPs()}; }
 
-StatSelection NoStats() { return StatSelection(std::initializer_list<StatType>{}); }
-
-absl::StatusOr<bool> IsInOrder(const XLineVisitor& line) {
+absl::StatusOr<bool> IsInOrder(const XSpaceSource& source, const XLineVisitor& line) {
   bool in_order = true;
   EventOrder previous{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
-  RETURN_IF_ERROR(line.ForEachEvent(NoStats(), [&](const XEventVisitor& event) {
-    const EventOrder order = OrderOf(event);
+  const auto look_at = [&](const EventOrder& order) {
     in_order = in_order && !(order < previous);
     previous = order;
-  }));
+  };
+  XLineHeader header;
+  const auto look = [&](absl::string_view payload) -> absl::Status {
+    PlainEvent event;
+    if (ReadPlainEvent(payload, source, &event) && OnlyStatsFollow(event, payload)) {
+      look_at({event.offset_ps, event.duration_ps});
+      return absl::OkStatus();
+    }
+    return line.ForEachEvent({payload},
+                             [&](const XEventVisitor& other) { look_at(OrderOf(other)); });
+  };
+  RETURN_IF_ERROR(WalkXLine(source, line.Header().payload, &header, look));
   return in_order;
 }
 
@@ -60,7 +69,8 @@ absl::StatusOr<std::vector<absl::string_view>> SortedPayloads(const XSpaceSource
                                                               const XLineVisitor& line) {
   std::vector<std::pair<EventOrder, absl::string_view>> events;
   events.reserve(line.NumEvents());
-  RETURN_IF_ERROR(line.ForEachEvent(NoStats(), [&](const XEventVisitor& event) {
+  const StatSelection no_stats(std::initializer_list<StatType>{});
+  RETURN_IF_ERROR(line.ForEachEvent(no_stats, [&](const XEventVisitor& event) {
     events.push_back({OrderOf(event), absl::string_view()});
   }));
   size_t next = 0;
@@ -139,7 +149,7 @@ class SpaceWalk {
     const auto add_event = [&](const XEventVisitor& event) {
       return AddEvent(line, layout, event);
     };
-    ASSIGN_OR_RETURN(const bool in_order, IsInOrder(line));
+    ASSIGN_OR_RETURN(const bool in_order, IsInOrder(*source_, line));
     if (in_order) {
       RETURN_IF_ERROR(line.ForEachEvent(add_event));
     } else {

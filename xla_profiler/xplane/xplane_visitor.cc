@@ -126,22 +126,6 @@ ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::stri
       absl::StrCat("event metadata id ", metadata_id, " is used but not defined in its plane"));
 }
 
-namespace {
-
-// True for a sound stat that is not selected. Needs room behind it.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool CanSkip(absl::string_view payload,
-                                                 const XPlaneVisitor& plane,
-                                                 const StatSelection& selection) {
-  PlainStat stat;
-  if (!ReadPlainStat(payload, &stat)) return false;
-  const XStatMetadata* metadata = plane.GetStatMetadata(stat.id);
-  return metadata != nullptr && !selection.Contains(*metadata) &&
-         (stat.number != XStatField::kRef ||
-          plane.GetStatMetadata(static_cast<int64_t>(stat.scalar)) != nullptr);
-}
-
-}  // namespace
-
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string_view payload,
                                                                     int64_t* metadata_id) {
   PlainEvent event;
@@ -153,14 +137,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
   for (const char* p = event.stats; p != end;) {
     absl::string_view stat;
     p = NextPlainStat(p, end, &stat);
-    if (selection_ != nullptr && p != nullptr && CanSkip(stat, *plane_, *selection_)) continue;
     if (ABSL_PREDICT_FALSE(num_stats_ == stats_.size())) stats_.emplace_back();
+    XStatVisitor* decoded = &stats_[num_stats_];
     // An error is found again, and reported, on the long way.
-    if (ABSL_PREDICT_FALSE(p == nullptr ||
-                           num_stats_ == plane_->Source().limits.max_stats_per_event ||
-                           !stat_decoder.DecodeDefined(stat, &stats_[num_stats_], &ignored))) {
+    if (ABSL_PREDICT_FALSE(p == nullptr || !stat_decoder.DecodeDefined(stat, decoded, &ignored))) {
       return false;
     }
+    if (selection_ != nullptr && !selection_->Contains(decoded->Type())) continue;
+    if (ABSL_PREDICT_FALSE(num_stats_ == plane_->Source().limits.max_stats_per_event)) return false;
     ++num_stats_;
   }
   *metadata_id = event.metadata_id;

@@ -121,8 +121,8 @@ class StatSelection {
   explicit StatSelection(std::initializer_list<StatType> types) {
     for (const StatType type : types) bits_ |= uint64_t{1} << static_cast<int>(type);
   }
-  bool Contains(const XStatMetadata& metadata) const {
-    return metadata.type.has_value() && (bits_ >> static_cast<int>(*metadata.type) & 1) != 0;
+  bool Contains(std::optional<StatType> type) const {
+    return type.has_value() && (bits_ >> static_cast<int>(*type) & 1) != 0;
   }
 
  private:

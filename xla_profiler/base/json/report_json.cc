@@ -1,13 +1,13 @@
 #include "xla_profiler/base/json/report_json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -28,10 +28,17 @@ using google::protobuf::Reflection;
 
 void WriteDouble(double value, JsonWriter* json) {
   if (!std::isfinite(value)) return json->Value(value);
-  const std::string digits = absl::StrFormat("%.15g", value);
+  char digits[32];
+  const auto print = [&](int precision) {
+    const char* end = std::to_chars(std::begin(digits), std::end(digits), value,
+                                    std::chars_format::general, precision)
+                          .ptr;
+    return absl::string_view(digits, end - digits);
+  };
+  absl::string_view text = print(15);
   double read = 0;
-  const bool is_exact = absl::SimpleAtod(digits, &read) && read == value;
-  json->Raw(is_exact ? digits : absl::StrFormat("%.17g", value));
+  std::from_chars(text.begin(), text.end(), read);
+  json->Raw(read == value ? text : print(17));
 }
 
 class ReportWriter {
