@@ -214,6 +214,17 @@ GroupIndex ExecutionGraphBuilder::AddGroup(const ProcessGroup& group) {
   return it->second;
 }
 
+void ExecutionGraphBuilder::Reserve(size_t nodes, size_t dependencies) {
+  graph_.ids_.reserve(nodes);
+  graph_.starts_ns_.reserve(nodes);
+  graph_.durations_ns_.reserve(nodes);
+  graph_.name_ids_.reserve(nodes);
+  graph_.resource_ids_.reserve(nodes);
+  graph_.communication_ids_.reserve(nodes);
+  graph_.types_.reserve(nodes);
+  pending_.reserve(dependencies);
+}
+
 NodeIndex ExecutionGraphBuilder::AddNode(const ExecutionNode& node) {
   MERIDIAN_CHECK(node_count() < ExecutionGraph::kMaxNodes && node.duration_ns >= 0);
   MERIDIAN_CHECK(node.resource < graph_.resources_.size());

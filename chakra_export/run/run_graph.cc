@@ -86,6 +86,7 @@ void AddWaitForKernel(NodeIndex node, NodeIndex work, RunGraph* graph) {
 
 ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order) {
   ExecutionGraphBuilder builder;
+  builder.Reserve(order.size(), graph.edges.size());
   std::vector<GroupIndex> groups;
   for (const ProcessGroup& group : graph.groups) groups.push_back(builder.AddGroup(group));
   std::map<int64_t, uint64_t> next_id;

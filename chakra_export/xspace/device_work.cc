@@ -58,7 +58,10 @@ class WorkReader {
       if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) return ReadTpuPlane(plane);
       return absl::OkStatus();
     }));
-    for (WorkingDevice& device : out_->devices) Sort(&device.work);
+    for (WorkingDevice& device : out_->devices) {
+      Sort(&device.work);
+      device.work.shrink_to_fit();
+    }
     return AssignSteps();
   }
 
@@ -90,6 +93,8 @@ class WorkReader {
     absl::c_stable_sort(read_calls_, [](const ReadCall& a, const ReadCall& b) {
       return a.correlation < b.correlation;
     });
+    correlations_.reserve(read_calls_.size());
+    out_->calls.reserve(read_calls_.size());
     for (size_t i = 0; i < read_calls_.size(); ++i) {
       const int64_t correlation = read_calls_[i].correlation;
       if (i + 1 < read_calls_.size() && read_calls_[i + 1].correlation == correlation) continue;
@@ -115,7 +120,7 @@ class WorkReader {
       if (!ReadTimes(line, event, &work)) return;
       const auto [name, is_new] =
           known_names_.try_emplace(event.Name(), static_cast<uint32_t>(out_->call_names.size()));
-      if (is_new) out_->call_names.push_back(event.Name());
+      if (is_new) out_->call_names.push_back(Keep(event.Name()));
       read_calls_.push_back({*correlation, {work.start_ps, work.end_ps, name->second, thread}});
       return;
     }
@@ -234,7 +239,15 @@ class WorkReader {
     known->second = &out_->ops.emplace_back(said);
     known->second->program = ProgramOf(event, out_->programs);
     if (known->second->program != nullptr) FindInstruction(known->second);
+    for (absl::string_view* text :
+         {&known->second->name, &known->second->module, &known->second->hlo_op}) {
+      *text = Keep(*text);
+    }
     return known->second;
+  }
+
+  absl::string_view Keep(absl::string_view text) {
+    return out_->texts.Get(out_->texts.Intern(text));
   }
 
   static void FindInstruction(DeviceOp* op) {

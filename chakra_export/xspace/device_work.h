@@ -27,6 +27,7 @@
 #include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/optional_number.h"
+#include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
@@ -48,8 +49,8 @@ struct HostCall {
   uint32_t thread = 0;
 };
 
-// What all work of a stream has in common whose events say the same about what ran. Texts point into
-// the profile's bytes.
+// What all work of a stream has in common whose events say the same about what ran. Texts are
+// ProfileWork::texts.
 struct DeviceOp {
   absl::string_view name;
   // The stream, or the thread of a CPU.
@@ -117,6 +118,8 @@ struct ProfileWork {
   // Calls in the order of their correlation ids.
   std::vector<HostCall> calls;
   std::vector<absl::string_view> call_names;
+  // Kept apart from the file, most of which need not stay in memory so.
+  StringPool texts;
   // How many device events are no work, by reason.
   std::map<std::string, int64_t> dropped;
   // The steps that the work is in.

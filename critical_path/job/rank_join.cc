@@ -86,7 +86,7 @@ class Joiner {
   explicit Joiner(JobGraph job) : job_(std::move(job)) {}
 
   absl::StatusOr<JoinedGraph> Join() {
-    RETURN_IF_ERROR(CheckSize());
+    RETURN_IF_ERROR(MakeRoom());
     graph_.base_ns = job_.ranks[0].graph.base_ns;
     for (const RankGraph& rank : job_.ranks) {
       graph_.base_ns = std::min(graph_.base_ns, rank.graph.base_ns);
@@ -100,9 +100,10 @@ class Joiner {
   }
 
  private:
-  absl::Status CheckSize() const {
-    size_t instants = 1, edges = 0;
+  absl::Status MakeRoom() {
+    size_t instants = 1, edges = 0, events = 0;
     for (const RankGraph& rank : job_.ranks) {
+      events += rank.graph.events.size() + 1;
       instants += rank.graph.instants.size();
       edges += rank.graph.edges.size() + 2;
     }
@@ -110,10 +111,14 @@ class Joiner {
       ++instants;
       edges += meeting.arrivals.size() + meeting.departures.size();
     }
-    if (instants < kNoInstant && edges < std::numeric_limits<EdgeId>::max())
-      return absl::OkStatus();
-    return absl::OutOfRangeError(
-        "the ranks have over 4,000,000,000 nodes or edges; choose a shorter window");
+    if (instants >= kNoInstant || edges >= std::numeric_limits<EdgeId>::max()) {
+      return absl::OutOfRangeError(
+          "the ranks have over 4,000,000,000 nodes or edges; choose a shorter window");
+    }
+    graph_.instants.reserve(instants);
+    graph_.edges.reserve(edges);
+    graph_.events.reserve(events);
+    return absl::OkStatus();
   }
 
   // Takes over what the rank's graph holds, and empties it: it may be large.
