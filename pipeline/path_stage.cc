@@ -124,8 +124,9 @@ struct WindowPart {
 
 // Returns the ranks of which one may be what MostLateRank says of the run: as many as are wanted of
 // those that others waited for longest in steps, and of those that were late by more than the clocks
-// may be off by.
-std::set<int64_t> LateRanks(const WindowPart& part, double uncertainty_ms, size_t wanted) {
+// may be off by; each for at least so long.
+std::set<int64_t> LateRanks(const WindowPart& part, double uncertainty_ms, size_t wanted,
+                            int64_t least_ps) {
   std::map<int64_t, int64_t> all_ps, beyond_ps;
   for (const auto& [key, causes] : part.causes) {
     const auto& [step, rank, is_before] = key;
@@ -138,7 +139,9 @@ std::set<int64_t> LateRanks(const WindowPart& part, double uncertainty_ms, size_
   std::set<int64_t> late;
   for (const auto* sums : {&all_ps, &beyond_ps}) {
     std::vector<std::pair<int64_t, int64_t>> longest;
-    for (const auto& [rank, time_ps] : *sums) longest.push_back({-time_ps, rank});
+    for (const auto& [rank, time_ps] : *sums) {
+      if (time_ps >= least_ps) longest.push_back({-time_ps, rank});
+    }
     absl::c_sort(longest);
     for (size_t i = 0; i < std::min(wanted, longest.size()); ++i) late.insert(longest[i].second);
   }
@@ -262,10 +265,12 @@ class WindowDescription {
   }
 
   // The same of the ranks that others waited for, and of slow links. Which rank the run as a whole
-  // waits for, a window does not know: it asks of several.
+  // waits for, a window does not know: it asks of several, unless they are hardly late.
   void AskOfRanks(WhatIfRun* run) {
-    const size_t wanted = window_.count > 1 ? 2 : 1;
-    for (const int64_t rank : LateRanks(part_, options_.clock_uncertainty_ms.value_or(0), wanted)) {
+    const bool is_whole = window_.count == 1;
+    const int64_t least_ps = is_whole ? 0 : (part_.end_ps - part_.start_ps) / 1000;
+    for (const int64_t rank :
+         LateRanks(part_, options_.clock_uncertainty_ms.value_or(0), is_whole ? 1 : 2, least_ps)) {
       WhatIfEdit level;
       level.kind = WhatIfEdit::Kind::kLevel;
       level.subject.conditions = {{Field::kRank, "", nullptr, rank}};

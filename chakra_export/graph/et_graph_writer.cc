@@ -9,6 +9,7 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/parallel.h"
+#include "xla_profiler/base/sorted.h"
 
 namespace meridian {
 namespace {
@@ -21,7 +22,7 @@ std::vector<NodeIndex> ByRankAndId(const ExecutionGraph& graph) {
   const auto place = [&](NodeIndex node) {
     return std::make_tuple(graph.rank(node), graph.id(node), node);
   };
-  absl::c_sort(nodes, [&](NodeIndex a, NodeIndex b) { return place(a) < place(b); });
+  StableSortUnlessSorted(&nodes, [&](NodeIndex a, NodeIndex b) { return place(a) < place(b); });
   return nodes;
 }
 

@@ -101,7 +101,7 @@ absl::StatusOr<RunWorkload> BuildRunWorkload(EtFlavor flavor, bool has_times, Ru
   RunWorkload workload;
   workload.graph = ToExecutionGraph(*run, order);
   // Large, and in the graph now.
-  run->edges = {};
+  run->edges = std::vector<DependencyEdge>();
   if (has_times) workload.report.set_measured_ns(MeasuredNs(*run, order));
   workload.run_nodes = std::move(order);
   RETURN_IF_ERROR(RemoveTransitiveEdges(&workload.graph).status());

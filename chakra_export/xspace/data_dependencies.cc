@@ -16,6 +16,7 @@
 #include "chakra_export/xspace/hlo_data_flow.h"
 #include "xla_profiler/base/optional_number.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/sorted.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
 
 namespace meridian {
@@ -130,8 +131,7 @@ void SortByLaunch(const RunGraph& graph, std::vector<NodeIndex>* nodes) {
     const DeviceWork& work = *graph.nodes[node].work;
     return std::make_tuple(work.LaunchPs(), node);
   };
-  std::sort(nodes->begin(), nodes->end(),
-            [&](NodeIndex a, NodeIndex b) { return launch(a) < launch(b); });
+  StableSortUnlessSorted(nodes, [&](NodeIndex a, NodeIndex b) { return launch(a) < launch(b); });
 }
 
 // A command buffer of a run. It covers the places of the schedule between `after` and `before`,

@@ -15,6 +15,7 @@
 #include "chakra_export/xspace/host_pace.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/parallel.h"
+#include "xla_profiler/base/sorted.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/xplane/combined_profile.h"
@@ -90,7 +91,7 @@ class WorkReader {
 
   // Calls nest; of those of one id the innermost comes last and is the launch itself.
   void SortCalls() {
-    absl::c_stable_sort(read_calls_, [](const ReadCall& a, const ReadCall& b) {
+    StableSortUnlessSorted(&read_calls_, [](const ReadCall& a, const ReadCall& b) {
       return a.correlation < b.correlation;
     });
     correlations_.reserve(read_calls_.size());
@@ -101,7 +102,7 @@ class WorkReader {
       correlations_.push_back(correlation);
       out_->calls.push_back(read_calls_[i].call);
     }
-    read_calls_ = {};
+    read_calls_ = std::vector<ReadCall>();
   }
 
   // Returns null when the profile does not hold the call.
@@ -292,7 +293,7 @@ class WorkReader {
   }
 
   static void Sort(std::vector<DeviceWork>* work) {
-    std::stable_sort(work->begin(), work->end(), [](const DeviceWork& a, const DeviceWork& b) {
+    StableSortUnlessSorted(work, [](const DeviceWork& a, const DeviceWork& b) {
       // Of equal starts the longer first, so that it can surround the other.
       return std::make_tuple(a.start_ps, -a.end_ps) < std::make_tuple(b.start_ps, -b.end_ps);
     });

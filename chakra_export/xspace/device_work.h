@@ -49,7 +49,7 @@ struct HostCall {
   uint32_t thread = 0;
 };
 
-// What all work of a stream has in common whose events say the same about what ran. Texts are
+// What all work of a stream has in common whose events say the same about what ran. Texts point into
 // ProfileWork::texts.
 struct DeviceOp {
   absl::string_view name;
@@ -118,7 +118,8 @@ struct ProfileWork {
   // Calls in the order of their correlation ids.
   std::vector<HostCall> calls;
   std::vector<absl::string_view> call_names;
-  // Kept apart from the file, most of which need not stay in memory so.
+  // The texts of ops and call_names: copies, so that using them does not bring pages of the file back
+  // into memory.
   StringPool texts;
   // How many device events are no work, by reason.
   std::map<std::string, int64_t> dropped;

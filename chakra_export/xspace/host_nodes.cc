@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
+#include "xla_profiler/base/sorted.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
@@ -41,8 +42,8 @@ Launches FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> no
     launches.work.push_back(node);
   }
   const auto call_of = [&](NodeIndex node) { return graph.nodes[node].work->call; };
-  absl::c_stable_sort(launches.work,
-                      [&](NodeIndex a, NodeIndex b) { return call_of(a) < call_of(b); });
+  StableSortUnlessSorted(&launches.work,
+                         [&](NodeIndex a, NodeIndex b) { return call_of(a) < call_of(b); });
   for (size_t i = 0; i < launches.work.size();) {
     Launch launch;
     launch.call = call_of(launches.work[i]);
@@ -55,8 +56,8 @@ Launches FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> no
     launch.work = absl::MakeConstSpan(launches.work).subspan(first, i - first);
     launches.calls.push_back(launch);
   }
-  absl::c_stable_sort(launches.calls,
-                      [](const Launch& a, const Launch& b) { return a.start_ns < b.start_ns; });
+  StableSortUnlessSorted(&launches.calls,
+                         [](const Launch& a, const Launch& b) { return a.start_ns < b.start_ns; });
   return launches;
 }
 
@@ -75,7 +76,7 @@ NodeIndex FindAwaited(const Launch& launch, NodeIndex last_work, const Launches&
   };
   if (by_end->empty()) {
     *by_end = launches.work;
-    absl::c_stable_sort(*by_end, ends_before);
+    StableSortUnlessSorted(by_end, ends_before);
   }
   const auto after = std::upper_bound(
       by_end->begin(), by_end->end(), launch.start_ns,

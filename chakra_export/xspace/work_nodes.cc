@@ -30,8 +30,8 @@ namespace {
 
 constexpr uint32_t kNoEvent = std::numeric_limits<uint32_t>::max();
 
-// Of how much work RunByRank makes nodes at the same time, unless one rank has more: with what is
-// made of them they take half a kilobyte each.
+// RunByRank makes nodes of at most so much work at the same time, but of at least one rank. With what
+// is made of them they take half a kilobyte each.
 constexpr size_t kWorkAtOnce = size_t{1} << 19;
 
 // Finds the collective execution that a kernel is a piece of.
@@ -93,6 +93,9 @@ class NodeMaker {
 
   absl::StatusOr<WorkNodes> Run() {
     RETURN_IF_ERROR(Prepare());
+    size_t work = 0;
+    for (const Place& place : places_) work += WorkOf(place);
+    out_.graph.nodes.reserve(work);
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank, &out_);
     for (size_t p = 0; p < profiles_.size(); ++p) EventsOf(p, &out_);
     outline_.Add(out_.graph);
@@ -115,6 +118,7 @@ class NodeMaker {
       const auto make = [&](size_t index) {
         const int64_t rank = static_cast<int64_t>(index);
         WorkNodes nodes = none;
+        nodes.graph.nodes.reserve(WorkOf(places_[index]));
         AddRank(rank, &nodes);
         return visit(rank, &nodes);
       };
@@ -299,6 +303,12 @@ class NodeMaker {
     if (options_.window == nullptr) return {0, place.device->work.size()};
     const size_t device = place.device - profiles_[place.profile]->devices.data();
     return (*options_.window)[place.profile][device];
+  }
+
+  size_t WorkOf(const Place& place) const {
+    if (place.device == nullptr) return 0;
+    const WorkRange range = RangeOf(place);
+    return range.last - range.first;
   }
 
   // Returns the first node of each event of a profile.

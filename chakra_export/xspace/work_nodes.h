@@ -77,7 +77,7 @@ absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<Profil
                                         const CollectiveRun& run,
                                         const WorkNodesOptions& options = {});
 
-// Makes the same nodes rank by rank, as many ranks at once as there are cores, and hands each to
+// Makes the same nodes rank by rank, several at once where ranks have little work, and hands each to
 // `take`, in no particular order, with an outline of the others (RunGraph::outline); nodes are numbered
 // from 0 in each. Returns what there is beside the nodes. Errors are those of MakeWorkNodes and of
 // `take`.

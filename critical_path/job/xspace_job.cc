@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -70,7 +71,9 @@ class XSpaceJobLoader {
     std::iota(order.begin(), order.end(), 0);
     // Large, and of no use once they are in the graph.
     if (emptied != nullptr) {
-      for (const auto& profile : emptied->profiles) profile->calls = {};
+      for (const auto& profile : emptied->profiles) {
+        profile->calls = std::vector<HostCall>();
+      }
     }
     execution_.graph = ToExecutionGraph(graph, order);
     graph.edges = std::vector<DependencyEdge>();
@@ -158,6 +161,8 @@ class XSpaceJobLoader {
 
   void AddOrigin(const RunNode& node) {
     if (node.instruction == nullptr) return;
+    // A name is in one place for all nodes that have it.
+    if (!known_origins_.emplace(node.name.data(), node.instruction).second) return;
     const auto [origin, is_new] =
         loaded_.origins.try_emplace(std::string(node.name), OperationOrigin());
     if (!is_new) return;
@@ -228,6 +233,8 @@ class XSpaceJobLoader {
   std::optional<NumberRange> steps_;
   std::map<int64_t, RankWindow> windows_;
   LoadedJob loaded_;
+  // What AddOrigin was asked before.
+  absl::flat_hash_set<std::pair<const char*, const HloInstruction*>> known_origins_;
 };
 
 // Of one device: by step, in order, the positions of its first work and of its last.

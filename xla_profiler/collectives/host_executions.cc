@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/sorted.h"
 #include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -46,9 +47,7 @@ class HostLineReader {
     const auto has_smaller_id = [](const Launch& a, const Launch& b) {
       return a.correlation_id < b.correlation_id;
     };
-    if (!std::is_sorted(launches.begin(), launches.end(), has_smaller_id)) {
-      std::stable_sort(launches.begin(), launches.end(), has_smaller_id);
-    }
+    StableSortUnlessSorted(&launches, has_smaller_id);
     size_t kept = 0;
     for (const Launch& launch : launches) {
       if (kept == 0 || launches[kept - 1].correlation_id != launch.correlation_id) {
@@ -109,8 +108,8 @@ class HostLineReader {
     RETURN_IF_ERROR(line.ForEachEvent(selection_, [&](const XEventVisitor& event) {
       if (!event.IsAggregatedEvent()) spans.push_back(ReadSpan(event));
     }));
-    std::stable_sort(spans.begin(), spans.end(),
-                     [](const HostSpan& a, const HostSpan& b) { return a.span < b.span; });
+    StableSortUnlessSorted(&spans,
+                           [](const HostSpan& a, const HostSpan& b) { return a.span < b.span; });
     open_.clear();
     found_.clear();
     for (const HostSpan& span : spans) Push(span);
