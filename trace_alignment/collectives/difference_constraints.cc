@@ -22,11 +22,6 @@ constexpr uint32_t kNoPoint = std::numeric_limits<uint32_t>::max();
 // Without a contradiction few rounds do. With more than these, look for one.
 constexpr int kUntracedRounds = 16;
 
-int64_t FloorMean(int64_t a, int64_t b) {
-  const int64_t sum = a + b;
-  return sum / 2 - (sum % 2 < 0 ? 1 : 0);
-}
-
 }  // namespace
 
 DriftBound::DriftBound(double max_drift_ppm) {
@@ -245,18 +240,6 @@ class Relaxation {
   std::vector<Emitter> emitters_;
   std::vector<std::vector<uint32_t>> origins_;
 };
-
-PointOffsets MiddleSolution(const OffsetBounds& bounds) {
-  PointOffsets middle(bounds.upper_ps.size());
-  for (size_t clock = 0; clock < middle.size(); ++clock) {
-    if (!bounds.reachable[clock]) continue;
-    middle[clock].resize(bounds.upper_ps[clock].size());
-    for (size_t p = 0; p < middle[clock].size(); ++p) {
-      middle[clock][p] = FloorMean(bounds.lower_ps[clock][p], bounds.upper_ps[clock][p]);
-    }
-  }
-  return middle;
-}
 
 DifferenceConstraints::DifferenceConstraints(size_t clocks, size_t hubs,
                                              const ConstraintOptions& options)

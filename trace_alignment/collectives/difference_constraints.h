@@ -81,8 +81,11 @@ struct OffsetBounds {
   PointOffsets upper_ps;
 };
 
-// Returns the solution halfway between the bounds; clocks that are not reachable have no values.
-PointOffsets MiddleSolution(const OffsetBounds& bounds);
+// Returns the mean of two solutions' values of a point, rounded down: a solution again.
+inline int64_t FloorMean(int64_t a, int64_t b) {
+  const int64_t sum = a + b;
+  return sum / 2 - (sum % 2 < 0 ? 1 : 0);
+}
 
 class DifferenceConstraints {
  public:

@@ -181,14 +181,19 @@ struct NodeView {
   uint32_t node;
   const std::vector<int64_t>& lower_ps;
   const std::vector<int64_t>& upper_ps;
-  const std::vector<int64_t>& offsets_ps;
+  // Null for the middle of the bounds, which is a solution.
+  const std::vector<int64_t>* offsets_ps;
   // What is likely of the clock; null where only what is certain is asked for.
   const LikelyClock* likely;
 
-  size_t size() const { return offsets_ps.size(); }
+  size_t size() const { return lower_ps.size(); }
   int64_t TimePs(size_t point) const { return constraints.time_ps(node, point); }
+  int64_t OffsetPs(size_t point) const {
+    return offsets_ps == nullptr ? FloorMean(lower_ps[point], upper_ps[point])
+                                 : (*offsets_ps)[point];
+  }
   int64_t CertifiedPs(size_t point) const {
-    return std::max(upper_ps[point] - offsets_ps[point], offsets_ps[point] - lower_ps[point]);
+    return std::max(upper_ps[point] - OffsetPs(point), OffsetPs(point) - lower_ps[point]);
   }
   // Returns within how much of the offset of the point the clock likely is at a time on which that
   // offset is used; no more than is certain.
@@ -196,7 +201,7 @@ struct NodeView {
     if (likely == nullptr) return certified_ps;
     const double range_ps =
         likely->RangePs(time_ps) +
-        std::abs(static_cast<double>(offsets_ps[point]) - likely->OffsetPs(TimePs(point)));
+        std::abs(static_cast<double>(OffsetPs(point)) - likely->OffsetPs(TimePs(point)));
     // Not a number when nothing is known.
     return range_ps < static_cast<double>(certified_ps) ? static_cast<int64_t>(std::ceil(range_ps))
                                                         : certified_ps;
@@ -207,7 +212,7 @@ struct NodeView {
 std::vector<OffsetKnot> KnotsOf(const NodeView& view) {
   std::vector<OffsetKnot> knots;
   for (size_t p = 0; p < view.size(); ++p) {
-    const OffsetKnot knot = {view.TimePs(p), view.offsets_ps[p]};
+    const OffsetKnot knot = {view.TimePs(p), view.OffsetPs(p)};
     const size_t n = knots.size();
     const bool flat = n >= 2 && knots[n - 1].offset_ps == knot.offset_ps &&
                       knots[n - 2].offset_ps == knot.offset_ps;
@@ -237,7 +242,7 @@ void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
   const auto ppm = [&](int64_t gained_ps) {
     return static_cast<double>(gained_ps) / elapsed_ps * 1e6;
   };
-  const double drift_ppm = ppm(view.offsets_ps[last] - view.offsets_ps[0]);
+  const double drift_ppm = ppm(view.OffsetPs(last) - view.OffsetPs(0));
   const double least_ppm = std::max(-max_drift_ppm, ppm(view.lower_ps[last] - view.upper_ps[0]));
   const double most_ppm = std::min(max_drift_ppm, ppm(view.upper_ps[last] - view.lower_ps[0]));
   double uncertainty_ppm = std::max(most_ppm - drift_ppm, drift_ppm - least_ppm);
@@ -276,39 +281,48 @@ int64_t LargestUncertaintyPs(const NodeView& view, double max_drift_ppm,
                    beyond_ps(last, span->end_ps, span->end_ps - view.TimePs(last))});
 }
 
-NodeOffset DescribeNode(const NodeView& view, double max_drift_ppm,
-                        const std::optional<ProfileSpan>& span) {
+// States the offset in the middle of the clock's points, and the drift.
+NodeOffset StateOffset(const NodeView& view, double max_drift_ppm) {
   NodeOffset node;
   node.reachable = true;
   if (view.size() == 0) return node;
-  node.knots = KnotsOf(view);
   const size_t middle = MiddlePoint(view);
-  node.offset_ps = view.offsets_ps[middle];
+  node.offset_ps = view.OffsetPs(middle);
   node.offset_at_ps = view.TimePs(middle) - node.offset_ps;
   node.certified_uncertainty_ps = view.CertifiedPs(middle);
   node.uncertainty_ps =
       view.UncertaintyPs(middle, view.TimePs(middle), node.certified_uncertainty_ps);
-  node.uncertainty_max_ps = LargestUncertaintyPs(view, max_drift_ppm, span);
   StateDrift(view, max_drift_ppm, &node);
   return node;
 }
 
-// Takes what is likely of the nodes' clocks, or nothing.
+double MaxDriftPpm(const ProbeFreeOptions& options, uint32_t node) {
+  return node == options.reference_node ? 0 : options.max_drift_ppm;
+}
+
+// Takes the chosen offsets, null for the middle of the bounds, and what is likely of the nodes'
+// clocks, or nothing.
 ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
-                        const PointOffsets& offsets_ps, absl::Span<const LikelyClock> likely) {
+                        const PointOffsets* offsets_ps, absl::Span<const LikelyClock> likely) {
   const OffsetBounds& bounds = solved.bounds;
   ClockAlignment alignment;
-  alignment.nodes.resize(offsets_ps.size());
-  for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
+  alignment.nodes.resize(bounds.lower_ps.size());
+  for (uint32_t node = 0; node < alignment.nodes.size(); ++node) {
     if (!bounds.reachable[node]) continue;
-    const NodeView view = {solved.constraints,    node,
-                           bounds.lower_ps[node], bounds.upper_ps[node],
-                           offsets_ps[node],      likely.empty() ? nullptr : &likely[node]};
+    const NodeView view = {solved.constraints,
+                           node,
+                           bounds.lower_ps[node],
+                           bounds.upper_ps[node],
+                           offsets_ps == nullptr ? nullptr : &(*offsets_ps)[node],
+                           likely.empty() ? nullptr : &likely[node]};
     std::optional<ProfileSpan> span;
     if (!options.spans.empty()) span = options.spans[node];
     NodeOffset& stated = alignment.nodes[node];
-    stated = DescribeNode(view, node == options.reference_node ? 0 : options.max_drift_ppm, span);
+    stated = StateOffset(view, MaxDriftPpm(options, node));
     alignment.is_estimated |= stated.uncertainty_ps < stated.certified_uncertainty_ps;
+    if (view.size() == 0) continue;
+    stated.knots = KnotsOf(view);
+    stated.uncertainty_max_ps = LargestUncertaintyPs(view, MaxDriftPpm(options, node), span);
   }
   return alignment;
 }
@@ -318,6 +332,7 @@ PointOffsets Nearest(const Solved& solved, OffsetFunction estimate_ps) {
   const OffsetBounds& bounds = solved.bounds;
   PointOffsets offsets_ps(solved.constraints.clock_count());
   for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
+    offsets_ps[node].reserve(bounds.lower_ps[node].size());
     for (size_t p = 0; p < bounds.lower_ps[node].size(); ++p) {
       offsets_ps[node].push_back(std::clamp(estimate_ps(node, solved.constraints.time_ps(node, p)),
                                             bounds.lower_ps[node][p], bounds.upper_ps[node][p]));
@@ -340,12 +355,14 @@ void UsePrior(int64_t range_ps, Estimate* offset_ps) {
 std::vector<LikelyClock> LikelyClocks(const CollectiveTable& table, const ProbeFreeOptions& options,
                                       const Solved& solved) {
   if (!options.end_agreement) return {};
-  const ClockAlignment middle = Describe(solved, options, MiddleSolution(solved.bounds), {});
-  std::vector<LikelyClock> certain(middle.nodes.size());
+  const OffsetBounds& bounds = solved.bounds;
+  std::vector<LikelyClock> certain(bounds.lower_ps.size());
   const auto variance = [](double half_width) { return half_width * half_width / 4; };
-  for (size_t n = 0; n < certain.size(); ++n) {
-    const NodeOffset& node = middle.nodes[n];
-    if (!node.reachable) continue;
+  for (uint32_t n = 0; n < certain.size(); ++n) {
+    if (!bounds.reachable[n]) continue;
+    const NodeOffset node = StateOffset(
+        {solved.constraints, n, bounds.lower_ps[n], bounds.upper_ps[n], nullptr, nullptr},
+        MaxDriftPpm(options, n));
     certain[n].at_ps = node.offset_at_ps + node.offset_ps;
     certain[n].offset_ps = {static_cast<double>(node.offset_ps),
                             variance(static_cast<double>(node.uncertainty_ps))};
@@ -412,11 +429,12 @@ void RedoJumps(std::vector<ClockJump> jumps, ClockAlignment* alignment) {
 ClockAlignment TakeLikely(const CollectiveTable& table, const ProbeFreeOptions& options,
                           const Solved& solved) {
   const std::vector<LikelyClock> likely = LikelyClocks(table, options, solved);
-  if (likely.empty()) return Describe(solved, options, MiddleSolution(solved.bounds), likely);
+  if (likely.empty()) return Describe(solved, options, nullptr, likely);
   const auto likely_ps = [&](uint32_t node, int64_t time_ps) {
     return static_cast<int64_t>(std::llround(likely[node].OffsetPs(time_ps)));
   };
-  return Describe(solved, options, Nearest(solved, likely_ps), likely);
+  const PointOffsets offsets_ps = Nearest(solved, likely_ps);
+  return Describe(solved, options, &offsets_ps, likely);
 }
 
 // Takes the change out of the node's times.
@@ -503,7 +521,8 @@ absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
                                                  const ProbeFreeOptions& options,
                                                  OffsetFunction estimate_ps) {
   ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
-  return Describe(solved, options, Nearest(solved, estimate_ps), {});
+  const PointOffsets offsets_ps = Nearest(solved, estimate_ps);
+  return Describe(solved, options, &offsets_ps, {});
 }
 
 absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
@@ -513,7 +532,7 @@ absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
   for (uint32_t node = 0; node < zeros.size(); ++node) {
     zeros[node].resize(solved.bounds.upper_ps[node].size(), 0);
   }
-  return Describe(solved, options, zeros, LikelyClocks(table, options, solved));
+  return Describe(solved, options, &zeros, LikelyClocks(table, options, solved));
 }
 
 }  // namespace meridian
