@@ -127,7 +127,7 @@ absl::StatusOr<int> Measure() {
                       1.0 / 3, bytes.size()},
                      {"identity rewrite", kBoth, [&] { Rewrite(source, 0, buffer_bytes); },
                       parse_and_serialize, 0.3, bytes.size()},
-                     {"identity, planes over 40 MB", kBoth, [&] { Rewrite(source, 0, 0); },
+                     {"identity in two passes", kBoth, [&] { Rewrite(source, 0, 0); },
                       parse_and_serialize, std::nullopt, bytes.size()},
                      {"moving every event", kBoth, [&] { Rewrite(source, kMovePs, buffer_bytes); },
                       parse_and_serialize, 0.4, bytes.size()}},

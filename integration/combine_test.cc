@@ -327,6 +327,24 @@ TEST(CombineTest, TheChainSaysEachNoteOnceAndCountsExecutions) {
   EXPECT_LT(report.evidence().common_steps(), report.evidence().steps());
 }
 
+// The aligned profiles are read back before they have their names.
+TEST(CombineTest, NotesNameFilesThatAreThere) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"rank0.xplane.pb", "rank1.xplane.pb"}) {
+    ASSERT_OK_AND_ASSIGN(const auto sound, FileSystem::Posix().Map(absl::StrCat(kTrue, "/", name)));
+    // Nothing says any more which rank it is.
+    directory.Write(
+        absl::StrCat("run/", name),
+        absl::StrReplaceAll(sound->bytes(), {{"replica", "nowhere"}, {"partition", "elsewhere"}}));
+  }
+  const CommandResult result =
+      Combine({"--run_dir=" + directory.PathOf("run"), "--output_dir=" + directory.PathOf("out")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const std::string report = directory.Read("out/report.json");
+  EXPECT_THAT(report, HasSubstr("rank0.xplane.pb: nothing in it says which rank it is"));
+  EXPECT_THAT(report, Not(HasSubstr(".tmp")));
+}
+
 // PyTorch, with its execution traces beside the profiles.
 TEST(CombineTest, TheChainTakesPytorch) {
   const TemporaryDirectory directory;

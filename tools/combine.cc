@@ -98,7 +98,9 @@ Flag<int64_t> FLAGS_max_extrapolation_ms(
     "Events farther than this outside the snapshot pairs or offsets are an error.");
 
 Flag<std::string> FLAGS_plane_naming("plane_naming", "viewer",
-                                     "viewer: /device:GPU:<n> numbered through and one /host:CPU. "
+                                     "viewer: /device:GPU:<n> numbered through and one /host:CPU "
+                                     "(of more than 499 devices, beside --output_dir: as "
+                                     "node_prefix). "
                                      "node_prefix: /node:<id>/... for every plane. host_node: the "
                                      "same, devices as /device:GPU:Host_Node_<n>, n = node id x "
                                      "devices of a node + device.");

@@ -235,8 +235,8 @@ absl::Status ReadCustomTraces(FileSystem& file_system, const std::string& prefix
     const std::optional<CollectiveKind> made_for =
         type.has_value() ? CollectiveKindOf(*type) : std::nullopt;
     if (made_for.has_value() && SimulatedCommTypeOf(*made_for) != CommTypeOf(kind)) {
-      return InvalidArgument(file.path, ": carries out an ", CollectiveKindName(*made_for),
-                             ", not an ", CollectiveKindName(kind));
+      return InvalidArgument(file.path, ": is for ", CollectiveKindName(*made_for), ", not for ",
+                             CollectiveKindName(kind));
     }
     // Neither a roofline nor replay-only is about what happens within a collective.
     const SystemConfig plain;

@@ -121,7 +121,7 @@ TEST_F(EtWorkloadTest, ReadsCustomAlgorithms) {
   AppendEtRecord(metadata, &trace);
   AppendEtRecord(RecvNode(2, 0, 1, 64), &trace);
   directory_.Write("ag.1.et", trace);
-  EXPECT_THAT(error(), HasSubstr("ag.1.et: carries out an all-reduce, not an all-gather"));
+  EXPECT_THAT(error(), HasSubstr("ag.1.et: is for all-reduce, not for all-gather"));
   directory_.Write("ag.1.et", "no trace");
   EXPECT_THAT(error(), HasSubstr("ag.1.et"));
   system_.replay_only = true;

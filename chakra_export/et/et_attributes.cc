@@ -56,7 +56,7 @@ absl::Status BadValue(const AttributeProto& attribute, absl::string_view value,
 constexpr absl::string_view kAnInteger = "an integer of 64 bits";
 
 absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
-  // As most are: reflection takes longer.
+  // Most values are of these kinds, and reflection takes longer.
   if (attribute.has_int64_val()) return attribute.int64_val();
   if (attribute.has_bool_val()) return attribute.bool_val() ? 1 : 0;
   const FieldDescriptor* field =

@@ -287,7 +287,7 @@ class ExecutionGraphBuilder {
   // Returns the index of the group of that name, which must have the same ranks when it is known.
   GroupIndex AddGroup(const ProcessGroup& group);
 
-  // For so many nodes and dependencies in all.
+  // Makes room for so many nodes and dependencies; more may be added.
   void Reserve(size_t nodes, size_t dependencies);
 
   // Returns the node's index; indices count up from 0. There must be fewer than kMaxNodes.

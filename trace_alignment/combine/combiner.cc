@@ -125,10 +125,9 @@ class PlaneNames {
       if (!absl::SimpleAtoi(number, &device) || device >= stride_) {
         return NodePlaneName(node_id, name);
       }
-      if (node_id >= std::numeric_limits<int64_t>::max() / stride_) {
-        return InvalidArgument("node id ", node_id,
-                               " is too large to number devices by: give "
-                               "--node_ids, or --plane_naming=node_prefix");
+      if (node_id < 0 || node_id >= std::numeric_limits<int64_t>::max() / stride_) {
+        return InvalidArgument("devices cannot be numbered by the node id ", node_id,
+                               ": give --node_ids, or --plane_naming=node_prefix");
       }
       return absl::StrCat(kDevicePlanePrefix, kind, ":Host_Node_", node_id * stride_ + device,
                           rest);

@@ -150,9 +150,11 @@ TEST_F(CombinerTest, DevicesCanBeCalledByTheirNode) {
   EXPECT_THAT(PlaneNamesOf(combined_),
               IsSupersetOf({"/device:GPU:Host_Node_6", "/device:GPU:Host_Node_7",
                             "/device:GPU:Host_Node_10"}));
-  node_ids_ = {3, int64_t{1} << 62};
-  EXPECT_THAT(Combine(options), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("node id 4611686018427387904 is too large")));
+  for (const int64_t node_id : {int64_t{1} << 62, int64_t{-3}}) {
+    node_ids_ = {3, node_id};
+    EXPECT_THAT(Combine(options), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr(absl::StrCat("by the node id ", node_id))));
+  }
 }
 
 // Node 1 is moved by 5 us.

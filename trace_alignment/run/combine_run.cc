@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/collectives/collective_run.h"
@@ -172,6 +173,12 @@ absl::Status CheckWritten(const WrittenFiles& written, CombineState* state) {
 void HandOver(WrittenFiles aligned, const CombineState& state) {
   for (size_t i = 0; i < aligned.run.profiles.size(); ++i) {
     aligned.run.profiles[i].trace = aligned.paths[i];
+    // Notes name files as they were read.
+    for (auto* notes : {&aligned.run.ranks.notes, &aligned.run.runs.notes}) {
+      for (std::string& note : *notes) {
+        note = absl::StrReplaceAll(note, {{aligned.readable_paths[i], aligned.paths[i]}});
+      }
+    }
   }
   *state.request.aligned_collectives = std::move(aligned.run);
 }

@@ -218,8 +218,8 @@ absl::Status WriteCombinedFile(CombineState* state) {
     if (!fit) {
       options.naming = PlaneNaming::kNodePrefix;
       state->report.add_notes(absl::StrCat(
-          "the combined profile names planes as --plane_naming=node_prefix does: of more than ",
-          kMaxViewerDevices,
+          is_written ? "the combined profile names" : "exports name",
+          " planes as --plane_naming=node_prefix does: of more than ", kMaxViewerDevices,
           " devices viewers show no file; the aligned profiles are one per node"));
     }
   }

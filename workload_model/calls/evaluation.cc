@@ -267,7 +267,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
           transition.us() - (replaced == of_all.end() ? 0 : replaced->second);
     }
   }
-  double total = sum_of_all;
+  double total = classes.empty() ? sum_of_all : 0;
   for (const auto& [name, more] : classes) total = std::max(total, sum_of_all + more);
   if (result.transitions_size() == 0 && result.messages_size() == 0) {
     return NotFound("there is no model of ", cell.kind.threads, " threads in --model");

@@ -316,7 +316,7 @@ TEST(WorkloadTest, ClassesOfRanksAreToldApart) {
                         "   1   2    2.0  5.000  100.0 %  CONSTANT  first\n"
                         "   1   2    2.0  4.000  100.0 %  CONSTANT  others\n"
                         "\n"
-                        "messages of 2 callsites are constant\n"));
+                        "messages of 1 callsite are constant\n"));
   // Also in comparisons.
   std::vector<RunMeasurements> runs = MadeUpRuns(36, 22);
   for (RunMeasurements& run : runs) run.cell.kind.rank_class = "others";

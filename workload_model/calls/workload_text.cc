@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -126,18 +127,24 @@ std::string TransitionsText(const WorkloadEvaluation& evaluation) {
 
 std::string MessagesText(const WorkloadEvaluation& evaluation) {
   TextTable messages({">callsite", ">bytes", "model"});
-  int constant = 0;
+  std::set<int64_t> constant;
+  bool has_others = false;
   for (const EvaluatedMessage& message : evaluation.messages()) {
     if (message.type() == kConstant) {
-      ++constant;
+      constant.insert(message.callsite());
       continue;
     }
+    has_others = true;
     messages.AddRow({absl::StrCat(message.callsite()), absl::StrFormat("%.1f", message.bytes()),
                      message.type()});
   }
   std::string text;
-  if (constant < evaluation.messages_size()) absl::StrAppend(&text, "\n", messages.ToString());
-  if (constant > 0) absl::StrAppend(&text, "\nmessages of ", constant, " callsites are constant\n");
+  if (has_others) absl::StrAppend(&text, "\n", messages.ToString());
+  if (!constant.empty()) {
+    absl::StrAppend(
+        &text, "\nmessages of ", constant.size(),
+        constant.size() == 1 ? " callsite are constant\n" : " callsites are constant\n");
+  }
   return text;
 }
 

@@ -76,7 +76,7 @@ class ModelFileParser {
       }
     }
     if (models_.empty()) return Error("there is no model");
-    for (CallModel& call : models_) RETURN_IF_ERROR(Finish(&call));
+    for (size_t i = 0; i < models_.size(); ++i) RETURN_IF_ERROR(Finish(lines_[i], &models_[i]));
     return std::move(models_);
   }
 
@@ -93,9 +93,9 @@ class ModelFileParser {
   }
 
   // Rows may come in any order: what is without the call at its end was kept as computation.
-  absl::Status Finish(CallModel* call) const {
+  absl::Status Finish(int64_t line, CallModel* call) const {
     if (!call->has_compute()) {
-      return LineError(name_, line_,
+      return LineError(name_, line,
                        absl::StrCat("callsites ", call->source(), " and ", call->destination(),
                                     " have no model but of the first, whole or last time"));
     }
@@ -184,7 +184,8 @@ class ModelFileParser {
     CallModel& call = CallOf(source, destination, threads);
     const bool is_there = role == "FIRST"   ? call.has_first()
                           : role == "WHOLE" ? call.has_value()
-                                            : role.empty() && call.has_compute();
+                          : role == "LAST"  ? !have_last_.insert(&call - models_.data()).second
+                                            : call.has_compute();
     if (is_there) return Error("there are two models of these callsites and threads");
     // Means do not depend on how times drift to the LAST.
     if (role.empty()) *call.mutable_compute() = std::move(model);
@@ -199,6 +200,7 @@ class ModelFileParser {
         positions_.insert({{class_, source, destination, threads}, models_.size()});
     if (!is_new) return models_[known->second];
     CallModel& call = models_.emplace_back();
+    lines_.push_back(line_);
     call.set_source(source);
     if (keys_ == 2) call.set_destination(destination);
     call.set_threads(threads);
@@ -223,6 +225,10 @@ class ModelFileParser {
   std::string class_;
   std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, size_t> positions_;
   std::vector<CallModel> models_;
+  // By model, the line of its first row.
+  std::vector<int64_t> lines_;
+  // Positions of the models that have a LAST row.
+  std::set<ptrdiff_t> have_last_;
 };
 
 }  // namespace

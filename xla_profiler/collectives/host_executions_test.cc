@@ -118,6 +118,14 @@ TEST_F(HostExecutionsTest, TheCallWithinAnExecutionIsTheLaunch) {
   EXPECT_EQ(Find(executions, 9)->run_id, 6);
 }
 
+TEST_F(HostExecutionsTest, ACallBehindTheExecutionIsNotTheLaunch) {
+  SetInt(Add(1, "Execute", 20, 30), StatType::kRunId, 6);
+  AddLaunch(1, 21, 9);
+  AddLaunch(2, 22, 9);
+  ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
+  EXPECT_EQ(Find(executions, 9)->run_id, 6);
+}
+
 // Some writers put a span where it ends.
 TEST_F(HostExecutionsTest, SpansOutOfOrderAreSorted) {
   AddLaunch(1, 21, 1);

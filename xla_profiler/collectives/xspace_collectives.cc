@@ -88,7 +88,9 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
     return plane.CheckEvents();
   }));
   if (host.has_value()) {
-    if (!executions.has_value()) RETURN_IF_ERROR(host->CheckEvents());
+    if (!executions.has_value()) {
+      RETURN_IF_ERROR(Annotate(host->CheckEvents(), reader.name()));
+    }
     RETURN_IF_ERROR(Annotate(ReadMegascaleMessages(*host, clock, &collector), reader.name()));
   }
   collector.Finish();

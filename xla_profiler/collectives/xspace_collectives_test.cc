@@ -22,9 +22,12 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 absl::StatusOr<ProfileCollectives> ReadFile(const std::string& path) {
@@ -214,6 +217,20 @@ ProfileCollectives ReadChanged(Fn fn) {
 
 XEventProto* NcclKernel(XPlaneProto* plane, int n) {
   return plane->mutable_lines(0)->mutable_events(2 * n + 1);
+}
+
+// Of a profile without GPUs nothing else looks at all events of the host.
+TEST(XSpaceCollectivesTest, DamageOfTheHostIsToldWithTheProfile) {
+  XSpaceProto space = SyntheticRun({})[0];
+  for (XPlaneProto& plane : *space.mutable_planes()) {
+    if (plane.name() == "/device:GPU:0") plane.set_name("/nobody");
+    if (plane.name() == "/host:CPU") plane.mutable_lines(0)->add_events()->set_metadata_id(127);
+  }
+  const std::string bytes = space.SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader,
+                       XSpaceReader::FromBytes(bytes, "second.xplane.pb"));
+  EXPECT_THAT(ReadXSpaceCollectives(reader).status().message(),
+              AllOf(StartsWith("second.xplane.pb: offset "), HasSubstr("metadata id 127")));
 }
 
 TEST(XSpaceCollectivesTest, SeveralKernelsOfOneThunkAreOneEvent) {
