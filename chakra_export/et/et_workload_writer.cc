@@ -23,11 +23,13 @@ absl::Status CheckSize(uint64_t size) {
 
 // `size` is what ByteSizeLong has just returned. No message of the schema holds a map, whose order
 // would be open.
-void AppendRecord(const google::protobuf::MessageLite& message, size_t size, std::string* out) {
-  StringOutput(out).Varint(size);
+void AppendRecord(const google::protobuf::MessageLite& message, size_t size,
+                  absl::string_view fields, std::string* out) {
+  StringOutput(out).Varint(size + fields.size());
   const size_t begin = out->size();
   out->resize(begin + size);
   message.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(&(*out)[begin]));
+  out->append(fields.data(), fields.size());
 }
 
 std::string FileName(const std::string& path) {
@@ -37,12 +39,12 @@ std::string FileName(const std::string& path) {
 }  // namespace
 
 void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* out) {
-  AppendRecord(message, message.ByteSizeLong(), out);
+  AppendRecord(message, message.ByteSizeLong(), "", out);
 }
 
-absl::Status EtTrace::Add(const ChakraProtoMsg::Node& node) {
+absl::Status EtTrace::Add(const ChakraProtoMsg::Node& node, absl::string_view fields) {
   const size_t size = node.ByteSizeLong();
-  RETURN_IF_ERROR(CheckSize(size));
+  RETURN_IF_ERROR(CheckSize(size + fields.size()));
   described_.set_nodes(described_.nodes() + 1);
   if (node.type() == ChakraProtoMsg::COMM_COLL_NODE ||
       node.type() == ChakraProtoMsg::COMM_SEND_NODE ||
@@ -50,7 +52,7 @@ absl::Status EtTrace::Add(const ChakraProtoMsg::Node& node) {
     described_.set_comm_nodes(described_.comm_nodes() + 1);
   }
   buffer_.clear();
-  AppendRecord(node, size, &buffer_);
+  AppendRecord(node, size, fields, &buffer_);
   return file_->Append(buffer_);
 }
 

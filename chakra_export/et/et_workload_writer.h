@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/run/workload_report.pb.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
@@ -50,8 +51,9 @@ void AppendEtRecord(const google::protobuf::MessageLite& message, std::string* o
 // The trace of one rank while it is being written.
 class EtTrace {
  public:
-  // One of more than kMaxEtRecordBytes is InvalidArgument.
-  absl::Status Add(const ChakraProtoMsg::Node& node);
+  // Adds a node, whose further fields may be given as they are written. One of more than
+  // kMaxEtRecordBytes is InvalidArgument.
+  absl::Status Add(const ChakraProtoMsg::Node& node, absl::string_view fields = "");
 
  private:
   friend class EtWorkloadWriter;

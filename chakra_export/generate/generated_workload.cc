@@ -137,7 +137,7 @@ absl::StatusOr<ChakraWorkloadReport> WriteGeneratedWorkload(
       const WorkCost& cost = program.costs()[node];
       SetRoofline(cost.operations, cost.bytes, message->mutable_attr());
     };
-    RETURN_IF_ERROR(AddEtGraph(graph, add_cost, &traces));
+    RETURN_IF_ERROR(AddEtGraph(graph, {nullptr, add_cost, nullptr}, &traces));
   }
   return traces.Commit(workload.rank_count());
 }

@@ -1,9 +1,10 @@
 #include "chakra_export/graph/et_graph_writer.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -106,9 +107,26 @@ class NodeEncoder {
   std::vector<int64_t> rounded_off_ns_;
 };
 
+void Describe(const EtNodeDecorator& shared, NodeIndex node, Node* message) {
+  if (shared != nullptr) shared(node, message);
+  CompleteForSimulators(message);
+}
+
+// Returns, as they are written, the fields that describe the node beside its own.
+std::string SharedFields(const EtNodeDecorator& shared, NodeIndex node, Node whole) {
+  const int own = whole.attr_size();
+  Describe(shared, node, &whole);
+  Node added;
+  if (whole.has_inputs()) added.mutable_inputs()->Swap(whole.mutable_inputs());
+  if (whole.has_outputs()) added.mutable_outputs()->Swap(whole.mutable_outputs());
+  whole.mutable_attr()->DeleteSubrange(0, own);
+  added.mutable_attr()->Swap(whole.mutable_attr());
+  return added.SerializeAsString();
+}
+
 }  // namespace
 
-absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& decorate,
+absl::Status AddEtGraph(const ExecutionGraph& graph, const EtDecorators& decorators,
                         EtWorkloadWriter* writer) {
   const std::vector<NodeIndex> nodes = ByRankAndId(graph);
   ChakraProtoMsg::GlobalMetadata metadata;
@@ -119,14 +137,24 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
     ASSIGN_OR_RETURN(EtTrace trace, writer->Begin(ranks[position], metadata));
     NodeEncoder encoder(graph);
     Node message;
+    // By kind, and whether the node waits for others, which decides on what simulators need.
+    absl::flat_hash_map<std::pair<EtNodeKind, bool>, std::string> shared;
     for (auto node =
              std::partition_point(nodes.begin(), nodes.end(),
                                   [&](NodeIndex one) { return graph.rank(one) < ranks[position]; });
          node != nodes.end() && graph.rank(*node) == ranks[position]; ++node) {
       encoder.Encode(*node, &message);
-      if (decorate != nullptr) decorate(*node, &message);
-      CompleteForSimulators(&message);
-      RETURN_IF_ERROR(trace.Add(message));
+      if (decorators.own != nullptr) decorators.own(*node, &message);
+      std::optional<EtNodeKind> kind;
+      if (decorators.kind_of != nullptr) kind = decorators.kind_of(*node);
+      if (!kind.has_value()) {
+        Describe(decorators.shared, *node, &message);
+        RETURN_IF_ERROR(trace.Add(message));
+        continue;
+      }
+      const auto [fields, is_new] = shared.try_emplace({*kind, message.data_deps_size() > 0});
+      if (is_new) fields->second = SharedFields(decorators.shared, *node, message);
+      RETURN_IF_ERROR(trace.Add(message, fields->second));
     }
     return writer->Finish(std::move(trace));
   };
@@ -138,9 +166,9 @@ absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& deco
 absl::StatusOr<ChakraWorkloadReport> WriteEtWorkload(FileSystem& file_system,
                                                      const ExecutionGraph& graph,
                                                      const std::string& prefix, int64_t rank_count,
-                                                     const EtNodeDecorator& decorate) {
+                                                     const EtDecorators& decorators) {
   EtWorkloadWriter writer(file_system, prefix);
-  RETURN_IF_ERROR(AddEtGraph(graph, decorate, &writer));
+  RETURN_IF_ERROR(AddEtGraph(graph, decorators, &writer));
   return writer.Commit(rank_count);
 }
 

@@ -205,7 +205,7 @@ TEST(EtGraphWriterTest, GraphsOfSeveralRanksMakeOneWorkload) {
     builder.AddNode(node);
     builder.AddGroup({"3", {0, 1}});
     builder.AddGroup({absl::StrCat(rank + 1), {rank, 4}});
-    ASSERT_OK(AddEtGraph(std::move(builder).Build(), nullptr, &writer));
+    ASSERT_OK(AddEtGraph(std::move(builder).Build(), {}, &writer));
     EXPECT_EQ(FileSystem::Posix().Kind(directory.PathOf("w.0.et")).ok(), false);
   }
   ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written, writer.Commit(2));

@@ -336,7 +336,8 @@ absl::StatusOr<ChakraWorkloadReport> ConvertOperators(FileSystem& file_system,
       SetRoofline(origin.cost.operations.value_or(0), origin.cost.bytes, message->mutable_attr());
     }
   };
-  RETURN_IF_ERROR(WriteRunWorkload(file_system, nodes.graph, output_prefix, decorate, &workload));
+  RETURN_IF_ERROR(WriteRunWorkload(file_system, nodes.graph, output_prefix,
+                                   {nullptr, decorate, nullptr}, &workload));
   if (nodes.lost > 0) {
     workload.report.add_warnings(
         absl::StrCat(nodes.lost, " x communication left out: no operator launched it"));
@@ -404,7 +405,8 @@ absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
   const auto decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
     decorator.Decorate(node, message);
   };
-  RETURN_IF_ERROR(WriteRunWorkload(file_system, nodes.graph, output_prefix, decorate, &workload));
+  RETURN_IF_ERROR(WriteRunWorkload(file_system, nodes.graph, output_prefix,
+                                   {nullptr, decorate, nullptr}, &workload));
   RETURN_IF_ERROR(linked_jsons.Commit());
 
   AddWarnings(ranks, communication, nodes, &workload.report);

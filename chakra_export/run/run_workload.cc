@@ -144,26 +144,35 @@ absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* work
 }
 
 absl::Status AddRunWorkload(const RunGraph& run, const RunWorkload& workload,
-                            const EtNodeDecorator& decorate, EtWorkloadWriter* writer) {
+                            const EtDecorators& decorators, EtWorkloadWriter* writer) {
   const std::string group_table = ProcessGroupTable(GroupsOf(workload.graph));
-  const auto decorate_node = [&](NodeIndex index, ChakraProtoMsg::Node* message) {
+  EtDecorators all;
+  all.own = [&](NodeIndex index, ChakraProtoMsg::Node* message) {
     const RunNode& node = run.nodes[workload.run_nodes[index]];
-    EtAttributes* attributes = message->mutable_attr();
-    if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
-    if (node.step.has_value()) SetIntAttribute(kStepAttribute, *node.step, attributes);
+    if (node.step.has_value()) SetIntAttribute(kStepAttribute, *node.step, message->mutable_attr());
+    if (decorators.own != nullptr) decorators.own(workload.run_nodes[index], message);
+  };
+  all.shared = [&](NodeIndex index, ChakraProtoMsg::Node* message) {
+    const RunNode& node = run.nodes[workload.run_nodes[index]];
+    if (!node.op_kind.empty()) {
+      SetStringAttribute(kOpKindAttribute, node.op_kind, message->mutable_attr());
+    }
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
       message->mutable_inputs()->set_values(group_table);
     }
-    decorate(workload.run_nodes[index], message);
+    if (decorators.shared != nullptr) decorators.shared(workload.run_nodes[index], message);
   };
-  return AddEtGraph(workload.graph, decorate_node, writer);
+  if (decorators.kind_of != nullptr) {
+    all.kind_of = [&](NodeIndex index) { return decorators.kind_of(workload.run_nodes[index]); };
+  }
+  return AddEtGraph(workload.graph, all, writer);
 }
 
 absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
-                              const std::string& prefix, const EtNodeDecorator& decorate,
+                              const std::string& prefix, const EtDecorators& decorators,
                               RunWorkload* workload) {
   EtWorkloadWriter writer(file_system, prefix);
-  RETURN_IF_ERROR(AddRunWorkload(run, *workload, decorate, &writer));
+  RETURN_IF_ERROR(AddRunWorkload(run, *workload, decorators, &writer));
   ASSIGN_OR_RETURN(const ChakraWorkloadReport written, writer.Commit(run.rank_count));
   workload->report.MergeFrom(written);
   return absl::OkStatus();

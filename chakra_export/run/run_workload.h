@@ -46,15 +46,15 @@ absl::StatusOr<RunWorkload> BuildRunWorkload(EtFlavor flavor, bool has_times, Ru
 absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* workload);
 
 // Adds the workload of a run, or of one of its ranks, to what is being written, nodes with what all
-// runs say of them: op_kind, step, the table of groups. `decorate` adds what else is known of a node
+// runs say of them: op_kind, step, the table of groups. `decorators` add what else is known of a node
 // of the run.
 absl::Status AddRunWorkload(const RunGraph& run, const RunWorkload& workload,
-                            const EtNodeDecorator& decorate, EtWorkloadWriter* writer);
+                            const EtDecorators& decorators, EtWorkloadWriter* writer);
 
 // Writes the workload in place of what is under the prefix (EtWorkloadWriter::Commit). The report
 // learns of the ranks and files.
 absl::Status WriteRunWorkload(FileSystem& file_system, const RunGraph& run,
-                              const std::string& prefix, const EtNodeDecorator& decorate,
+                              const std::string& prefix, const EtDecorators& decorators,
                               RunWorkload* workload);
 
 // Returns a report as text for people, without its warnings, which commands print elsewhere.

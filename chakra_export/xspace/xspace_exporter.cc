@@ -124,7 +124,7 @@ class Exporter {
       workload_ = RunWorkload();
       RETURN_IF_ERROR(Build());
       RETURN_IF_ERROR(
-          WriteRunWorkload(files, nodes_.graph, prefix, DecoratorOf(nodes_.graph), &workload_));
+          WriteRunWorkload(files, nodes_.graph, prefix, DecoratorsOf(nodes_.graph), &workload_));
     }
     Describe(&workload_.report);
     return std::move(workload_.report);
@@ -161,7 +161,7 @@ class Exporter {
       RunGraph& graph = nodes->graph;
       ASSIGN_OR_RETURN(RunWorkload part,
                        BuildRunWorkload(options_.flavor, /*has_times=*/true, &graph));
-      RETURN_IF_ERROR(AddRunWorkload(graph, part, DecoratorOf(graph), &writer));
+      RETURN_IF_ERROR(AddRunWorkload(graph, part, DecoratorsOf(graph), &writer));
       const std::lock_guard<std::mutex> lock(mutex);
       parts[rank] = std::move(part);
       for (; !parts.empty() && parts.begin()->first == next; parts.erase(next++)) {
@@ -219,12 +219,22 @@ class Exporter {
     }
   }
 
-  EtNodeDecorator DecoratorOf(const RunGraph& graph) const {
+  EtDecorators DecoratorsOf(const RunGraph& graph) const {
     const auto tensors = std::make_shared<const RunTensors>(graph, options_.intent);
-    return [&graph, tensors](NodeIndex node, ChakraProtoMsg::Node* message) {
+    EtDecorators decorators;
+    decorators.shared = [&graph, tensors](NodeIndex node, ChakraProtoMsg::Node* message) {
       tensors->Describe(graph.nodes[node], message);
       Decorate(graph.nodes[node], message);
     };
+    decorators.kind_of = [&graph](NodeIndex index) -> std::optional<EtNodeKind> {
+      const RunNode& node = graph.nodes[index];
+      // Communication has how long it lasted.
+      if (node.IsCommunication()) return std::nullopt;
+      const void* op = node.work == nullptr ? nullptr : node.work->op;
+      return EtNodeKind(op, node.instruction, node.operations, node.bytes, node.op_kind,
+                        node.type << 8 | static_cast<int32_t>(node.resource.kind));
+    };
+    return decorators;
   }
 
   static void Decorate(const RunNode& node, ChakraProtoMsg::Node* message) {

@@ -302,7 +302,7 @@ absl::Status WriteMeasuredTrace(FileSystem& file_system, const CommunicationMatc
     }
   };
   return WriteEtWorkload(file_system, *graph, prefix, static_cast<int64_t>(graph->Ranks().size()),
-                         decorate)
+                         {nullptr, decorate, nullptr})
       .status();
 }
 
