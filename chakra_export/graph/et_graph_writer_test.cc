@@ -1,6 +1,7 @@
 #include "chakra_export/graph/et_graph_writer.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -81,18 +82,41 @@ TEST(EtGraphWriterTest, RoundingIsCarriedAlongTheResource) {
 
 TEST(EtGraphWriterTest, DecoratesNodes) {
   const TemporaryDirectory directory;
-  ASSERT_OK_AND_ASSIGN(const ChakraWorkloadReport written,
-                       WriteEtWorkload(FileSystem::Posix(), Chain({1, 2}), directory.PathOf("w"), 1,
-                                       [](NodeIndex node, Node* message) {
-                                         SetIntAttribute(kNumOpsAttribute, node + 40,
-                                                         message->mutable_attr());
-                                       }));
-  ASSERT_EQ(written.ranks_size(), 1);
-  const std::string& path = written.ranks(0).path();
-  EXPECT_EQ(path, directory.PathOf("w.0.et"));
-  ASSERT_OK_AND_ASSIGN(const EtReader reader, EtReader::Open(FileSystem::Posix(), path));
-  EXPECT_EQ(reader.metadata().version(), "1.0.0");
-  EXPECT_EQ(FindAttribute(ReadNodes(path)[1].attr(), "num_ops")->int64_val(), 41);
+  EtDecorators decorators;
+  decorators.own = [](NodeIndex node, Node* message) {
+    SetIntAttribute(kStepAttribute, node + 40, message->mutable_attr());
+  };
+  int asked = 0;
+  decorators.shared = [&](NodeIndex node, Node* message) {
+    ++asked;
+    SetIntAttribute(kNumOpsAttribute, node % 2 + 70, message->mutable_attr());
+    message->mutable_outputs()->set_values("tensor");
+  };
+  const auto write = [&](const std::string& name) {
+    ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), Chain({1, 2, 1, 2, 1}), directory.PathOf(name),
+                              1, decorators));
+  };
+  write("each");
+  EXPECT_EQ(asked, 5);
+  decorators.kind_of = [](NodeIndex node) -> std::optional<EtNodeKind> {
+    // The last is a node by itself.
+    if (node == 4) return std::nullopt;
+    return EtNodeKind(nullptr, nullptr, node % 2, 0, "", 0);
+  };
+  asked = 0;
+  write("shared");
+  // The first of all waits for nothing, which makes it another kind.
+  EXPECT_EQ(asked, 4);
+  const std::vector<Node> each = ReadNodes(directory.PathOf("each.0.et"));
+  const std::vector<Node> nodes = ReadNodes(directory.PathOf("shared.0.et"));
+  ASSERT_EQ(each.size(), 5);
+  ASSERT_EQ(nodes.size(), 5);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(FindAttribute(nodes[i].attr(), kStepAttribute)->int64_val(), 40 + i);
+    EXPECT_EQ(FindAttribute(nodes[i].attr(), kNumOpsAttribute)->int64_val(), 70 + i % 2);
+    EXPECT_EQ(nodes[i].outputs().values(), "tensor");
+    EXPECT_EQ(nodes[i].DebugString(), each[i].DebugString());
+  }
 }
 
 // Everything about the nodes by rank and id, free of indices.

@@ -12,6 +12,8 @@ namespace {
 
 // What is late by more is lost.
 constexpr int64_t kMaxLateNs = 15000;
+// Some machines wake sleepers so late; the rest of a wait is spent awake.
+constexpr int64_t kMaxWakeNs = 300000;
 
 int64_t NowNs() {
   timespec time = {};
@@ -57,8 +59,9 @@ void UdpRelay::Run() {
   for (const UdpSocket& socket : sockets_) files.push_back({socket.file(), POLLIN, 0});
   while (!stop_) {
     int64_t wait_ns = 20000000;
-    if (!waiting_.empty())
-      wait_ns = std::clamp(waiting_.top().due_ns - NowNs(), int64_t{0}, wait_ns);
+    if (!waiting_.empty()) {
+      wait_ns = std::clamp(waiting_.top().due_ns - NowNs() - kMaxWakeNs, int64_t{0}, wait_ns);
+    }
     const timespec timeout = {0, static_cast<long>(wait_ns)};
     (void)ppoll(files.data(), files.size(), &timeout, nullptr);
     const int64_t now_ns = NowNs();
