@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"

@@ -229,7 +229,7 @@ TEST(XSpaceCollectivesTest, DamageOfTheHostIsToldWithTheProfile) {
   const std::string bytes = space.SerializeAsString();
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader,
                        XSpaceReader::FromBytes(bytes, "second.xplane.pb"));
-  EXPECT_THAT(ReadXSpaceCollectives(reader).status().message(),
+  EXPECT_THAT(std::string(ReadXSpaceCollectives(reader).status().message()),
               AllOf(StartsWith("second.xplane.pb: offset "), HasSubstr("metadata id 127")));
 }
 
