@@ -43,8 +43,12 @@ constexpr int64_t kAsynchronousStream = -1;
 
 class WorkReader {
  public:
-  WorkReader(std::optional<int64_t> profile_start_ns, ProfileWork* out)
-      : profile_start_ns_(profile_start_ns), out_(out) {}
+  WorkReader(std::optional<int64_t> profile_start_ns, FileSystem& file_system,
+             const std::string& temporary_directory, ProfileWork* out)
+      : profile_start_ns_(profile_start_ns),
+        file_system_(file_system),
+        temporary_directory_(temporary_directory),
+        out_(out) {}
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(out_->reader));
@@ -59,11 +63,13 @@ class WorkReader {
       if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) return ReadTpuPlane(plane);
       return absl::OkStatus();
     }));
+    for (WorkingDevice& device : out_->devices) Sort(&device.work.elements());
+    RETURN_IF_ERROR(AssignSteps());
     for (WorkingDevice& device : out_->devices) {
-      Sort(&device.work);
-      device.work.shrink_to_fit();
+      device.work.elements().shrink_to_fit();
+      device.work.Store(file_system_, temporary_directory_);
     }
-    return AssignSteps();
+    return absl::OkStatus();
   }
 
  private:
@@ -81,9 +87,9 @@ class WorkReader {
     });
     SortCalls();
     for (auto& [ordinal, device] : cpus_) {
-      Sort(&device.work);
-      DropSurrounding("thunk that surrounds others", &device.work);
-      NumberThreads(&device.work);
+      Sort(&device.work.elements());
+      DropSurrounding("thunk that surrounds others", &device.work.elements());
+      NumberThreads(&device.work.elements());
       out_->devices.push_back(std::move(device));
     }
     return Annotate(status, out_->reader.name());
@@ -95,14 +101,16 @@ class WorkReader {
       return a.correlation < b.correlation;
     });
     correlations_.reserve(read_calls_.size());
-    out_->calls.reserve(read_calls_.size());
+    std::vector<HostCall>& calls = out_->calls.elements();
+    calls.reserve(read_calls_.size());
     for (size_t i = 0; i < read_calls_.size(); ++i) {
       const int64_t correlation = read_calls_[i].correlation;
       if (i + 1 < read_calls_.size() && read_calls_[i + 1].correlation == correlation) continue;
       correlations_.push_back(correlation);
-      out_->calls.push_back(read_calls_[i].call);
+      calls.push_back(read_calls_[i].call);
     }
     read_calls_ = std::vector<ReadCall>();
+    out_->calls.Store(file_system_, temporary_directory_);
   }
 
   // Returns null when the profile does not hold the call.
@@ -140,7 +148,7 @@ class WorkReader {
     work.op = OpOf(event, said);
     WorkingDevice& device = cpus_[*ordinal];
     device.name = absl::StrCat("CPU ", *ordinal);
-    device.work.push_back(work);
+    device.work.elements().push_back(work);
   }
 
   absl::Status ReadGpuPlane(const XPlaneVisitor& plane) {
@@ -153,12 +161,12 @@ class WorkReader {
       if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return absl::OkStatus();
       return line.ForEachEvent(gpu_stats_, [&](const XEventVisitor& event) {
         if (const std::optional<DeviceWork> work = ReadGpuEvent(line, event)) {
-          device.work.push_back(*work);
+          device.work.elements().push_back(*work);
         }
       });
     }));
     if (events == 0) out_->idle_devices.push_back(device.name);
-    if (!device.work.empty()) out_->devices.push_back(std::move(device));
+    if (device.work.size() > 0) out_->devices.push_back(std::move(device));
     return absl::OkStatus();
   }
 
@@ -204,12 +212,12 @@ class WorkReader {
         const bool is_asynchronous = op->collective != nullptr && op->collective->done != nullptr;
         if (is_asynchronous) op->stream = kAsynchronousStream;
         work.op = op;
-        device.work.push_back(work);
+        device.work.elements().push_back(work);
       });
     }));
-    if (device.work.empty()) return absl::OkStatus();
-    Sort(&device.work);
-    DropSurrounding("op that surrounds others", &device.work);
+    if (device.work.size() == 0) return absl::OkStatus();
+    Sort(&device.work.elements());
+    DropSurrounding("op that surrounds others", &device.work.elements());
     out_->devices.push_back(std::move(device));
     return absl::OkStatus();
   }
@@ -278,7 +286,7 @@ class WorkReader {
     const StepSource source = steps[0].source;
     const bool on_host = source == StepSource::kAnnotation || source == StepSource::kHostModule;
     for (WorkingDevice& device : out_->devices) {
-      for (DeviceWork& work : device.work) {
+      for (DeviceWork& work : device.work.elements()) {
         const int64_t time_ps = on_host ? work.LaunchPs() : work.start_ps;
         auto step = std::upper_bound(
             steps.begin(), steps.end(), time_ps,
@@ -287,7 +295,7 @@ class WorkReader {
         --step;
         if (time_ps < step->end_ps) work.step = step->number;
       }
-      MarkHostWaits(&device.work);
+      MarkHostWaits(&device.work.elements());
     }
     return absl::OkStatus();
   }
@@ -359,6 +367,8 @@ class WorkReader {
                                  StatType::kHloOp,         StatType::kHloModule,
                                  StatType::kProgramId};
   const std::optional<int64_t> profile_start_ns_;
+  FileSystem& file_system_;
+  const std::string& temporary_directory_;
   ProfileWork* out_;
   std::optional<SessionClock> clock_;
   HostExecutions executions_;
@@ -374,11 +384,19 @@ class WorkReader {
 
 }  // namespace
 
+void ProfileWork::Forget() const {
+  reader.Forget(reader.source().bytes);
+  calls.Forget();
+  for (const WorkingDevice& device : devices) device.work.Forget();
+}
+
 absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
-    XSpaceReader reader, std::optional<int64_t> profile_start_ns) {
+    XSpaceReader reader, std::optional<int64_t> profile_start_ns, FileSystem& file_system,
+    const std::string& temporary_directory) {
   auto profile = std::make_unique<ProfileWork>(std::move(reader));
-  RETURN_IF_ERROR(WorkReader(profile_start_ns, profile.get()).Run());
-  profile->reader.Forget(profile->reader.source().bytes);
+  RETURN_IF_ERROR(
+      WorkReader(profile_start_ns, file_system, temporary_directory, profile.get()).Run());
+  profile->Forget();
   return profile;
 }
 
@@ -401,7 +419,8 @@ absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
         ASSIGN_OR_RETURN(collectives, ReadXSpaceCollectives(reader, {start_ns}));
       }
       ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
-                       ReadDeviceWork(std::move(reader), start_ns));
+                       ReadDeviceWork(std::move(reader), start_ns, file_system,
+                                      options.reader.input.temporary_directory));
       files[i].push_back({std::move(collectives), std::move(work)});
       return absl::OkStatus();
     };

@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/stored_vector.h"
 #include "xla_profiler/base/optional_number.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/collectives/rank_resolution.h"
@@ -99,7 +100,7 @@ struct WorkingDevice {
   // As LocalDevice::name.
   std::string name;
   // In the order of starts; of equal starts the longer first.
-  std::vector<DeviceWork> work;
+  StoredVector<DeviceWork> work;
 };
 
 // The work of one profile, which is kept open.
@@ -116,7 +117,7 @@ struct ProfileWork {
   // Names of GPUs without events.
   std::vector<std::string> idle_devices;
   // Calls in the order of their correlation ids.
-  std::vector<HostCall> calls;
+  StoredVector<HostCall> calls;
   std::vector<absl::string_view> call_names;
   // The texts of ops and call_names: copies, so that using them does not bring pages of the file back
   // into memory.
@@ -125,12 +126,18 @@ struct ProfileWork {
   std::map<std::string, int64_t> dropped;
   // The steps that the work is in.
   std::vector<StepEvent> steps;
+
+  // Takes all that is in files out of memory until it is read again.
+  void Forget() const;
 };
 
 // Errors are those of a damaged file, and FailedPrecondition when the session's start is not known;
-// `profile_start_ns` (Unix time) wins over what the profile says.
-absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
-    XSpaceReader reader, std::optional<int64_t> profile_start_ns = std::nullopt);
+// `profile_start_ns` (Unix time) wins over what the profile says. Calls and work are stored in the
+// folder.
+absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(XSpaceReader reader,
+                                                            std::optional<int64_t> profile_start_ns,
+                                                            FileSystem& file_system,
+                                                            const std::string& temporary_directory);
 
 struct ProfiledRunOptions {
   XSpaceReaderOptions reader;

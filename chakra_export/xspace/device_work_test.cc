@@ -18,7 +18,9 @@ namespace {
 std::unique_ptr<ProfileWork> Read(const std::string& bytes) {
   absl::StatusOr<XSpaceReader> reader = XSpaceReader::FromBytes(bytes, "profile");
   EXPECT_THAT(reader, IsOk());
-  absl::StatusOr<std::unique_ptr<ProfileWork>> profile = ReadDeviceWork(*std::move(reader));
+  absl::StatusOr<std::unique_ptr<ProfileWork>> profile =
+      ReadDeviceWork(*std::move(reader), std::nullopt, FileSystem::Posix(),
+                     InputFileOptions().temporary_directory);
   EXPECT_THAT(profile, IsOk());
   return *std::move(profile);
 }

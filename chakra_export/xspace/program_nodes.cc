@@ -40,7 +40,7 @@ std::vector<const HloProgram*> ListPrograms(
   for (const auto& profile : profiles) {
     absl::flat_hash_map<const HloProgram*, int64_t> starts_ns;
     for (const WorkingDevice& device : profile->devices) {
-      for (const DeviceWork& work : device.work) {
+      for (const DeviceWork& work : device.work.view()) {
         int64_t& start_ns = starts_ns.try_emplace(work.op->program, kNever).first->second;
         start_ns = std::min(start_ns, profile->base_ns + work.start_ps / 1000);
       }

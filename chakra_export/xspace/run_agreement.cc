@@ -52,7 +52,7 @@ std::map<std::string, Variants> ListVariants(
   for (size_t p = 0; p < profiles.size(); ++p) {
     absl::flat_hash_map<const HloProgram*, Variant*> known;
     for (const WorkingDevice& device : profiles[p]->devices) {
-      for (const DeviceWork& work : device.work) {
+      for (const DeviceWork& work : device.work.view()) {
         const HloProgram* program = work.op->program;
         if (program == nullptr) continue;
         const auto [it, is_new] = known.try_emplace(program, nullptr);
@@ -75,6 +75,7 @@ std::map<std::string, Variants> ListVariants(
         }
       }
     }
+    profiles[p]->Forget();
   }
   return by_name;
 }

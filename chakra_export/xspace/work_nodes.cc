@@ -120,7 +120,9 @@ class NodeMaker {
         WorkNodes nodes = none;
         nodes.graph.nodes.reserve(WorkOf(places_[index]));
         AddRank(rank, &nodes);
-        return visit(rank, &nodes);
+        const absl::Status status = visit(rank, &nodes);
+        if (places_[index].device != nullptr) profiles_[places_[index].profile]->Forget();
+        return status;
       };
       return ParallelFor(places_.size(), make, nullptr, at_once);
     };
@@ -337,12 +339,12 @@ class NodeMaker {
     }
     const size_t first = nodes.size();
     const WorkRange range = RangeOf(place);
+    const absl::Span<const DeviceWork> all = place.device->work.view();
     const auto is_beside = [&](const DeviceWork& work) {
-      const size_t position = &work - place.device->work.data();
+      const size_t position = &work - all.data();
       return position < range.own_first || position >= range.own_last;
     };
-    for (const DeviceWork& work :
-         absl::MakeConstSpan(place.device->work).subspan(range.first, range.last - range.first)) {
+    for (const DeviceWork& work : all.subspan(range.first, range.last - range.first)) {
       if (!IsSelected(work)) {
         ++dropped["outside the chosen steps"];
         continue;

@@ -153,6 +153,7 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
     const size_t count = std::min(at_once, windows.size() - first);
     RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return visit(first + i); }));
     for (size_t i = 0; i < count; ++i) merge(first + i);
+    for (const auto& profile : run.profiles) profile->Forget();
   }
   return absl::OkStatus();
 }

@@ -72,7 +72,7 @@ class XSpaceJobLoader {
     // Large, and of no use once they are in the graph.
     if (emptied != nullptr) {
       for (const auto& profile : emptied->profiles) {
-        profile->calls = std::vector<HostCall>();
+        profile->calls = {};
       }
     }
     execution_.graph = ToExecutionGraph(graph, order);
@@ -247,8 +247,9 @@ using StepBegins = std::map<int64_t, FirstAndLast>;
 // Returns nullopt for steps that do not begin in the order of their numbers.
 std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   StepBegins begins;
-  for (size_t i = 0; i < device.work.size(); ++i) {
-    const std::optional<int64_t> step = device.work[i].step;
+  const absl::Span<const DeviceWork> work = device.work.view();
+  for (size_t i = 0; i < work.size(); ++i) {
+    const std::optional<int64_t> step = work[i].step;
     if (!step.has_value()) continue;
     if (const auto known = begins.find(*step); known != begins.end()) {
       known->second.last = i;
@@ -257,6 +258,7 @@ std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
     if (!begins.empty() && *step < begins.rbegin()->first) return std::nullopt;
     begins.emplace_hint(begins.end(), *step, FirstAndLast{i, i});
   }
+  device.work.Forget();
   return begins;
 }
 

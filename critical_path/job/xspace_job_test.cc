@@ -246,7 +246,7 @@ TEST_F(SyntheticJobTest, WorkThatLagsBehindItsStepIsInItsWindow) {
   options.steps = 40;
   absl::StatusOr<ProfiledRun> run = ReadProfiledRun(FileSystem::Posix(), Write(options, "lagging"));
   ASSERT_THAT(run, IsOk());
-  std::vector<DeviceWork>& work = run->profiles[0]->devices[0].work;
+  std::vector<DeviceWork>& work = run->profiles[0]->devices[0].work.elements();
   ASSERT_EQ(work.size(), 80);
   const std::vector<DeviceWork> in_order = std::exchange(work, {});
   for (size_t step = 0; step < 22; ++step) {

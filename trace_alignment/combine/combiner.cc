@@ -361,6 +361,7 @@ class Combiner {
             std::min(start_ns_,
                      MapLineBase(*node.clock, *node.node, plane.name, header).value_or(start_ns_));
         line_ids.push_back(header.id);
+        source.Forget(line);
       }
       const bool had_threads = indexed.host_threads.has_value();
       RETURN_IF_ERROR(Place(plane, n, &indexed, &renumbered));

@@ -442,6 +442,7 @@ class PlaneWriter {
         RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kMeasure, &output));
         prepared.size = output.size();
       }
+      owner.source.Forget(line);
       lines->push_back(prepared);
     }
     return absl::OkStatus();
@@ -484,6 +485,7 @@ class PlaneWriter {
       output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
     } else {
       RETURN_IF_ERROR(RewriteLine(owner, nullptr, payload, RewritePass::kWrite, output));
+      owner.source.Forget(payload);
     }
     return output->status();
   }

@@ -307,6 +307,7 @@ absl::Status XPlaneVisitor::ForEachLine(Fn&& fn) const {
   for (absl::string_view line : layout_.lines) {
     ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(*source_, line));
     if (!internal::CallVisitor(fn, XLineVisitor(this, header), &error)) return error;
+    source_->Forget(line);
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {
@@ -101,6 +102,12 @@ absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::st
   RETURN_IF_ERROR(
       WalkXLine(source, line, &header, [](absl::string_view) { return absl::OkStatus(); }));
   return header;
+}
+
+void XSpaceSource::Forget(absl::string_view part) const {
+  // A call of the system for each short line would take longer than it is worth.
+  constexpr size_t kFewBytes = size_t{1} << 16;
+  if (file != nullptr && part.size() >= kFewBytes) file->Forget(part);
 }
 
 absl::Status internal::ReadXLineField(const XSpaceSource& source, const WireField& field,

@@ -24,6 +24,8 @@
 
 namespace meridian {
 
+class InputFile;
+
 // Field numbers of xplane.proto.
 struct XSpaceField {
   static constexpr uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3, kHostnames = 4;
@@ -78,6 +80,11 @@ struct XSpaceLimits {
 struct XSpaceSource {
   absl::string_view bytes;
   XSpaceLimits limits;
+  // The file that they are mapped from; null for others.
+  const InputFile* file = nullptr;
+
+  // As MappedRegion, of a file's bytes; of others, and of short parts, nothing happens.
+  void Forget(absl::string_view part) const;
 
   // Errors count offsets from here.
   const char* origin() const { return bytes.data(); }

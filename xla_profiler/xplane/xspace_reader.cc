@@ -25,23 +25,27 @@ absl::StatusOr<XSpaceReader> XSpaceReader::OfFile(InputFile file, const XSpaceLi
   // Offsets in what follows are not those of the file on disk.
   const std::string name =
       owned->was_compressed() ? absl::StrCat(owned->path(), " (inflated)") : owned->path();
-  ASSIGN_OR_RETURN(XSpaceReader reader, FromBytes(owned->bytes(), name, limits));
+  ASSIGN_OR_RETURN(XSpaceReader reader, OfSource({owned->bytes(), limits, owned.get()}, name));
   reader.file_ = std::move(owned);
   return reader;
 }
 
 absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, std::string name,
                                                      const XSpaceLimits& limits) {
-  if (bytes.empty()) {
+  return OfSource({bytes, limits}, std::move(name));
+}
+
+absl::StatusOr<XSpaceReader> XSpaceReader::OfSource(const XSpaceSource& source, std::string name) {
+  if (source.bytes.empty()) {
     return InvalidArgument(name, ": offset 0: the file is empty; expected a serialized XSpace");
   }
-  if (IsJsonObject(bytes)) {
+  if (IsJsonObject(source.bytes)) {
     return InvalidArgument(name,
                            ": is JSON, as PyTorch's traces are; expected a serialized XSpace");
   }
   XSpaceReader reader;
   reader.name_ = std::move(name);
-  reader.source_ = std::make_shared<const XSpaceSource>(XSpaceSource{bytes, limits});
+  reader.source_ = std::make_shared<const XSpaceSource>(source);
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
     return InvalidArgument(reader.name_, ": ",

@@ -68,10 +68,8 @@ class XSpaceReader {
   // of this reader, not its end.
   absl::StatusOr<XPlaneVisitor> Plane(size_t index) const;
 
-  // As MappedRegion, of a file's bytes; of others nothing happens.
-  void Forget(absl::string_view part) const {
-    if (file_ != nullptr) file_->Forget(part);
-  }
+  // As XSpaceSource.
+  void Forget(absl::string_view part) const { source_->Forget(part); }
 
   // Visits the planes in file order; one plane is in memory at a time.
   template <typename Fn>
@@ -82,6 +80,7 @@ class XSpaceReader {
 
  private:
   XSpaceReader() = default;
+  static absl::StatusOr<XSpaceReader> OfSource(const XSpaceSource& source, std::string name);
   absl::Status TooManyLines(size_t plane) const;
 
   std::string name_;

@@ -18,7 +18,8 @@ MadeUpRun::MadeUpRun(const std::vector<XSpaceProto>& spaces) {
     auto profile = ReadXSpaceCollectives(*reader);
     MERIDIAN_CHECK(profile.ok());
     collectives.push_back(*std::move(profile));
-    auto work = ReadDeviceWork(*std::move(reader));
+    auto work = ReadDeviceWork(*std::move(reader), std::nullopt, FileSystem::Posix(),
+                               InputFileOptions().temporary_directory);
     MERIDIAN_CHECK(work.ok());
     profiles.push_back(*std::move(work));
   }
