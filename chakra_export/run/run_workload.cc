@@ -18,6 +18,7 @@
 #include "chakra_export/run/run_passes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -118,7 +119,19 @@ absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* work
   if (!match.problems().empty()) {
     return FailedPrecondition("the ranks do not communicate alike: ", match.problems()[0].text);
   }
-  const absl::Status simulated = ReplayAsSimulator(graph, match).status();
+  absl::Status simulated;
+  absl::StatusOr<GraphReplay> replay;
+  const auto run = [&](size_t which) -> absl::Status {
+    if (which == 0) {
+      simulated = ReplayAsSimulator(graph, match).status();
+    } else if (has_times) {
+      ReplayOptions options;
+      options.send_mode = SendMode::kRendezvousIfPossible;
+      replay = ReplayGraph(graph, match, options);
+    }
+    return absl::OkStatus();
+  };
+  (void)ParallelFor(2, run);
   if (!simulated.ok()) {
     // Traces for analysis may keep apart what overlapped.
     if (flavor == EtFlavor::kSimulation) return simulated;
@@ -127,10 +140,8 @@ absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* work
         std::string(simulated.message()), "); those of --flavor=simulation do"));
   }
   if (!has_times) return absl::OkStatus();
-  ReplayOptions options;
-  options.send_mode = SendMode::kRendezvousIfPossible;
-  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, options));
-  report.set_replayed_ns(replay.makespan_ns);
+  RETURN_IF_ERROR(replay.status());
+  report.set_replayed_ns(replay->makespan_ns);
   const double off = std::abs(static_cast<double>(report.replayed_ns()) /
                                   static_cast<double>(std::max<int64_t>(1, report.measured_ns())) -
                               1);
