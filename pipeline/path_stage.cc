@@ -124,7 +124,8 @@ struct WindowPart {
 
 // Returns the ranks of which one may be what MostLateRank says of the run: as many as are wanted of
 // those that others waited for longest in steps, and of those that were late by more than the clocks
-// may be off by; each for at least so long.
+// may be off by; each for at least so long in this window. Of a rank that is late for less in all
+// windows the run is not asked at all.
 std::set<int64_t> LateRanks(const WindowPart& part, double uncertainty_ms, size_t wanted,
                             int64_t least_ps) {
   std::map<int64_t, int64_t> all_ps, beyond_ps;

@@ -34,7 +34,8 @@ using EtNodeKind =
     std::tuple<const void*, const void*, int64_t, int64_t, absl::string_view, int32_t>;
 
 struct EtDecorators {
-  // Adds attributes that differ from node to node.
+  // Adds attributes that differ from node to node, none that `shared` or CompleteForSimulators sets,
+  // and nothing else.
   EtNodeDecorator own;
   // Adds, behind these, what nodes of one kind have in common.
   EtNodeDecorator shared;

@@ -80,6 +80,28 @@ TEST(DeviceWorkTest, CopiesMoveBytesThatAreKnownOrZero) {
   }
 }
 
+// Long vectors are in files, where few elements stay in memory.
+TEST(DeviceWorkTest, WorkOfLongProfilesKnowsTheSameCalls) {
+  SyntheticRunOptions run;
+  run.steps = 4000;
+  const std::string bytes = SyntheticRun(run)[1].SerializeAsString();
+  const std::unique_ptr<ProfileWork> profile = Read(bytes);
+  ASSERT_EQ(profile->devices.size(), 1);
+  const absl::Span<const HostCall> calls = profile->calls.view();
+  const absl::Span<const DeviceWork> work = profile->devices[0].work.view();
+  ASSERT_EQ(calls.size(), 8000);
+  ASSERT_EQ(work.size(), 8000);
+  for (int pass = 0; pass < 2; ++pass) {
+    for (size_t i = 0; i < work.size(); ++i) {
+      EXPECT_EQ(work[i].call, &calls[i]);
+      EXPECT_LE(work[i].LaunchPs(), work[i].start_ps);
+      EXPECT_EQ(work[i].op->name, i % 2 == 0 ? work[0].op->name : work[1].op->name);
+      EXPECT_EQ(work[i].step, static_cast<int64_t>(1000 + i / 2));
+    }
+    profile->Forget();
+  }
+}
+
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 

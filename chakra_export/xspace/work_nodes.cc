@@ -307,8 +307,9 @@ class NodeMaker {
     return (*options_.window)[place.profile][device];
   }
 
+  // Returns for how many nodes room is to be made; of how many steps select, nobody knows.
   size_t WorkOf(const Place& place) const {
-    if (place.device == nullptr) return 0;
+    if (place.device == nullptr || options_.steps.has_value()) return 0;
     const WorkRange range = RangeOf(place);
     return range.last - range.first;
   }

@@ -228,8 +228,8 @@ class Exporter {
     };
     decorators.kind_of = [&graph](NodeIndex index) -> std::optional<EtNodeKind> {
       const RunNode& node = graph.nodes[index];
-      // Communication has how long it lasted.
-      if (node.IsCommunication()) return std::nullopt;
+      // Communication has how long it lasted, and parts of a collective have tensors of their own.
+      if (node.IsCommunication() || node.operand != RunNode::kAllOperands) return std::nullopt;
       const void* op = node.work == nullptr ? nullptr : node.work->op;
       return EtNodeKind(op, node.instruction, node.operations, node.bytes, node.op_kind,
                         node.type << 8 | static_cast<int32_t>(node.resource.kind));

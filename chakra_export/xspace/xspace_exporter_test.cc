@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -113,6 +114,33 @@ TEST(XSpaceExporterTest, NodesStateWhatTheirInstructionReadsAndComputes) {
     EXPECT_GE((*GetIntAttribute(node.attr(), kNumOpsAttribute)).value_or(1), 1);
   }
   EXPECT_EQ(fusions, 3);
+}
+
+// Of an all-reduce of two arrays within one device each part is a node, with the tensors of its array.
+TEST(XSpaceExporterTest, PartsOfALocalCollectiveHaveTensorsOfTheirOwn) {
+  const TemporaryDirectory directory;
+  const xla::ShapeProto floats = ArrayShape(xla::F32, {64});
+  HloModuleBuilder program = PartitionedProgram(1);
+  auto* x = program.Add("x", "parameter", floats);
+  auto* a = program.Add("a", "fusion", floats, {x});
+  auto* b = program.Add("b", "fusion", floats, {x});
+  AddAllReduce("both", TupleShape({floats, floats}), {a, b}, {{0}}, &program);
+  const std::vector<std::string> traces =
+      WriteRun(directory, {GpuProfile(0, program, {{7, 10, {{"a", "a", 14, 20000, 30000, ""}}}})});
+  XSpaceExportOptions options;
+  options.intent = EtIntent::kPreTransformed;
+  ASSERT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("et"), options), IsOk());
+  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::Open(Files(), directory.PathOf("et.0.et")));
+  std::vector<std::string> read, written;
+  ChakraProtoMsg::Node node;
+  while (*reader.Next(&node)) {
+    if (!absl::StartsWith(node.name(), "both")) continue;
+    read.push_back(node.inputs().values());
+    written.push_back(node.outputs().values());
+  }
+  ASSERT_EQ(read.size(), 2);
+  EXPECT_NE(read[0], read[1]);
+  EXPECT_NE(written[0], written[1]);
 }
 
 // Operations and bytes of all computation of a rank, by step.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -71,9 +72,7 @@ class XSpaceJobLoader {
     std::iota(order.begin(), order.end(), 0);
     // Large, and of no use once they are in the graph.
     if (emptied != nullptr) {
-      for (const auto& profile : emptied->profiles) {
-        profile->calls = {};
-      }
+      for (const auto& profile : emptied->profiles) profile->calls = {};
     }
     execution_.graph = ToExecutionGraph(graph, order);
     graph.edges = std::vector<DependencyEdge>();
@@ -247,6 +246,7 @@ using StepBegins = std::map<int64_t, FirstAndLast>;
 // Returns nullopt for steps that do not begin in the order of their numbers.
 std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   StepBegins begins;
+  const absl::Cleanup forget = [&] { device.work.Forget(); };
   const absl::Span<const DeviceWork> work = device.work.view();
   for (size_t i = 0; i < work.size(); ++i) {
     const std::optional<int64_t> step = work[i].step;
@@ -258,7 +258,6 @@ std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
     if (!begins.empty() && *step < begins.rbegin()->first) return std::nullopt;
     begins.emplace_hint(begins.end(), *step, FirstAndLast{i, i});
   }
-  device.work.Forget();
   return begins;
 }
 

@@ -171,14 +171,14 @@ absl::Status CheckWritten(const WrittenFiles& written, CombineState* state) {
 }
 
 void HandOver(WrittenFiles aligned, const CombineState& state) {
+  // Notes name files as they were read.
+  std::vector<std::pair<std::string, std::string>> names;
   for (size_t i = 0; i < aligned.run.profiles.size(); ++i) {
     aligned.run.profiles[i].trace = aligned.paths[i];
-    // Notes name files as they were read.
-    for (auto* notes : {&aligned.run.ranks.notes, &aligned.run.runs.notes}) {
-      for (std::string& note : *notes) {
-        note = absl::StrReplaceAll(note, {{aligned.readable_paths[i], aligned.paths[i]}});
-      }
-    }
+    names.push_back({aligned.readable_paths[i], aligned.paths[i]});
+  }
+  for (auto* notes : {&aligned.run.ranks.notes, &aligned.run.runs.notes}) {
+    for (std::string& note : *notes) note = absl::StrReplaceAll(note, names);
   }
   *state.request.aligned_collectives = std::move(aligned.run);
 }

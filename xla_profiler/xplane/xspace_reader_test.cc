@@ -1,12 +1,15 @@
 #include "xla_profiler/xplane/xspace_reader.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -34,6 +37,37 @@ TEST(XSpaceReaderTest, VisitsPlanesInFileOrderAndFindsThemByName) {
   EXPECT_EQ(found->Name(), "/device:GPU:0");
   ASSERT_OK_AND_ASSIGN(const auto absent, reader.FindPlane("/device:GPU:1"));
   EXPECT_FALSE(absent.has_value());
+}
+
+// Long lines of files are taken out of memory when they were visited.
+TEST(XSpaceReaderTest, LinesAreThereAgainWhenTheyAreVisitedTwice) {
+  const TemporaryDirectory directory;
+  ::tensorflow::profiler::XSpace space;
+  ::tensorflow::profiler::XPlane* plane = space.add_planes();
+  (*plane->mutable_event_metadata())[1].set_name("op");
+  constexpr int kEvents = 100000;
+  for (const char* name : {"first", "second"}) {
+    ::tensorflow::profiler::XLine* line = plane->add_lines();
+    line->set_name(name);
+    for (int i = 0; i < kEvents; ++i) {
+      line->add_events()->set_metadata_id(1);
+      line->mutable_events(i)->set_offset_ps(i);
+    }
+  }
+  const std::string path = directory.Write("a.xplane.pb", space.SerializeAsString());
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::Open(FileSystem::Posix(), path));
+  for (int pass = 0; pass < 2; ++pass) {
+    std::vector<std::string> names;
+    int64_t sum_ps = 0;
+    EXPECT_OK(reader.ForEachPlane([&](const XPlaneVisitor& visited) {
+      return visited.ForEachLine([&](const XLineVisitor& line) {
+        names.emplace_back(line.Name());
+        return line.ForEachEvent([&](const XEventVisitor& event) { sum_ps += event.OffsetPs(); });
+      });
+    }));
+    EXPECT_THAT(names, ElementsAre("first", "second"));
+    EXPECT_EQ(sum_ps, int64_t{kEvents} * (kEvents - 1));
+  }
 }
 
 TEST(XSpaceReaderTest, AnEmptyFileIsRefused) {

@@ -246,7 +246,11 @@ class Firefox(Browser):
         return self.marionette("WebDriver:NewSession", webSocketUrl=True)["capabilities"]["webSocketUrl"]
 
     def marionette_answer(self):
-        length = b"".join(iter(lambda: self.marionette_pipe.read(1), b":"))
+        length = b""
+        while (byte := self.marionette_pipe.read(1)) != b":":
+            if not byte:
+                raise RuntimeError("Firefox has ended")
+            length += byte
         return json.loads(self.marionette_pipe.read(int(length)))
 
     def marionette(self, command, **parameters):
