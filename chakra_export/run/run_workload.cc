@@ -18,7 +18,6 @@
 #include "chakra_export/run/run_passes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -119,20 +118,7 @@ absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* work
   if (!match.problems().empty()) {
     return FailedPrecondition("the ranks do not communicate alike: ", match.problems()[0].text);
   }
-  absl::Status simulated;
-  absl::StatusOr<GraphReplay> replay;
-  const auto run = [&](size_t which) -> absl::Status {
-    if (which == 0) {
-      simulated = ReplayAsSimulator(graph, match).status();
-    } else {
-      ReplayOptions options;
-      options.send_mode = SendMode::kRendezvousIfPossible;
-      replay = ReplayGraph(graph, match, options);
-    }
-    return absl::OkStatus();
-  };
-  // Each says itself what went wrong.
-  (void)ParallelFor(has_times ? 2 : 1, run);
+  const absl::Status simulated = ReplayAsSimulator(graph, match).status();
   if (!simulated.ok()) {
     // Traces for analysis may keep apart what overlapped.
     if (flavor == EtFlavor::kSimulation) return simulated;
@@ -141,8 +127,10 @@ absl::Status CheckRunWorkload(EtFlavor flavor, bool has_times, RunWorkload* work
         std::string(simulated.message()), "); those of --flavor=simulation do"));
   }
   if (!has_times) return absl::OkStatus();
-  RETURN_IF_ERROR(replay.status());
-  report.set_replayed_ns(replay->makespan_ns);
+  ReplayOptions options;
+  options.send_mode = SendMode::kRendezvousIfPossible;
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, options));
+  report.set_replayed_ns(replay.makespan_ns);
   const double off = std::abs(static_cast<double>(report.replayed_ns()) /
                                   static_cast<double>(std::max<int64_t>(1, report.measured_ns())) -
                               1);

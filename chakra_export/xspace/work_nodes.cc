@@ -32,7 +32,7 @@ constexpr uint32_t kNoEvent = std::numeric_limits<uint32_t>::max();
 
 // RunByRank makes nodes of at most so much work at the same time, but of at least one rank. With what
 // is made of them they take a third of a kilobyte each.
-constexpr size_t kWorkAtOnce = size_t{1} << 20;
+constexpr size_t kWorkAtOnce = size_t{1} << 19;
 
 // Finds the collective execution that a kernel is a piece of.
 class CollectiveEventIndex {

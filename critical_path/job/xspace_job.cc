@@ -269,7 +269,7 @@ constexpr size_t kFewestWindows = 4;
 // larger than others.
 std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
                                   size_t window_work) {
-  constexpr size_t kMostSteps = 16, kLargest = 16;
+  constexpr size_t kMostSteps = 8, kLargest = 16;
   const size_t enough = std::clamp<size_t>(work_of_step.size() / kFewestWindows, 1, kMostSteps);
   std::vector<NumberRange> windows;
   size_t work = 0, steps = 0;
