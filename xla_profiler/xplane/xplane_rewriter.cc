@@ -482,7 +482,8 @@ class PlaneWriter {
   absl::Status WritePreparedLine(const LineOwner& owner, absl::string_view payload,
                                  const PreparedLine& line, SinkOutput* output) {
     if (line.buffer_position.has_value()) {
-      output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
+      // Of empty lines alone there is no buffer.
+      if (line.size > 0) output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
     } else {
       RETURN_IF_ERROR(RewriteLine(owner, nullptr, payload, RewritePass::kWrite, output));
       owner.source.Forget(payload);
