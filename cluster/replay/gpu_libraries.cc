@@ -59,6 +59,7 @@ absl::StatusOr<CudaDriver> LoadCudaDriver() {
                                {"cuDeviceGetCount", &cuda.DeviceGetCount},
                                {"cuDeviceGet", &cuda.DeviceGet},
                                {"cuDevicePrimaryCtxRetain", &cuda.DevicePrimaryCtxRetain},
+                               {"cuDevicePrimaryCtxRelease_v2", &cuda.DevicePrimaryCtxRelease},
                                {"cuCtxSetCurrent", &cuda.CtxSetCurrent},
                                {"cuMemAlloc_v2", &cuda.MemAlloc},
                                {"cuMemHostAlloc", &cuda.MemHostAlloc},

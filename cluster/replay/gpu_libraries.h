@@ -26,6 +26,7 @@ struct CudaDriver {
   int (*DeviceGetCount)(int* count);
   int (*DeviceGet)(int* device, int ordinal);
   int (*DevicePrimaryCtxRetain)(GpuHandle* context, int device);
+  int (*DevicePrimaryCtxRelease)(int device);
   int (*CtxSetCurrent)(GpuHandle context);
   int (*MemAlloc)(GpuAddress* address, size_t bytes);
   int (*MemHostAlloc)(void** memory, size_t bytes, unsigned flags);

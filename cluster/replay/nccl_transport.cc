@@ -99,6 +99,8 @@ NcclTransport::~NcclTransport() {
   for (const Communicator& communicator : communicators_) {
     if (communicator.handle != nullptr) nccl_.CommDestroy(communicator.handle);
   }
+  // With it go streams, events and memory.
+  if (opened_.has_value()) cuda_.DevicePrimaryCtxRelease(*opened_);
 }
 
 absl::Status NcclTransport::ListCommunicators() {
@@ -137,6 +139,7 @@ absl::Status NcclTransport::OpenDevice(int64_t device) {
   GpuHandle context = nullptr;
   RETURN_IF_ERROR(
       cuda_.Check(cuda_.DevicePrimaryCtxRetain(&context, opened), "cuDevicePrimaryCtxRetain"));
+  opened_ = opened;
   RETURN_IF_ERROR(cuda_.Check(cuda_.CtxSetCurrent(context), "cuCtxSetCurrent"));
   GpuHandle module = nullptr;
   RETURN_IF_ERROR(cuda_.Check(cuda_.ModuleLoadData(&module, kWaitingKernel), "cuModuleLoadData"));

@@ -119,6 +119,8 @@ class NcclTransport : public Transport {
   // Those of the groups of the graph, then those of the pairs.
   std::vector<Communicator> communicators_;
   std::map<std::pair<int64_t, int64_t>, size_t> pairs_;
+  // The GPU whose context is held.
+  std::optional<int> opened_;
   GpuHandle kernel_ = nullptr;
   std::map<StreamKey, Stream> streams_;
   // All transfers share them: what is in them does not matter.

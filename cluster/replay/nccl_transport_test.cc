@@ -210,6 +210,8 @@ TEST_F(NcclTransportTest, ErrorsSayWhoFailed) {
   ASSERT_TRUE(Open(ranks).ok());
   EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kUnavailable,
                                        HasSubstr("rank 0 node 7 (n7): ncclSend: made to fail")));
+  transport_ = nullptr;
+  EXPECT_THAT(Calls("cuDevicePrimaryCtxRelease"), ElementsAre("cuDevicePrimaryCtxRelease 1 0 0"));
 }
 
 }  // namespace

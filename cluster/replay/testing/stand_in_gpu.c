@@ -17,6 +17,10 @@ static intptr_t stream_count;
 static intptr_t communicator_count;
 /* Kernels whose end is not written down yet. */
 static int kernel_count;
+/* How many hold the context, and its memory, which goes with the last of them. */
+static int holder_count;
+static void* held[4096];
+static int held_count;
 static char id_count;
 enum { kTransferNs = 300000, kNotReady = 600 };
 
@@ -40,6 +44,10 @@ static int Call(const char* name, int64_t a, int64_t b, int64_t c) {
   return fails != NULL && strcmp(fails, name) == 0 ? 999 : 0;
 }
 
+static void* Hold(size_t bytes) {
+  return held_count == 4096 ? NULL : (held[held_count++] = calloc(bytes, 1));
+}
+
 void StandInSpend(void* stream, int64_t ns) {
   int64_t* at = &stream_ns[(intptr_t)stream];
   *at = (*at > Now() ? *at : Now()) + ns;
@@ -60,6 +68,7 @@ int cuDeviceGet(int* device, int ordinal) {
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   *context = (void*)(intptr_t)(device + 1);
+  ++holder_count;
   return 0;
 }
 int cuCtxSetCurrent(void* context) { return context == NULL; }
@@ -68,8 +77,8 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   return Call("cuMemAlloc", (int64_t)bytes, 0, 0);
 }
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
-  *memory = calloc(bytes, 1);
-  return flags != 3;
+  *memory = Hold(bytes);
+  return flags != 3 || *memory == NULL;
 }
 int cuMemsetD8_v2(uint64_t address, unsigned char value, size_t bytes) {
   return address == 0 || value != 0 || bytes == 0;
@@ -81,8 +90,8 @@ int cuStreamCreate(void** stream, unsigned flags) {
 }
 int cuEventCreate(void** event, unsigned flags) {
   (void)flags;
-  *event = calloc(1, sizeof(int64_t));
-  return 0;
+  *event = Hold(sizeof(int64_t));
+  return *event == NULL;
 }
 int cuEventRecord(void* event, void* stream) {
   StandInSpend(stream, 0);
@@ -138,6 +147,14 @@ static void* EndKernels(void* unused) {
     nanosleep(&pause, NULL);
   }
   return unused;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  if (--holder_count > 0) return 0;
+  pthread_mutex_lock(&kernels_mutex);
+  kernel_count = 0;
+  pthread_mutex_unlock(&kernels_mutex);
+  while (held_count > 0) free(held[--held_count]);
+  return Call("cuDevicePrimaryCtxRelease", device, 0, 0);
 }
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
