@@ -15,7 +15,7 @@
 namespace meridian {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kBufferBytes = size_t{1} << 20, kManyBytes = size_t{1} << 17;
 
 // Returns the directory of a path, with the slash; "" for a bare name.
 absl::string_view DirectoryPrefix(absl::string_view path) {
@@ -107,8 +107,9 @@ absl::Status AtomicFileWriter::Commit() {
 absl::Status AtomicFileWriter::AppendBuffered(absl::string_view data) {
   if (buffer_.size() + data.size() > kBufferBytes) {
     RETURN_IF_ERROR(Flush());
-    if (data.size() >= kBufferBytes) return file_->Append(data);
   }
+  // A call for so many bytes costs less than copying them.
+  if (buffer_.empty() && data.size() >= kManyBytes) return file_->Append(data);
   buffer_.append(data.data(), data.size());
   return absl::OkStatus();
 }

@@ -118,19 +118,21 @@ TEST_F(AtomicFileWriterTest, WritesAnEmptyFile) {
 
 TEST_F(AtomicFileWriterTest, CollectsSmallPiecesAndHandsLargeOnesOn) {
   auto writer = Create();
-  const std::string small(kMebibyte / 4, 's');
-  const std::string large(kMebibyte, 'l');
-  for (int i = 0; i < 5; ++i) ASSERT_OK(writer->Append(small));  // 4 fill the buffer
+  const std::string small(kMebibyte / 16, 's');
+  const std::string large(kMebibyte, 'l'), many(kMebibyte / 4, 'm');
+  for (int i = 0; i < 20; ++i) ASSERT_OK(writer->Append(small));  // 16 fill the buffer
   ASSERT_OK(writer->Append(large));
+  ASSERT_OK(writer->Append(many));
   ASSERT_OK(writer->Append("end"));
-  EXPECT_EQ(writer->bytes_appended(), 5 * kMebibyte / 4 + kMebibyte + 3);
+  EXPECT_EQ(writer->bytes_appended(), 5 * kMebibyte / 2 + 3);
   ASSERT_OK(writer->Commit());
   EXPECT_THAT(
       file_system_.operations(),
       ElementsAre(Operation::kKind, Operation::kCreateFile, Operation::kAppend, Operation::kAppend,
-                  Operation::kAppend, Operation::kAppend, Operation::kSync, Operation::kClose,
-                  Operation::kRename, Operation::kSyncDirectory));
-  EXPECT_TRUE(directory_.Read("a.pb") == std::string(5 * kMebibyte / 4, 's') + large + "end");
+                  Operation::kAppend, Operation::kAppend, Operation::kAppend, Operation::kSync,
+                  Operation::kClose, Operation::kRename, Operation::kSyncDirectory));
+  EXPECT_TRUE(directory_.Read("a.pb") ==
+              std::string(5 * kMebibyte / 4, 's') + large + many + "end");
 }
 
 TEST_F(AtomicFileWriterTest, KeepsTheOldFileWhenItsKindCannotBeTold) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -57,15 +58,18 @@ class FileDescriptor {
 
 class PosixWritableFile : public WritableFile {
  public:
-  PosixWritableFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  // What is written of a file that is not read back soon leaves memory as it comes.
+  PosixWritableFile(int fd, std::string name, bool is_read_back)
+      : fd_(fd), name_(std::move(name)), is_read_back_(is_read_back) {}
 
   absl::Status Append(absl::string_view data) override {
-    // One call writes at most 2 GiB, or less when the disk is nearly full.
     while (!data.empty()) {
-      const ssize_t written =
-          RetryInterrupted([&] { return write(fd_.get(), data.data(), data.size()); });
+      const size_t size = std::min(data.size(), kStretch);
+      const ssize_t written = RetryInterrupted([&] { return write(fd_.get(), data.data(), size); });
       if (written == -1) return ErrnoToStatus(errno, name_);
       data.remove_prefix(written);
+      cached_ += written;
+      if (cached_ >= kStretch && !is_read_back_) LeaveMemory();
     }
     return absl::OkStatus();
   }
@@ -86,8 +90,22 @@ class PosixWritableFile : public WritableFile {
   const std::string& name() const { return name_; }
 
  private:
+  static constexpr size_t kStretch = size_t{2} << 20;
+
+  // Starts to write to the disk what is not there, and takes what is there out of memory, without
+  // waiting. Gigabytes of output would drive out what others need, and memory that nothing used before
+  // costs a virtual machine more time than the disk does.
+  void LeaveMemory() {
+    // Where a file system cannot do it, the file stays in memory.
+    posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+    cached_ = 0;
+  }
+
   FileDescriptor fd_;
   std::string name_;
+  const bool is_read_back_;
+  // What was written since the last call.
+  size_t cached_ = 0;
 };
 
 // Bytes of a file at their place in memory, and the file's name.
@@ -159,7 +177,7 @@ class PosixFileSystem : public FileSystem {
     const int fd = RetryInterrupted(
         [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
     if (fd == -1) return ErrnoToStatus(errno, path);
-    return std::make_unique<PosixWritableFile>(fd, path);
+    return std::make_unique<PosixWritableFile>(fd, path, /*is_read_back=*/false);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateTemporary(
@@ -170,7 +188,7 @@ class PosixFileSystem : public FileSystem {
     // Not every file system knows files without a name.
     if (fd == -1 && errno == EOPNOTSUPP) fd = OpenAndUnlinkTemporary(directory);
     if (fd == -1) return ErrnoToStatus(errno, name);
-    return std::make_unique<PosixWritableFile>(fd, name);
+    return std::make_unique<PosixWritableFile>(fd, name, /*is_read_back=*/true);
   }
 
   absl::StatusOr<std::unique_ptr<MappedRegion>> MapTemporary(const WritableFile& file) override {

@@ -1,10 +1,15 @@
 #include "xla_profiler/base/files/file_system.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +80,27 @@ TEST_F(PosixFileSystemTest, WritesWhatFitsAndReportsTheRest) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                directory_.PathOf("a") + ": File too large"));
   EXPECT_EQ(directory_.Read("a"), "123456");
+}
+
+TEST_F(PosixFileSystemTest, WhatIsOnTheDiskLeavesMemory) {
+  constexpr size_t kBytes = size_t{8} << 20;
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<WritableFile> file,
+                       file_system_.CreateFile(directory_.PathOf("a")));
+  ASSERT_OK(file->Append(std::string(kBytes, 'x')));
+  ASSERT_OK(file->Sync());
+  ASSERT_OK(file->Append(std::string(kBytes, 'y')));
+  ASSERT_OK(file->Close());
+  const int fd = open(directory_.PathOf("a").c_str(), O_RDONLY | O_CLOEXEC);
+  struct statfs info;
+  ASSERT_EQ(fstatfs(fd, &info), 0);
+  void* bytes = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  ASSERT_NE(bytes, MAP_FAILED);
+  std::vector<unsigned char> pages(kBytes / sysconf(_SC_PAGESIZE));
+  ASSERT_EQ(mincore(bytes, kBytes, pages.data()), 0);
+  munmap(bytes, kBytes);
+  if (info.f_type == TMPFS_MAGIC) GTEST_SKIP() << "such files are memory";
+  EXPECT_EQ(std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return p & 1; }), 0);
 }
 
 TEST_F(PosixFileSystemTest, MapsTheBytesOfAFile) {
