@@ -19,6 +19,19 @@ TEST(StringPoolTest, GivesEachStringOneId) {
   EXPECT_EQ(pool.Get(1), "");
 }
 
+// What stands where a known text stood is another one.
+TEST(StringPoolTest, APlaceMayHoldAnotherText) {
+  StringPool pool;
+  std::string text = "first";
+  EXPECT_EQ(pool.Intern(text), 0);
+  text = "other";
+  EXPECT_EQ(pool.Intern(text), 1);
+  EXPECT_EQ(pool.Intern(text), 1);
+  text = "first";
+  EXPECT_EQ(pool.Intern(text), 0);
+  EXPECT_EQ(pool.size(), 2);
+}
+
 TEST(StringPoolTest, StringsStayWhereTheyAre) {
   StringPool pool;
   pool.Intern("short");

@@ -121,6 +121,11 @@ class StatSelection {
   explicit StatSelection(std::initializer_list<StatType> types) {
     for (const StatType type : types) bits_ |= uint64_t{1} << static_cast<int>(type);
   }
+  StatSelection operator|(const StatSelection& other) const {
+    StatSelection both(*this);
+    both.bits_ |= other.bits_;
+    return both;
+  }
   bool Contains(std::optional<StatType> type) const {
     return type.has_value() && (bits_ >> static_cast<int>(*type) & 1) != 0;
   }

@@ -8,6 +8,9 @@
 namespace meridian {
 namespace {
 
+// What forgetting a shorter part, or remembering the header of a shorter line, takes is not worth it.
+constexpr size_t kFewBytes = size_t{1} << 16;
+
 absl::Status AppendBounded(const XSpaceSource& source, absl::string_view payload, size_t limit,
                            absl::string_view what, std::vector<absl::string_view>* list) {
   if (list->size() >= limit) {
@@ -97,16 +100,30 @@ absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::
   return layout;
 }
 
+std::optional<XLineHeader> XLineHeaders::Find(absl::string_view line) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = headers_.find(line.data());
+  return found == headers_.end() ? std::nullopt : std::optional<XLineHeader>(found->second);
+}
+
+void XLineHeaders::Add(const XLineHeader& header) {
+  const absl::MutexLock lock(&mutex_);
+  headers_.emplace(header.payload.data(), header);
+}
+
 absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::string_view line) {
+  XLineHeaders* known = line.size() < kFewBytes ? nullptr : source.line_headers.get();
+  if (known != nullptr) {
+    if (const std::optional<XLineHeader> header = known->Find(line)) return *header;
+  }
   XLineHeader header;
   RETURN_IF_ERROR(
       WalkXLine(source, line, &header, [](absl::string_view) { return absl::OkStatus(); }));
+  if (known != nullptr) known->Add(header);
   return header;
 }
 
 void XSpaceSource::Forget(absl::string_view part) const {
-  // A call of the system for each short line would take longer than it is worth.
-  constexpr size_t kFewBytes = size_t{1} << 16;
   if (file != nullptr && part.size() >= kFewBytes) file->Forget(part);
 }
 

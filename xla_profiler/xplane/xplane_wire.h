@@ -14,12 +14,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/optimization.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
@@ -76,12 +80,35 @@ struct XSpaceLimits {
   size_t max_messages = size_t{1} << 16;
 };
 
+struct XLineHeader {
+  int64_t id = 0;
+  absl::string_view name;
+  int64_t timestamp_ns = 0;
+  absl::string_view display_name;
+  uint64_t num_events = 0;
+  // The whole line.
+  absl::string_view payload;
+};
+
+// Headers of a source's long lines, which take a walk over all their events. Thread safe.
+class XLineHeaders {
+ public:
+  std::optional<XLineHeader> Find(absl::string_view line) const;
+  void Add(const XLineHeader& header);
+
+ private:
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<const char*, XLineHeader> headers_;
+};
+
 // The bytes of a whole serialized XSpace; all views point into them.
 struct XSpaceSource {
   absl::string_view bytes;
   XSpaceLimits limits;
   // The file that they are mapped from; null for others.
   const InputFile* file = nullptr;
+  // Those that were read before; null to read each anew.
+  std::shared_ptr<XLineHeaders> line_headers = nullptr;
 
   // As MappedRegion, of a file's bytes; of others, and of short parts, nothing happens.
   void Forget(absl::string_view part) const;
@@ -107,16 +134,6 @@ struct XPlaneLayout {
   std::vector<absl::string_view> stat_metadata;
   std::vector<absl::string_view> stats;
   // The whole plane.
-  absl::string_view payload;
-};
-
-struct XLineHeader {
-  int64_t id = 0;
-  absl::string_view name;
-  int64_t timestamp_ns = 0;
-  absl::string_view display_name;
-  uint64_t num_events = 0;
-  // The whole line.
   absl::string_view payload;
 };
 

@@ -35,7 +35,7 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   return OfSource({bytes, limits}, std::move(name));
 }
 
-absl::StatusOr<XSpaceReader> XSpaceReader::OfSource(const XSpaceSource& source, std::string name) {
+absl::StatusOr<XSpaceReader> XSpaceReader::OfSource(XSpaceSource source, std::string name) {
   if (source.bytes.empty()) {
     return InvalidArgument(name, ": offset 0: the file is empty; expected a serialized XSpace");
   }
@@ -43,9 +43,10 @@ absl::StatusOr<XSpaceReader> XSpaceReader::OfSource(const XSpaceSource& source, 
     return InvalidArgument(name,
                            ": is JSON, as PyTorch's traces are; expected a serialized XSpace");
   }
+  source.line_headers = std::make_shared<XLineHeaders>();
   XSpaceReader reader;
   reader.name_ = std::move(name);
-  reader.source_ = std::make_shared<const XSpaceSource>(source);
+  reader.source_ = std::make_shared<const XSpaceSource>(std::move(source));
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
     return InvalidArgument(reader.name_, ": ",

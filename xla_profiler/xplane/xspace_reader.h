@@ -80,7 +80,7 @@ class XSpaceReader {
 
  private:
   XSpaceReader() = default;
-  static absl::StatusOr<XSpaceReader> OfSource(const XSpaceSource& source, std::string name);
+  static absl::StatusOr<XSpaceReader> OfSource(XSpaceSource source, std::string name);
   absl::Status TooManyLines(size_t plane) const;
 
   std::string name_;
