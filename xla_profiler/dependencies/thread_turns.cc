@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <tuple>
+
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/sorted.h"
 
 namespace meridian {
 namespace {
@@ -27,6 +31,11 @@ std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies&
 ThreadTurns::ThreadTurns(const EventTable& table, const TrackIndex& index,
                          const std::vector<bool>& is_worker, std::optional<TrackId> home)
     : table_(table), is_worker_(is_worker) {
+  std::map<absl::string_view, uint32_t> numbers;
+  for (const Track& track : table.tracks()) {
+    const auto next = static_cast<uint32_t>(numbers.size());
+    processes_.push_back(numbers.emplace(track.process, next).first->second);
+  }
   const bool is_given = home.has_value() && is_worker[*home];
   if (is_given) home_ = home;
   double most_ps = -1;
@@ -44,8 +53,8 @@ ThreadTurns::ThreadTurns(const EventTable& table, const TrackIndex& index,
     home_ = track;
   }
   if (home_.has_value()) AddHomeMoments(index.Rows(*home_));
-  std::stable_sort(stretches_.begin(), stretches_.end(), [&](const Stretch& a, const Stretch& b) {
-    return std::tie(ProcessOf(a.track), a.end_ps) < std::tie(ProcessOf(b.track), b.end_ps);
+  StableSortUnlessSorted(&stretches_, [](const Stretch& a, const Stretch& b) {
+    return std::tie(a.process, a.end_ps) < std::tie(b.process, b.end_ps);
   });
 }
 
@@ -56,7 +65,7 @@ void ThreadTurns::AddStretches(TrackId track, absl::Span<const EventRow> rows) {
     const int64_t start_ps = table_.start_ps(row), end_ps = table_.end_ps(row);
     if (!stretch.has_value() || start_ps >= stretch->end_ps) {
       if (stretch.has_value()) stretches_.push_back(*stretch);
-      stretch = Stretch{track, row, start_ps, end_ps};
+      stretch = Stretch{track, processes_[track], row, start_ps, end_ps};
     } else if (end_ps >= stretch->end_ps) {
       stretch->last = row;
       stretch->end_ps = end_ps;
@@ -88,9 +97,9 @@ void ThreadTurns::AddHomeMoments(absl::Span<const EventRow> rows) {
 
 std::optional<ThreadTurns::Moment> ThreadTurns::Find(TrackId track, int64_t begin_ps,
                                                      int64_t end_ps) const {
-  const std::string& process = ProcessOf(track);
+  const uint32_t process = processes_[track];
   std::optional<Moment> last;
-  if (home_.has_value() && *home_ != track && ProcessOf(*home_) == process) {
+  if (home_.has_value() && *home_ != track && processes_[*home_] == process) {
     const auto after = std::lower_bound(
         home_moments_.begin(), home_moments_.end(), end_ps,
         [&](const Moment& moment, int64_t time_ps) { return TimeOf(moment) < time_ps; });
@@ -102,11 +111,11 @@ std::optional<ThreadTurns::Moment> ThreadTurns::Find(TrackId track, int64_t begi
   if (last.has_value() && is_worker_[track]) return last;
   auto it = std::lower_bound(
       stretches_.begin(), stretches_.end(), end_ps, [&](const Stretch& stretch, int64_t time_ps) {
-        return std::tie(ProcessOf(stretch.track), stretch.end_ps) < std::tie(process, time_ps);
+        return std::tie(stretch.process, stretch.end_ps) < std::tie(process, time_ps);
       });
   for (int i = 0; i < kMaxStretches && it != stretches_.begin(); ++i) {
     --it;
-    if (ProcessOf(it->track) != process || it->end_ps <= begin_ps) break;
+    if (it->process != process || it->end_ps <= begin_ps) break;
     if (last.has_value() && it->end_ps <= TimeOf(*last)) break;
     if (it->track != track && it->start_ps >= begin_ps) {
       return Moment{it->last, /*is_start=*/false};

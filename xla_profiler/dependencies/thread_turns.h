@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -52,6 +51,7 @@ class ThreadTurns {
  private:
   struct Stretch {
     TrackId track = 0;
+    uint32_t process = 0;
     // The row that ends it.
     EventRow last = 0;
     int64_t start_ps = 0;
@@ -63,10 +63,11 @@ class ThreadTurns {
   int64_t TimeOf(const Moment& moment) const {
     return moment.is_start ? table_.start_ps(moment.row) : table_.end_ps(moment.row);
   }
-  const std::string& ProcessOf(TrackId track) const { return table_.track(track).process; }
 
   const EventTable& table_;
   const std::vector<bool> is_worker_;
+  // By track: its process, numbered.
+  std::vector<uint32_t> processes_;
   std::optional<TrackId> home_;
   // What the home thread did, in order.
   std::vector<Moment> home_moments_;
