@@ -77,14 +77,11 @@ class WorkReader {
     ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
                      out_->reader.FindPlane(kHostThreadsPlaneName));
     if (!host.has_value()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(executions_, Annotate(HostExecutions::Read(*host), out_->reader.name()));
-    uint32_t thread = 0;
-    const absl::Status status = host->ForEachLine([&](const XLineVisitor& line) {
-      const absl::Status read = line.ForEachEvent(
-          host_stats_, [&](const XEventVisitor& event) { ReadHostEvent(line, thread, event); });
-      ++thread;
-      return read;
-    });
+    const auto read = [this](const XLineVisitor& line, uint32_t thread,
+                             const XEventVisitor& event) { ReadHostEvent(line, thread, event); };
+    const HostExecutions::Also also = {host_stats_, read};
+    ASSIGN_OR_RETURN(executions_,
+                     Annotate(HostExecutions::Read(*host, &also), out_->reader.name()));
     SortCalls();
     for (auto& [ordinal, device] : cpus_) {
       Sort(&device.work.elements());
@@ -92,7 +89,7 @@ class WorkReader {
       NumberThreads(&device.work.elements());
       out_->devices.push_back(std::move(device));
     }
-    return Annotate(status, out_->reader.name());
+    return absl::OkStatus();
   }
 
   // Calls nest; of those of one id the innermost comes last and is the launch itself.
@@ -113,12 +110,15 @@ class WorkReader {
     out_->calls.Store(file_system_, temporary_directory_);
   }
 
-  // Returns null when the profile does not hold the call.
-  const HostCall* FindCall(int64_t correlation) const {
-    const auto it = absl::c_lower_bound(correlations_, correlation);
-    return it == correlations_.end() || *it != correlation
-               ? nullptr
-               : &out_->calls[static_cast<size_t>(it - correlations_.begin())];
+  // Returns null when the profile does not hold the call. Work mostly has the next call of its thread.
+  const HostCall* FindCall(int64_t correlation) {
+    const auto is_at = [&](size_t i) {
+      return i < correlations_.size() && correlations_[i] == correlation;
+    };
+    if (!is_at(call_hint_) && !is_at(++call_hint_)) {
+      call_hint_ = absl::c_lower_bound(correlations_, correlation) - correlations_.begin();
+    }
+    return is_at(call_hint_) ? &out_->calls[call_hint_] : nullptr;
   }
 
   void ReadHostEvent(const XLineVisitor& line, uint32_t thread, const XEventVisitor& event) {
@@ -376,6 +376,7 @@ class WorkReader {
   std::vector<ReadCall> read_calls_;
   // By position in ProfileWork::calls.
   std::vector<int64_t> correlations_;
+  size_t call_hint_ = 0;
   absl::flat_hash_map<absl::string_view, uint32_t> known_names_;
   absl::flat_hash_map<OpKey, DeviceOp*> known_ops_;
   // The devices of a CPU by ordinal, which is the global device id.

@@ -13,10 +13,10 @@ namespace meridian {
 // them in that order; the spans of a line that has another are sorted first.
 class HostLineReader {
  public:
-  explicit HostLineReader(HostExecutions* executions)
-      : selection_({StatType::kRunId, StatType::kReplica, StatType::kPartition, StatType::kStepNum,
-                    StatType::kCorrelationId}),
-        executions_(executions) {}
+  HostLineReader(const HostExecutions::Also* also, HostExecutions* executions)
+      : also_(also), executions_(executions) {
+    if (also_ != nullptr) selection_ = selection_ | also_->stats;
+  }
 
   absl::Status Read(const XLineVisitor& line) {
     open_.clear();
@@ -25,12 +25,14 @@ class HostLineReader {
     found_.clear();
     const size_t contexts = executions_->contexts_.size();
     const uint32_t number = number_;
-    RETURN_IF_ERROR(line.ForEachEvent(selection_, [this](const XEventVisitor& event) {
+    RETURN_IF_ERROR(line.ForEachEvent(selection_, [&](const XEventVisitor& event) {
+      if (also_ != nullptr) also_->visit(line, line_number_, event);
       if (event.IsAggregatedEvent() || !in_order_) return;
       const HostSpan span = ReadSpan(event);
       in_order_ = open_.empty() || !(span.span < open_.back().span);
       Push(span);
     }));
+    ++line_number_;
     if (!in_order_) {
       executions_->contexts_.resize(contexts);
       number_ = number;
@@ -142,8 +144,11 @@ class HostLineReader {
     return static_cast<uint32_t>(executions_->contexts_.size() - 1);
   }
 
-  const StatSelection selection_;
+  StatSelection selection_{StatType::kRunId, StatType::kReplica, StatType::kPartition,
+                           StatType::kStepNum, StatType::kCorrelationId};
+  const HostExecutions::Also* also_;
   HostExecutions* executions_;
+  uint32_t line_number_ = 0;
   uint32_t number_ = 0;
   // The spans of the line at hand that are open, outermost first, and its launches so far.
   std::vector<Open> open_;
@@ -167,9 +172,10 @@ std::optional<HostLaunch> HostExecutions::FindLaunch(uint64_t correlation_id, si
   return launch;
 }
 
-absl::StatusOr<HostExecutions> HostExecutions::Read(const XPlaneVisitor& host_plane) {
+absl::StatusOr<HostExecutions> HostExecutions::Read(const XPlaneVisitor& host_plane,
+                                                    const Also* also) {
   HostExecutions executions;
-  HostLineReader reader(&executions);
+  HostLineReader reader(also, &executions);
   RETURN_IF_ERROR(
       host_plane.ForEachLine([&](const XLineVisitor& line) { return reader.Read(line); }));
   reader.Finish();

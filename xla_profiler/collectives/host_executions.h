@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
@@ -43,7 +44,14 @@ class HostExecutions {
   // For a profile without a host plane: finds no launch.
   HostExecutions() = default;
 
-  static absl::StatusOr<HostExecutions> Read(const XPlaneVisitor& host_plane);
+  // Called for each event of each line, numbered from 0, with at least the stats of the selection.
+  struct Also {
+    StatSelection stats;
+    absl::FunctionRef<void(const XLineVisitor& line, uint32_t number, const XEventVisitor&)> visit;
+  };
+  // `also` saves whoever asks more of the events a walk of its own; may be null.
+  static absl::StatusOr<HostExecutions> Read(const XPlaneVisitor& host_plane,
+                                             const Also* also = nullptr);
 
   // Returns the launch of that correlation id; nullopt when the profile does not hold it. Who asks for
   // many keeps the hint from one to the next, 0 at first: ids mostly follow each other.
