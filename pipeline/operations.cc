@@ -42,14 +42,15 @@ CollectiveEvents::CollectiveEvents(const PathGraph& graph)
 
 OwnPart::OwnPart(const JobWindow& window)
     : window_(window.steps), is_first_(window.number == 0), all_(FindStepTimes(window.graph)) {
-  own_ = StepsOf(window.graph);
+  own_ = OwnOf(all_);
   if (!window_.has_value() || own_.steps.empty()) return;
   if (!is_first_) start_ps_ = own_.steps.front().start_ps;
   if (window.number + 1 < window.count) end_ps_ = own_.steps.back().end_ps;
 }
 
-StepTimes OwnPart::StepsOf(const PathGraph& graph) const {
-  StepTimes steps = FindStepTimes(graph);
+StepTimes OwnPart::StepsOf(const PathGraph& graph) const { return OwnOf(FindStepTimes(graph)); }
+
+StepTimes OwnPart::OwnOf(StepTimes steps) const {
   if (!window_.has_value()) return steps;
   steps.steps.erase(std::remove_if(steps.steps.begin(), steps.steps.end(),
                                    [&](const StepTime& step) { return !HasStep(step.step); }),
@@ -78,7 +79,10 @@ OperationTable::Executions& OperationTable::Find(const Operation& row) {
 }
 
 void OperationTable::Add(uint32_t step, int64_t rank, double ms, Executions* executions) {
-  auto& of_rank = executions->ms_by_rank[rank];
+  if (executions->last == nullptr || executions->last->first != rank) {
+    executions->last = &*executions->ms_by_rank.try_emplace(rank).first;
+  }
+  auto& of_rank = executions->last->second;
   if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
   of_rank.back().second += ms;
 }

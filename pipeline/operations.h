@@ -67,6 +67,8 @@ class OwnPart {
                  absl::FunctionRef<void(const PathPiece&)> visit) const;
 
  private:
+  StepTimes OwnOf(StepTimes steps) const;
+
   std::optional<NumberRange> window_;
   bool is_first_ = true;
   StepTimes all_;
@@ -96,6 +98,8 @@ class OperationTable {
     // By rank, the time by step, counted from 0, with kInNoStep for what is in none; a step may be
     // there several times.
     std::map<int64_t, std::vector<std::pair<uint32_t, double>>> ms_by_rank;
+    // The rank that was added to last; events mostly follow others of their rank.
+    decltype(ms_by_rank)::value_type* last = nullptr;
   };
   static constexpr uint32_t kInNoStep = std::numeric_limits<uint32_t>::max();
   // Name, kind and bytes.

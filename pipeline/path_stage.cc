@@ -33,7 +33,7 @@ namespace {
 using Field = Condition::Field;
 
 // Replays of larger graphs would take longer than they are worth.
-constexpr size_t kMaxWhatIfEvents = 3000000;
+constexpr size_t kMaxWhatIfEvents = 5000000;
 
 // How reports speak of what time is spent on.
 struct Wording {
@@ -178,6 +178,8 @@ class WindowDescription {
       part_.waits = WaitsInSteps(graph_, collectives_, own_);
     }
     part_.timeline.Read(graph_, own_, collectives_, path_);
+    // Large, and in the operations now.
+    part_.source.origins.clear();
     return std::move(part_);
   }
 
@@ -328,6 +330,10 @@ class WindowDescription {
 // All windows together.
 class RunDescription {
  public:
+  // Adds what later windows say.
+  void Add(RunDescription later) {
+    if (!later.is_empty_) Add(std::move(later.whole_));
+  }
   // In the order of the windows.
   void Add(WindowPart part) {
     if (is_empty_) {
@@ -551,13 +557,16 @@ absl::StatusOr<PathGraph> DescribeWindows(WindowVisitor visit, const PathStageOp
   // The parts of windows that are not added yet. Each is written by one thread.
   std::map<size_t, WindowPart> parts;
   absl::Mutex mutex;
-  RunDescription description;
+  // What the windows say up to the middle one, and those behind it, which are described before it.
+  RunDescription description, behind;
+  size_t middle = 0;
   PathGraph graph;
   const auto describe = [&](JobWindow window) -> absl::Status {
     ASSIGN_OR_RETURN(WindowPart part, WindowDescription(window, options).Describe());
     const absl::MutexLock lock(&mutex);
     parts[window.number] = std::move(part);
-    if (window.number != window.count / 2) return absl::OkStatus();
+    middle = window.count / 2;
+    if (!window.IsMiddle()) return absl::OkStatus();
     if (window.count > 1) {
       report->add_notes(absl::StrCat("the run is looked at in ", window.count,
                                      " windows of steps; forecasts rest on the steps ",
@@ -567,10 +576,11 @@ absl::StatusOr<PathGraph> DescribeWindows(WindowVisitor visit, const PathStageOp
     return absl::OkStatus();
   };
   const auto merge = [&](size_t number) {
-    description.Add(std::move(parts[number]));
+    (number <= middle ? description : behind).Add(std::move(parts[number]));
     parts.erase(number);
   };
   RETURN_IF_ERROR(visit(describe, merge));
+  description.Add(std::move(behind));
   description.Report(options.clock_uncertainty_ms, report);
   return graph;
 }

@@ -137,8 +137,9 @@ absl::Status ExecutionGraph::Append(const ExecutionGraph& other) {
     return [offset](uint32_t id) { return static_cast<uint32_t>(id + offset); };
   };
   groups_ = other.groups_;
-  append(other.name_ids_, &name_ids_,
-         [&](uint32_t id) { return names_.Intern(other.names_.Get(id)); });
+  std::vector<uint32_t> names(other.names_.size());
+  for (uint32_t id = 0; id < names.size(); ++id) names[id] = names_.Intern(other.names_.Get(id));
+  append(other.name_ids_, &name_ids_, [&](uint32_t id) { return names[id]; });
   append(other.communication_ids_, &communication_ids_, [this](uint32_t id) {
     return id == kNoCommunication ? id : static_cast<uint32_t>(id + communications_.size());
   });
@@ -200,10 +201,13 @@ std::optional<int64_t> MeasuredSpanNs(const ExecutionGraph& graph) {
 }
 
 ResourceIndex ExecutionGraphBuilder::AddResource(const Resource& resource) {
+  // Nodes mostly follow others of their resource.
+  const std::vector<Resource>& known = graph_.resources_;
+  if (last_resource_ < known.size() && known[last_resource_] == resource) return last_resource_;
   const auto [it, added] =
       resource_indices_.emplace(resource, static_cast<ResourceIndex>(graph_.resources_.size()));
   if (added) graph_.resources_.push_back(resource);
-  return it->second;
+  return last_resource_ = it->second;
 }
 
 GroupIndex ExecutionGraphBuilder::AddGroup(const ProcessGroup& group) {
@@ -214,7 +218,7 @@ GroupIndex ExecutionGraphBuilder::AddGroup(const ProcessGroup& group) {
   return it->second;
 }
 
-void ExecutionGraphBuilder::Reserve(size_t nodes, size_t dependencies) {
+void ExecutionGraphBuilder::Reserve(size_t nodes) {
   graph_.ids_.reserve(nodes);
   graph_.starts_ns_.reserve(nodes);
   graph_.durations_ns_.reserve(nodes);
@@ -222,7 +226,6 @@ void ExecutionGraphBuilder::Reserve(size_t nodes, size_t dependencies) {
   graph_.resource_ids_.reserve(nodes);
   graph_.communication_ids_.reserve(nodes);
   graph_.types_.reserve(nodes);
-  pending_.reserve(dependencies);
 }
 
 NodeIndex ExecutionGraphBuilder::AddNode(const ExecutionNode& node) {
@@ -248,6 +251,12 @@ void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, Edge
   pending_.push_back({node, source, kinds});
 }
 
+void ExecutionGraphBuilder::AddDependencies(std::vector<DependencyEdge> edges) {
+  MERIDIAN_CHECK(pending_.empty() && edges.size() <= ExecutionGraph::kMaxDependencies);
+  for (const DependencyEdge& edge : edges) MERIDIAN_CHECK(!edge.kinds.empty());
+  pending_ = std::move(edges);
+}
+
 ExecutionGraph ExecutionGraphBuilder::Build() && {
   const size_t nodes = node_count();
   for (NodeIndex node = 0; node < nodes; ++node) {
@@ -258,21 +267,18 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
   for (const DependencyEdge& edge : pending_) {
     MERIDIAN_CHECK(edge.node < nodes && edge.source < nodes);
   }
-  // Sorted by source, then by node, each node's edges stand together in the order of their sources.
-  const Buckets<uint32_t> by_source(nodes, [&](const auto& visit) {
-    for (uint32_t i = 0; i < pending_.size(); ++i) visit(pending_[i].source, i);
-  });
-  const Buckets<uint32_t> by_node(nodes, [&](const auto& visit) {
-    for (NodeIndex source = 0; source < nodes; ++source) {
-      for (const uint32_t i : by_source.Of(source)) visit(pending_[i].node, i);
-    }
-  });
+  const size_t dependencies = pending_.size();
+  const EdgesByNode by_node(std::exchange(pending_, {}), nodes);
   graph_.first_dependency_.reserve(nodes + 1);
-  graph_.sources_.reserve(pending_.size());
-  graph_.kinds_.reserve(pending_.size());
+  graph_.sources_.reserve(dependencies);
+  graph_.kinds_.reserve(dependencies);
+  std::vector<DependencyEdge> edges;
   for (NodeIndex node = 0; node < nodes; ++node) {
-    for (const uint32_t i : by_node.Of(node)) {
-      const DependencyEdge& edge = pending_[i];
+    const absl::Span<const DependencyEdge> of_node = by_node.Of(node);
+    edges.assign(of_node.begin(), of_node.end());
+    std::sort(edges.begin(), edges.end(),
+              [](const DependencyEdge& a, const DependencyEdge& b) { return a.source < b.source; });
+    for (const DependencyEdge& edge : edges) {
       const bool is_known = graph_.sources_.size() > graph_.first_dependency_.back() &&
                             graph_.sources_.back() == edge.source;
       if (is_known) {
@@ -284,7 +290,6 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
     }
     graph_.first_dependency_.push_back(static_cast<uint32_t>(graph_.sources_.size()));
   }
-  pending_ = {};
   return std::move(graph_);
 }
 

@@ -287,8 +287,8 @@ class ExecutionGraphBuilder {
   // Returns the index of the group of that name, which must have the same ranks when it is known.
   GroupIndex AddGroup(const ProcessGroup& group);
 
-  // Makes room for so many nodes and dependencies; more may be added.
-  void Reserve(size_t nodes, size_t dependencies);
+  // Makes room for so many nodes; more may be added.
+  void Reserve(size_t nodes);
 
   // Returns the node's index; indices count up from 0. There must be fewer than kMaxNodes.
   NodeIndex AddNode(const ExecutionNode& node);
@@ -296,6 +296,8 @@ class ExecutionGraphBuilder {
   // Lets `node` wait for `source`; several kinds between two nodes become one edge. There must be
   // fewer than kMaxDependencies.
   void AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds);
+  // Adds all at once, without a copy; there must be none yet.
+  void AddDependencies(std::vector<DependencyEdge> edges);
 
   size_t node_count() const { return graph_.node_count(); }
   size_t dependency_count() const { return pending_.size(); }
@@ -305,6 +307,7 @@ class ExecutionGraphBuilder {
  private:
   ExecutionGraph graph_;
   std::map<Resource, ResourceIndex> resource_indices_;
+  ResourceIndex last_resource_ = 0;
   std::map<std::string, GroupIndex> group_indices_;
   std::vector<DependencyEdge> pending_;
 };

@@ -84,15 +84,15 @@ void AddWaitForKernel(NodeIndex node, NodeIndex work, RunGraph* graph) {
   }
 }
 
-ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order) {
+ExecutionGraph ToExecutionGraph(absl::Span<const NodeIndex> order, RunGraph* graph) {
   ExecutionGraphBuilder builder;
-  builder.Reserve(order.size(), graph.edges.size());
+  builder.Reserve(order.size());
   std::vector<GroupIndex> groups;
-  for (const ProcessGroup& group : graph.groups) groups.push_back(builder.AddGroup(group));
+  for (const ProcessGroup& group : graph->groups) groups.push_back(builder.AddGroup(group));
   std::map<int64_t, uint64_t> next_id;
-  std::vector<NodeIndex> places(graph.nodes.size(), kNoNodeIndex);
+  std::vector<NodeIndex> places(graph->nodes.size(), kNoNodeIndex);
   for (const NodeIndex index : order) {
-    const RunNode& from = graph.nodes[index];
+    const RunNode& from = graph->nodes[index];
     ExecutionNode node;
     node.id = ++next_id[from.resource.rank];
     node.name = from.name;
@@ -106,10 +106,14 @@ ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeInde
     }
     places[index] = builder.AddNode(node);
   }
-  for (const DependencyEdge& edge : graph.edges) {
+  std::vector<DependencyEdge> edges = std::exchange(graph->edges, {});
+  size_t kept = 0;
+  for (const DependencyEdge& edge : edges) {
     if (places[edge.node] == kNoNodeIndex) continue;
-    builder.AddDependency(places[edge.node], places[edge.source], edge.kinds);
+    edges[kept++] = {places[edge.node], places[edge.source], edge.kinds};
   }
+  edges.resize(kept);
+  builder.AddDependencies(std::move(edges));
   return std::move(builder).Build();
 }
 

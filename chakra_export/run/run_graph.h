@@ -145,10 +145,10 @@ NodeIndex AddGapNode(Resource resource, int64_t start_ns, int64_t end_ns, RunGra
 // Has the node wait for a kernel's work: for all nodes that the kernel ran as, if it is several.
 void AddWaitForKernel(NodeIndex node, NodeIndex work, RunGraph* graph);
 
-// Ends the making. `order` holds nodes once each; the others, which no edge leads to from one of
-// these, are left out. Ids count up in that order, from 1 on each rank. Node i of the result is
-// order[i].
-ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order);
+// Ends the making, and takes the edges out of the run's graph. `order` holds nodes once each; the
+// others, which no edge leads to from one of these, are left out. Ids count up in that order, from 1
+// on each rank. Node i of the result is order[i].
+ExecutionGraph ToExecutionGraph(absl::Span<const NodeIndex> order, RunGraph* graph);
 
 }  // namespace meridian
 

@@ -55,7 +55,7 @@ TEST_F(RunGraphTest, TheOrderGivesTheIds) {
   RunNode& reduce = graph_.nodes[c];
   reduce.SetCollective(64, ChakraProtoMsg::ALL_REDUCE, 1);
   graph_.edges = {{a, c, EdgeKind::kData}};
-  const ExecutionGraph graph = ToExecutionGraph(graph_, {c, b, a});
+  const ExecutionGraph graph = ToExecutionGraph({c, b, a}, &graph_);
   ASSERT_EQ(graph.node_count(), 3u);
   EXPECT_EQ(graph.id(0), 1u);
   EXPECT_EQ(graph.rank(0), 0);

@@ -99,9 +99,7 @@ absl::StatusOr<RunWorkload> BuildRunWorkload(EtFlavor flavor, bool has_times, Ru
   if (has_times) order = AddHostGaps(order, run);
   if (flavor == EtFlavor::kFull) order = AddGroupTables(order, run);
   RunWorkload workload;
-  workload.graph = ToExecutionGraph(*run, order);
-  // Large, and in the graph now.
-  run->edges = std::vector<DependencyEdge>();
+  workload.graph = ToExecutionGraph(order, run);
   if (has_times) workload.report.set_measured_ns(MeasuredNs(*run, order));
   workload.run_nodes = std::move(order);
   RETURN_IF_ERROR(RemoveTransitiveEdges(&workload.graph).status());

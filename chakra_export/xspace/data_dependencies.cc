@@ -409,7 +409,7 @@ void AddStreamOrder(RunGraph* graph) {
     const bool is_same_kernel =
         !stream.last.empty() && work.kernel == graph->nodes[stream.last[0]].kernel;
     if (!is_same_kernel) {
-      stream.before = std::move(stream.last);
+      std::swap(stream.before, stream.last);
       stream.last.clear();
     }
     for (const NodeIndex source : stream.before) {

@@ -138,7 +138,7 @@ void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, RunGra
   // memory, and growing would take twice as much.
   graph->nodes.reserve(4 * graph->nodes.size());
   for (size_t rank = 0; rank < profile_of_rank.size(); ++rank) {
-    if (profile_of_rank[rank] == nullptr) continue;
+    if (profile_of_rank[rank] == nullptr || nodes[rank].empty()) continue;
     AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);
   }
 }

@@ -93,9 +93,9 @@ class NodeMaker {
 
   absl::StatusOr<WorkNodes> Run() {
     RETURN_IF_ERROR(Prepare());
-    size_t work = 0;
-    for (const Place& place : places_) work += WorkOf(place);
-    out_.graph.nodes.reserve(work);
+    size_t room = 0;
+    for (const Place& place : places_) room += RoomFor(place);
+    out_.graph.nodes.reserve(room);
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank, &out_);
     for (size_t p = 0; p < profiles_.size(); ++p) EventsOf(p, &out_);
     outline_.Add(out_.graph);
@@ -110,15 +110,13 @@ class NodeMaker {
     const WorkNodes none = out_;
     std::mutex mutex;
     size_t most_work = 1;
-    for (const Place& place : places_) {
-      if (place.device != nullptr) most_work = std::max(most_work, place.device->work.size());
-    }
+    for (const Place& place : places_) most_work = std::max(most_work, WorkOf(place));
     const size_t at_once = std::clamp<size_t>(kWorkAtOnce / most_work, 1, kMostThreads);
     const auto for_each_rank = [&](absl::FunctionRef<absl::Status(int64_t, WorkNodes*)> visit) {
       const auto make = [&](size_t index) {
         const int64_t rank = static_cast<int64_t>(index);
         WorkNodes nodes = none;
-        nodes.graph.nodes.reserve(WorkOf(places_[index]));
+        nodes.graph.nodes.reserve(RoomFor(places_[index]));
         AddRank(rank, &nodes);
         const absl::Status status = visit(rank, &nodes);
         if (places_[index].device != nullptr) profiles_[places_[index].profile]->Forget();
@@ -307,11 +305,15 @@ class NodeMaker {
     return (*options_.window)[place.profile][device];
   }
 
-  // Returns for how many nodes room is to be made; of how many steps select, nobody knows.
   size_t WorkOf(const Place& place) const {
-    if (place.device == nullptr || options_.steps.has_value()) return 0;
+    if (place.device == nullptr) return 0;
     const WorkRange range = RangeOf(place);
     return range.last - range.first;
+  }
+
+  // Returns for how many nodes room is to be made; of how many steps select, nobody knows.
+  size_t RoomFor(const Place& place) const {
+    return options_.steps.has_value() ? 0 : WorkOf(place);
   }
 
   // Returns the first node of each event of a profile.

@@ -21,6 +21,7 @@
 #include "critical_path/job/execution_job.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/optional_number.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -174,7 +175,7 @@ class EtJobLoader {
       if (!node.step.has_value()) continue;
       if (*node.step > steps.last) node.is_chosen = false;
       // Work of an earlier step belongs to none of the chosen ones.
-      if (*node.step < steps.first) node.step.reset();
+      if (*node.step < steps.first) node.step = OptionalNumber();
       // A gap may last until something of the next step.
       if (!node.step.has_value() || !steps.Contains(*node.step) ||
           execution_.graph.is_host_gap(index)) {

@@ -138,7 +138,7 @@ class RankBuilder {
       chosen_.rows.push_back(table_.Add(event));
       events_[node] = chosen_.rows.back();
       bound_by_.push_back(timed.bound_by);
-      steps_.push_back(timed.step.value_or(kNoStep));
+      steps_.push_back(timed.step.has_value() ? *timed.step : kNoStep);
       positions_.push_back(static_cast<uint32_t>(
           std::min<uint64_t>(execution_.graph.id(node), std::numeric_limits<uint32_t>::max())));
       if (!IsOnHost(node)) device_ends_.push_back(node);

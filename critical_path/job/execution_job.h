@@ -20,6 +20,7 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/job/rank_join.h"
+#include "xla_profiler/base/optional_number.h"
 #include "xla_profiler/events/event_category.h"
 
 namespace meridian {
@@ -29,10 +30,10 @@ struct TimedNode {
   // Unix times, or times from the start of a replay.
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  // The step of the work; absent when it belongs to none.
+  OptionalNumber step;
   BoundBy bound_by = BoundBy::kGpuCompute;
   EventCategory category = EventCategory::kUnknown;
-  // The step of the work; absent when it belongs to none.
-  std::optional<int64_t> step;
   // False for a node that is left out.
   bool is_chosen = true;
   // The node whose kernel it ran as, since a send and a receive may be one kernel; kNoNodeIndex for

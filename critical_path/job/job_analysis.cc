@@ -149,12 +149,18 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
   size_t largest = window_work;
   for (const XSpaceWindow& window : windows) largest = std::max(largest, WorkIn(window.work));
   const size_t at_once = std::max<size_t>(1, 2 * kMostThreads * window_work / largest);
-  for (size_t first = 0; first < windows.size(); first += at_once) {
-    const size_t count = std::min(at_once, windows.size() - first);
-    RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return visit(first + i); }));
-    for (size_t i = 0; i < count; ++i) merge(first + i);
-    for (const auto& profile : run.profiles) profile->Forget();
+  const size_t middle = windows.size() / 2;
+  std::vector<size_t> others;
+  for (size_t number = 0; number < windows.size(); ++number) {
+    if (number != middle) others.push_back(number);
   }
+  for (size_t first = 0; first < others.size(); first += at_once) {
+    const size_t count = std::min(at_once, others.size() - first);
+    RETURN_IF_ERROR(ParallelFor(count, [&](size_t i) { return visit(others[first + i]); }));
+    for (size_t i = 0; i < count; ++i) merge(others[first + i]);
+  }
+  RETURN_IF_ERROR(visit(middle));
+  merge(middle);
   return absl::OkStatus();
 }
 

@@ -70,18 +70,21 @@ struct JobWindow : TraceAnalysis {
   // Which of the windows it is, from 0, and how many there are.
   size_t number = 0;
   size_t count = 1;
+
+  // The middle one is described last and alone: who keeps its graph has no other beside it.
+  bool IsMiddle() const { return number == count / 2; }
 };
 
 // How much device work of all ranks a window has at least, unless it is told otherwise; where that is
-// but a few steps, up to 16 times as much, since two more are beside them. Its graph
-// takes 1 to 2 KB for each.
+// but a few steps, up to 32 times as much, since two more are beside them. Its graph takes up to 1 KB
+// for each.
 inline constexpr size_t kWindowWork = size_t{1} << 15;
 
 // Visits a job that may be too long for one graph: XSpaces with JobInput::profiled in windows of
 // consecutive steps; whatever else there is, chosen steps or ranks, and what has work for less than
 // four windows, as one.
 // `describe` is called for several windows at once, `merge` with the numbers of those that are
-// described, in order. Errors are those of AnalyzeJob and of `describe`.
+// described, in order, but for the middle one, which comes last. Errors are those of AnalyzeJob and of `describe`.
 absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const JobOptions& options,
                           size_t window_work,
                           absl::FunctionRef<absl::Status(JobWindow window)> describe,

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -39,10 +39,10 @@ class XSpaceJobLoader {
 
   // The run may be emptied as soon as it is of no more use.
   absl::StatusOr<LoadedJob> Load(ProfiledRun* emptied) {
-    RETURN_IF_ERROR(MakeGraph(emptied));
+    RETURN_IF_ERROR(ChooseSteps());
+    RETURN_IF_ERROR(AddRanks());
     RETURN_IF_ERROR(CheckRanksAreThere());
-    RETURN_IF_ERROR(ChooseWindows());
-    ReadNodes();
+    RETURN_IF_ERROR(CheckStepsAreThere());
     loaded_.without_gpus = !HasGpus();
     if (!HasMarkedSteps()) loaded_.step_word = "execution";
     AddMeetings();
@@ -50,33 +50,106 @@ class XSpaceJobLoader {
          {run_.collectives.ranks.notes, run_.collectives.runs.notes, work_.notes}) {
       loaded_.notes.insert(loaded_.notes.end(), list.begin(), list.end());
     }
-    // Both may be large, and nothing that follows needs them.
-    work_ = WorkNodes();
+    // Large, and nothing that follows needs it.
     if (emptied != nullptr) *emptied = ProfiledRun();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     return std::move(loaded_);
   }
 
  private:
-  absl::Status MakeGraph(ProfiledRun* emptied) {
+  using Origin = std::pair<absl::string_view, const HloInstruction*>;
+
+  // What a rank adds; its nodes are numbered from 0.
+  struct RankPart {
+    ExecutionGraph graph;
+    std::vector<TimedNode> nodes;
+    // As WorkNodes::node_of_event.
+    std::vector<std::vector<NodeIndex>> node_of_event;
+    // The chosen steps; absent when all are, and when the rank has none of them.
+    std::optional<RankWindow> window;
+    // Names of nodes, and what ran as them.
+    std::vector<Origin> origins;
+    int64_t inferred_waits = 0;
+  };
+
+  absl::Status ChooseSteps() {
+    if (options_.window.annotation.empty()) return absl::OkStatus();
+    StepChoice choice;
+    for (const auto& profile : run_.profiles) {
+      for (const StepEvent& step : profile->steps) choice.Add(step.name, step.number);
+    }
+    ASSIGN_OR_RETURN(steps_,
+                     Annotate(choice.Choose(options_.window), run_.profiles[0]->reader.name()));
+    return absl::OkStatus();
+  }
+
+  // Makes the graph rank by rank: nodes of a run take more than what is made of them.
+  absl::Status AddRanks() {
     WorkNodesOptions options;
     options.window = window_;
     options.allow_missing_ranks = true;
-    ASSIGN_OR_RETURN(work_, MakeWorkNodes(run_.profiles, run_.collectives, options));
-    RunGraph& graph = work_.graph;
-    const int64_t inferred = AddDeviceDependencies(&graph);
+    execution_.hosts_are_hidden = true;
+    node_of_event_.resize(run_.profiles.size());
+    std::mutex mutex;
+    // What waits for ranks before it, of which `next` is the first.
+    std::map<int64_t, RankPart> parts;
+    int64_t next = 0;
+    int64_t inferred_waits = 0;
+    const auto add_rank = [&](int64_t rank, WorkNodes* nodes) -> absl::Status {
+      RankPart part = PartOf(rank, nodes);
+      const std::lock_guard<std::mutex> lock(mutex);
+      parts[rank] = std::move(part);
+      for (; !parts.empty() && parts.begin()->first == next; parts.erase(next++)) {
+        inferred_waits += parts.begin()->second.inferred_waits;
+        RETURN_IF_ERROR(AddPart(next, std::move(parts.begin()->second)));
+      }
+      return absl::OkStatus();
+    };
+    ASSIGN_OR_RETURN(work_,
+                     MakeWorkNodesByRank(run_.profiles, run_.collectives, options, add_rank));
     loaded_.counts = work_.counts;
-    if (inferred > 0) loaded_.counts[" x waits inferred from the times of the work"] = inferred;
-    AddHostNodes(work_.profile_of_rank, &graph);
+    if (inferred_waits > 0) {
+      loaded_.counts[" x waits inferred from the times of the work"] = inferred_waits;
+    }
+    return absl::OkStatus();
+  }
+
+  RankPart PartOf(int64_t rank, WorkNodes* nodes) const {
+    RunGraph& graph = nodes->graph;
+    RankPart part;
+    part.inferred_waits = AddDeviceDependencies(&graph);
+    AddHostNodes(nodes->profile_of_rank, &graph);
+    ReadNodes(graph, &part);
+    const ProfileWork* profile = nodes->profile_of_rank[static_cast<size_t>(rank)];
+    if (steps_.has_value() && profile != nullptr) part.window = WindowOfSteps(*profile, graph);
     std::vector<NodeIndex> order(graph.nodes.size());
     std::iota(order.begin(), order.end(), 0);
-    // Large, and of no use once they are in the graph.
-    if (emptied != nullptr) {
-      for (const auto& profile : emptied->profiles) profile->calls = {};
+    part.graph = ToExecutionGraph(order, &graph);
+    part.node_of_event = std::move(nodes->node_of_event);
+    return part;
+  }
+
+  absl::Status AddPart(int64_t rank, RankPart part) {
+    const size_t first = execution_.nodes.size();
+    for (size_t p = 0; p < part.node_of_event.size(); ++p) {
+      std::vector<NodeIndex>& of_run = node_of_event_[p];
+      const std::vector<NodeIndex>& of_rank = part.node_of_event[p];
+      if (of_run.empty()) of_run.resize(of_rank.size(), kNoNodeIndex);
+      for (size_t event = 0; event < of_rank.size(); ++event) {
+        if (of_rank[event] != kNoNodeIndex) {
+          of_run[event] = static_cast<NodeIndex>(first + of_rank[event]);
+        }
+      }
     }
-    execution_.graph = ToExecutionGraph(graph, order);
-    graph.edges = std::vector<DependencyEdge>();
-    return absl::OkStatus();
+    for (TimedNode node : part.nodes) {
+      if (node.same_kernel_as != kNoNodeIndex) {
+        node.same_kernel_as += static_cast<NodeIndex>(first);
+      }
+      execution_.nodes.push_back(node);
+    }
+    if (part.window.has_value()) windows_[rank] = *part.window;
+    for (const Origin& origin : part.origins) AddOrigin(origin);
+    return execution_.graph.Append(part.graph);
   }
 
   absl::Status CheckRanksAreThere() {
@@ -87,36 +160,21 @@ class XSpaceJobLoader {
     return CheckRanks(there, work_.graph.rank_count, options_, &loaded_.notes);
   }
 
-  absl::Status ChooseWindows() {
-    if (options_.window.annotation.empty()) return absl::OkStatus();
-    StepChoice choice;
-    for (const auto& profile : run_.profiles) {
-      for (const StepEvent& step : profile->steps) choice.Add(step.name, step.number);
-    }
-    ASSIGN_OR_RETURN(steps_,
-                     Annotate(choice.Choose(options_.window), run_.profiles[0]->reader.name()));
+  absl::Status CheckStepsAreThere() const {
+    if (!steps_.has_value()) return absl::OkStatus();
     for (size_t rank = 0; rank < work_.profile_of_rank.size(); ++rank) {
       const ProfileWork* profile = work_.profile_of_rank[rank];
-      if (profile == nullptr) continue;
-      std::optional<RankWindow> window = WindowOfSteps(*profile);
-      if (!window.has_value()) {
-        return FailedPrecondition(
-            profile->reader.name(), ": rank ", rank, " has no step ", steps_->first,
-            steps_->last == steps_->first ? "" : absl::StrCat(" to ", steps_->last),
-            "; choose steps that all ranks have, with --instance");
-      }
-      windows_[static_cast<int64_t>(rank)] = *window;
-    }
-    for (const RunNode& node : work_.graph.nodes) {
-      if (!node.IsDeviceWork() || !node.step.has_value()) continue;
-      if (!steps_->Contains(*node.step)) continue;
-      RankWindow& window = windows_[node.resource.rank];
-      window.end_ns = std::max(window.end_ns, node.end_ns);
+      if (profile == nullptr || windows_.count(static_cast<int64_t>(rank)) > 0) continue;
+      return FailedPrecondition(
+          profile->reader.name(), ": rank ", rank, " has no step ", steps_->first,
+          steps_->last == steps_->first ? "" : absl::StrCat(" to ", steps_->last),
+          "; choose steps that all ranks have, with --instance");
     }
     return absl::OkStatus();
   }
 
-  std::optional<RankWindow> WindowOfSteps(const ProfileWork& profile) const {
+  // Returns the time of a rank's chosen steps, with all work that they launched.
+  std::optional<RankWindow> WindowOfSteps(const ProfileWork& profile, const RunGraph& graph) const {
     const RunClock clock(profile.base_ns);
     std::optional<RankWindow> window;
     for (const StepEvent& step : profile.steps) {
@@ -126,16 +184,19 @@ class XSpaceJobLoader {
       window->start_ns = std::min(window->start_ns, span.start_ns);
       window->end_ns = std::max(window->end_ns, span.end_ns);
     }
+    if (!window.has_value()) return window;
+    for (const RunNode& node : graph.nodes) {
+      if (!node.IsDeviceWork() || !node.step.has_value()) continue;
+      if (steps_->Contains(*node.step)) window->end_ns = std::max(window->end_ns, node.end_ns);
+    }
     return window;
   }
 
-  // Node i of the execution graph is node i of the run.
-  void ReadNodes() {
-    execution_.hosts_are_hidden = true;
-    execution_.nodes.reserve(work_.graph.nodes.size());
-    absl::flat_hash_map<uint32_t, NodeIndex> first_of_kernel;
-    for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
-      const RunNode& node = work_.graph.nodes[index];
+  void ReadNodes(const RunGraph& graph, RankPart* part) const {
+    part->nodes.reserve(graph.nodes.size());
+    // A name is in one place for all nodes that have it.
+    absl::flat_hash_set<std::pair<const char*, const HloInstruction*>> known;
+    for (const RunNode& node : graph.nodes) {
       TimedNode timed;
       timed.start_ns = node.start_ns;
       timed.end_ns = std::max(node.start_ns, node.end_ns);
@@ -150,23 +211,27 @@ class XSpaceJobLoader {
       if (node.work != nullptr) {
         timed.is_chosen =
             !steps_.has_value() || !timed.step.has_value() || *timed.step <= steps_->last;
-        const auto [it, is_first] = first_of_kernel.emplace(node.kernel, index);
-        if (!is_first) timed.same_kernel_as = it->second;
-        AddOrigin(node);
+        // What one kernel ran as stands together.
+        const size_t index = part->nodes.size();
+        if (index > 0 && graph.nodes[index - 1].kernel == node.kernel) {
+          const NodeIndex first = part->nodes.back().same_kernel_as;
+          timed.same_kernel_as = first != kNoNodeIndex ? first : static_cast<NodeIndex>(index - 1);
+        }
+        if (node.instruction != nullptr &&
+            known.insert({node.name.data(), node.instruction}).second) {
+          part->origins.push_back({node.name, node.instruction});
+        }
       }
-      execution_.nodes.push_back(timed);
+      part->nodes.push_back(timed);
     }
   }
 
-  void AddOrigin(const RunNode& node) {
-    if (node.instruction == nullptr) return;
-    // A name is in one place for all nodes that have it.
-    if (!known_origins_.emplace(node.name.data(), node.instruction).second) return;
-    const auto [origin, is_new] =
-        loaded_.origins.try_emplace(std::string(node.name), OperationOrigin());
+  void AddOrigin(const Origin& named) {
+    const auto& [name, instruction] = named;
+    const auto [origin, is_new] = loaded_.origins.try_emplace(std::string(name), OperationOrigin());
     if (!is_new) return;
-    origin->second.framework_op = node.instruction->proto().metadata().op_name();
-    origin->second.source = node.instruction->computation().module().SourceOf(*node.instruction);
+    origin->second.framework_op = instruction->proto().metadata().op_name();
+    origin->second.source = instruction->computation().module().SourceOf(*instruction);
   }
 
   // Other steps are executions of programs.
@@ -209,7 +274,7 @@ class XSpaceJobLoader {
     const auto nodes_of = [&](const std::vector<const CollectiveMember*>& members) {
       std::vector<NodeIndex> nodes;
       for (const CollectiveMember* member : members) {
-        const std::vector<NodeIndex>& of_profile = work_.node_of_event[table.NodeOf(*member)];
+        const std::vector<NodeIndex>& of_profile = node_of_event_[table.NodeOf(*member)];
         if (of_profile.empty()) continue;
         const NodeIndex node = of_profile[member->event];
         if (node != kNoNodeIndex) nodes.push_back(node);
@@ -227,13 +292,13 @@ class XSpaceJobLoader {
   const ProfiledRun& run_;
   const WorkWindow* const window_;
   const JobOptions& options_;
+  // What there is beside the nodes.
   WorkNodes work_;
+  std::vector<std::vector<NodeIndex>> node_of_event_;
   TimedExecution execution_;
   std::optional<NumberRange> steps_;
   std::map<int64_t, RankWindow> windows_;
   LoadedJob loaded_;
-  // What AddOrigin was asked before.
-  absl::flat_hash_set<std::pair<const char*, const HloInstruction*>> known_origins_;
 };
 
 // Of one device: by step, in order, the positions of its first work and of its last.
@@ -269,7 +334,7 @@ constexpr size_t kFewestWindows = 4;
 // larger than others.
 std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
                                   size_t window_work) {
-  constexpr size_t kMostSteps = 8, kLargest = 16;
+  constexpr size_t kMostSteps = 8, kLargest = 32;
   const size_t enough = std::clamp<size_t>(work_of_step.size() / kFewestWindows, 1, kMostSteps);
   std::vector<NumberRange> windows;
   size_t work = 0, steps = 0;

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "critical_path/graph/step_times.h"
 #include "xla_profiler/base/statistics.h"
 
@@ -63,13 +62,8 @@ void AddMissingStreamOrder(WhatIfGraph* edited) {
   std::vector<size_t> places(graph.instants.size());
   const std::vector<InstantId> sorted = *TopologicalInstants(graph);
   for (size_t i = 0; i < sorted.size(); ++i) places[sorted[i]] = i;
-  absl::flat_hash_set<std::pair<InstantId, InstantId>> joined;
-  for (const GraphEdge& edge : graph.edges) {
-    const bool leads_on = !graph.instants[edge.from].is_start && graph.instants[edge.to].is_start;
-    if (leads_on && is_of_work(edge.from) && is_of_work(edge.to)) {
-      joined.emplace(edge.from, edge.to);
-    }
-  }
+  // By the start of work: the end before it on its stream, unless an edge leads from there to it.
+  std::vector<InstantId> unjoined(graph.instants.size(), kNoInstant);
   for (std::vector<InstantId>& stream : streams) {
     std::sort(stream.begin(), stream.end(), [&](InstantId a, InstantId b) {
       return std::make_tuple(graph.Time(a), places[a]) < std::make_tuple(graph.Time(b), places[b]);
@@ -77,8 +71,16 @@ void AddMissingStreamOrder(WhatIfGraph* edited) {
     for (size_t i = 1; i < stream.size(); ++i) {
       const bool follows =
           !graph.instants[stream[i - 1]].is_start && graph.instants[stream[i]].is_start;
-      if (!follows || !joined.emplace(stream[i - 1], stream[i]).second) continue;
-      graph.AddUntimed(stream[i - 1], stream[i], EdgeType::kKernelKernelDelay);
+      if (follows) unjoined[stream[i]] = stream[i - 1];
+    }
+  }
+  for (const GraphEdge& edge : graph.edges) {
+    if (unjoined[edge.to] == edge.from) unjoined[edge.to] = kNoInstant;
+  }
+  for (const std::vector<InstantId>& stream : streams) {
+    for (const InstantId start : stream) {
+      if (unjoined[start] == kNoInstant) continue;
+      graph.AddUntimed(unjoined[start], start, EdgeType::kKernelKernelDelay);
     }
   }
 }
