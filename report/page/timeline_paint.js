@@ -13,14 +13,16 @@
   const kLabelFrom = 48;  // Spans this many pixels wide carry their name.
   const kTextured = 7;  // Spans narrower than this show no texture, and plain colours draw faster.
 
-  // Fills the rectangles of a bucket whose widths are in [from, to).
+  // Fills the rectangles of a bucket whose widths are in [from, to), all at once: browsers take
+  // longer for each fill than for the rectangles in it.
   function fillRects(context, rects, style, from, to) {
     context.fillStyle = style;
+    context.beginPath();
     for (let at = 0; at < rects.length; at += 4) {
       const wide = rects[at + 2];
-      if (wide < from || wide >= to) continue;
-      context.fillRect(rects[at], rects[at + 1], wide, rects[at + 3]);
+      if (wide >= from && wide < to) context.rect(rects[at], rects[at + 1], wide, rects[at + 3]);
     }
+    context.fill();
   }
 
   function outlineRects(context, rects, colour) {
