@@ -169,15 +169,6 @@ std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t nod
 // Returns by how much at most a clock was set forward that passed over those times.
 int64_t MostForwardPs(int64_t gap_ps) { return gap_ps - gap_ps / (kSteepest / 2) - 1; }
 
-// Makes the change of a clock that was set forward no more than the time that it passed over, where
-// it is nearly that: how much it is rests on how ends scatter.
-void FitInGap(ClockJump* jump) {
-  const int64_t gap_ps = jump->knots.back().shown_ps - jump->knots.front().shown_ps;
-  const int64_t by_ps = std::min(jump->by_ps(), MostForwardPs(gap_ps));
-  if (by_ps < jump->by_ps() - jump->by_ps() / 8) return;
-  jump->knots.back().undone_ps = jump->knots.back().shown_ps - by_ps;
-}
-
 // A clock that was set forward skipped times: nothing of its node happened in these. Looks for the
 // largest gap between the jump's knots.
 void Narrow(const CollectiveTable& table, ClockJump* jump) {
@@ -227,7 +218,7 @@ Candidates FindCandidates(const CollectiveTable& table) {
       std::optional<ClockJump> jump = LargestJump(std::move(ends[n]), nodes[n]);
       if (!jump.has_value()) continue;
       if (nodes.size() == 2) jump->or_node = nodes[1 - n];
-      if (jump->by_ps() > 0) FitInGap(&*jump);
+      jump->FitInGap();
       found.jumps.push_back(*std::move(jump));
     }
   }
@@ -259,6 +250,13 @@ bool ClockJump::GoesUp() const {
     if (shown_ps <= 0 || undone_ps <= shown_ps / kSteepest) return false;
   }
   return true;
+}
+
+void ClockJump::FitInGap() {
+  const int64_t gap_ps = knots.back().shown_ps - knots.front().shown_ps;
+  const int64_t fit_ps = std::min(by_ps(), MostForwardPs(gap_ps));
+  if (by_ps() <= 0 || fit_ps < by_ps() - by_ps() / 8) return;
+  knots.back().undone_ps = knots.back().shown_ps - fit_ps;
 }
 
 int64_t ClockJump::Undo(int64_t shown_ps) const {
@@ -299,6 +297,27 @@ std::optional<ClockJump> FindClockJump(const CollectiveTable& table, uint32_t re
   // A slew has no gap.
   if (best->by_ps() > 0 && best->GoesUp()) Narrow(table, &*best);
   return best;
+}
+
+std::optional<int64_t> ChangeOfClock(const CollectiveTable& table, uint32_t node, int64_t before_ps,
+                                     int64_t after_ps) {
+  std::optional<int64_t> change_ps;
+  size_t largest = 0;
+  for (const auto& [nodes, executions] : GroupEnds(table)) {
+    const auto place = std::find(nodes.begin(), nodes.end(), node);
+    if (place == nodes.end() || nodes.size() <= largest) continue;
+    std::vector<ComparedEnd> before, after;
+    const std::vector<std::vector<ComparedEnd>> ends = CompareEnds(executions);
+    for (const ComparedEnd& end : ends[static_cast<size_t>(place - nodes.begin())]) {
+      if (end.end_ps <= before_ps) before.push_back(end);
+      if (end.end_ps >= after_ps && after.size() < kMostCompared) after.push_back(end);
+    }
+    if (before.empty() || after.empty()) continue;
+    const size_t first = before.size() - std::min(before.size(), kMostCompared);
+    change_ps = LevelOf(after).lag_ps - LevelOf(absl::MakeConstSpan(before).subspan(first)).lag_ps;
+    largest = nodes.size();
+  }
+  return change_ps;
 }
 
 }  // namespace meridian

@@ -32,12 +32,19 @@ struct ClockJump {
   // collectives of pairs, nothing tells which.
   std::optional<uint32_t> or_node;
 
+  // How far that may be off, as far as it is proven.
+  int64_t uncertainty_ps = 0;
+
   // Returns by how much the clock is ahead since then.
   int64_t by_ps() const { return knots.back().shown_ps - knots.back().undone_ps; }
 
   // Whether the times of the knots increase, on both clocks. A clock that was set back shows times
   // again that it had shown, which cannot be undone.
   bool GoesUp() const;
+
+  // Makes a step of a clock that was set forward no more than the time that it passed over, where it is
+  // nearly that: how much it is rests on how ends scatter.
+  void FitInGap();
 
   // Returns what the clock would show without the change, and the inverse.
   int64_t Undo(int64_t shown_ps) const;
@@ -49,6 +56,11 @@ struct ClockJump {
 // nullopt when there is none. Of the two nodes of a pair it is the one that shows it in more of its
 // groups, else not the reference. It may not go up.
 std::optional<ClockJump> FindClockJump(const CollectiveTable& table, uint32_t reference_node);
+
+// Returns by how much the node's clock is ahead after a time compared with before another, by the ends
+// of the largest group that tells; nullopt when none does.
+std::optional<int64_t> ChangeOfClock(const CollectiveTable& table, uint32_t node, int64_t before_ps,
+                                     int64_t after_ps);
 
 }  // namespace meridian
 

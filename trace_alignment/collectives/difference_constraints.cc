@@ -106,6 +106,24 @@ class Relaxation {
 
   static bool Receives(const Point& point) { return point.is_effect() == (kSign > 0); }
 
+  // Passes a carry on over a time in which the clock may have been set, forth or back. Clocks that
+  // are mapped run at a hundredth of their rate at least.
+  static void PassLoose(bool forth, int64_t elapsed_ps, Carry* carry) {
+    if (forth == (kSign > 0)) {
+      carry->label += LooseAllowancePs(elapsed_ps);
+    } else {
+      *carry = Carry();
+    }
+  }
+  static int64_t LooseAllowancePs(int64_t elapsed_ps) {
+    return elapsed_ps - elapsed_ps / 100 - (elapsed_ps > 0 ? 1 : 0);
+  }
+  // Null for a clock that is nowhere loose.
+  const std::vector<bool>* LooseOf(uint32_t clock) const {
+    const std::vector<bool>& loose = constraints_.loose_[clock];
+    return loose.empty() ? nullptr : &loose;
+  }
+
   // Lowers the label of a point to the carry's, or the carry to it, whichever is higher. Returns
   // whether it was the label. Which it is cannot be foretold, so there are no branches unless
   // traced.
@@ -133,6 +151,8 @@ class Relaxation {
 
   // Raises the hub's instant to what the point lets it know.
   void Emit(uint32_t clock, uint32_t index, const Point& point, int64_t label) {
+    // Nothing is known of it, though of other points of its clock.
+    if (label == kUnbounded) return;
     int64_t& instant = hubs_[point.hub()];
     const int64_t emitted = kSign * point.time_ps - label;
     if constexpr (kTrace) {
@@ -147,12 +167,17 @@ class Relaxation {
     const DriftBound drift = DriftOf(clock);
     int64_t* const labels = labels_[clock].data();
     uint32_t* const origins = kTrace ? origins_[clock].data() : nullptr;
+    const std::vector<bool>* const loose = LooseOf(clock);
     bool improved = false;
     Carry carry;
     int64_t previous_ps = points.empty() ? 0 : points[0].time_ps;
     for (uint32_t p = 0; p < points.size(); ++p) {
       const Point& point = points[p];
-      carry.label += drift.AllowancePs(point.time_ps - previous_ps);
+      if (loose != nullptr && (*loose)[p]) {
+        PassLoose(/*forth=*/true, point.time_ps - previous_ps, &carry);
+      } else {
+        carry.label += drift.AllowancePs(point.time_ps - previous_ps);
+      }
       previous_ps = point.time_ps;
       if (Receives(point)) Receive(p, point, &carry);
       improved |= Exchange(p, labels, origins, &carry);
@@ -166,11 +191,16 @@ class Relaxation {
     const DriftBound drift = DriftOf(clock);
     int64_t* const labels = labels_[clock].data();
     uint32_t* const origins = kTrace ? origins_[clock].data() : nullptr;
+    const std::vector<bool>* const loose = LooseOf(clock);
     Carry carry;
     int64_t next_ps = points.empty() ? 0 : points.back().time_ps;
     for (uint32_t p = static_cast<uint32_t>(points.size()); p-- > 0;) {
       const Point& point = points[p];
-      carry.label += drift.AllowancePs(next_ps - point.time_ps);
+      if (loose != nullptr && p + 1 < points.size() && (*loose)[p + 1]) {
+        PassLoose(/*forth=*/false, next_ps - point.time_ps, &carry);
+      } else {
+        carry.label += drift.AllowancePs(next_ps - point.time_ps);
+      }
       next_ps = point.time_ps;
       Exchange(p, labels, origins, &carry);
       if (!Receives(point)) Emit(clock, p, point, carry.label);
@@ -224,8 +254,11 @@ class Relaxation {
   int64_t AllowancePs(uint32_t clock, uint32_t a, uint32_t b) const {
     const std::vector<Point>& points = constraints_.clocks_[clock];
     int64_t allowance_ps = 0;
+    const std::vector<bool>* const loose = LooseOf(clock);
     for (uint32_t p = std::min(a, b); p < std::max(a, b); ++p) {
-      allowance_ps += DriftOf(clock).AllowancePs(points[p + 1].time_ps - points[p].time_ps);
+      const int64_t elapsed_ps = points[p + 1].time_ps - points[p].time_ps;
+      allowance_ps += loose != nullptr && (*loose)[p + 1] ? LooseAllowancePs(elapsed_ps)
+                                                          : DriftOf(clock).AllowancePs(elapsed_ps);
     }
     return allowance_ps;
   }
@@ -243,7 +276,11 @@ class Relaxation {
 
 DifferenceConstraints::DifferenceConstraints(size_t clocks, size_t hubs,
                                              const ConstraintOptions& options)
-    : options_(options), drift_(options.max_drift_ppm), hub_count_(hubs), clocks_(clocks) {
+    : options_(options),
+      drift_(options.max_drift_ppm),
+      hub_count_(hubs),
+      clocks_(clocks),
+      loose_(clocks) {
   MERIDIAN_CHECK(options.reference_clock < clocks && hubs < kMaxHubs);
 }
 
@@ -255,13 +292,32 @@ void DifferenceConstraints::Sort() {
   }
 }
 
+void DifferenceConstraints::Loosen(const std::vector<LooseStretch>& stretches) {
+  loose_.assign(clocks_.size(), {});
+  for (const LooseStretch& stretch : stretches) {
+    const std::vector<Point>& points = clocks_[stretch.clock];
+    std::vector<bool>& loose = loose_[stretch.clock];
+    loose.resize(points.size());
+    for (size_t p = 1; p < points.size(); ++p) {
+      if (points[p - 1].time_ps < stretch.from_ps || points[p].time_ps > stretch.to_ps) continue;
+      loose[p] = true;
+    }
+  }
+}
+
 template <int kSign>
 std::optional<Contradiction> DifferenceConstraints::FindBound(PointOffsets* bounds) const {
   const auto start = [&] {
     bounds->clear();
     for (uint32_t clock = 0; clock < clocks_.size(); ++clock) {
-      bounds->emplace_back(clocks_[clock].size(),
-                           clock == options_.reference_clock ? 0 : kUnbounded);
+      std::vector<int64_t>& labels = bounds->emplace_back(
+          clocks_[clock].size(), clock == options_.reference_clock ? 0 : kUnbounded);
+      // The reference is what it was before it may have been set.
+      const std::vector<bool>& loose = loose_[clock];
+      const auto set = std::find(loose.begin(), loose.end(), true);
+      if (set != loose.end()) {
+        std::fill(labels.begin() + (set - loose.begin()), labels.end(), kUnbounded);
+      }
     }
   };
   start();
@@ -286,8 +342,13 @@ std::optional<Contradiction> DifferenceConstraints::FindBounds(OffsetBounds* bou
   for (uint32_t clock = 0; clock < clocks_.size(); ++clock) {
     std::vector<int64_t>& lower = bounds->lower_ps[clock];
     std::vector<int64_t>& upper = bounds->upper_ps[clock];
-    const bool reachable = clock == options_.reference_clock ||
-                           (!lower.empty() && lower[0] < kUnbounded && upper[0] < kUnbounded);
+    const auto is_bound = [](int64_t label) { return label < kUnbounded; };
+    const bool reachable =
+        loose_[clock].empty()
+            ? clock == options_.reference_clock ||
+                  (!lower.empty() && is_bound(lower[0]) && is_bound(upper[0]))
+            : std::all_of(lower.begin(), lower.end(), is_bound) &&
+                  std::all_of(upper.begin(), upper.end(), is_bound);
     bounds->reachable.push_back(reachable);
     if (!reachable) {
       lower.clear();

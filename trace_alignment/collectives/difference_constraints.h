@@ -71,10 +71,18 @@ struct Contradiction {
   int64_t excess_ps = 0;
 };
 
+// From when to when a clock may have been set or slewed.
+struct LooseStretch {
+  uint32_t clock = 0;
+  int64_t from_ps = 0;
+  int64_t to_ps = 0;
+};
+
 // A value for each point: by clock, then by the point's position on it.
 using PointOffsets = std::vector<std::vector<int64_t>>;
 
-// What is certain. A clock that no path leads to, or from, has no bounds: it is not reachable.
+// What is certain. A clock that no path leads to, or from, has no bounds: it is not reachable. Nor is
+// one of which that holds after it may have been set, be it the reference.
 struct OffsetBounds {
   std::vector<bool> reachable;
   PointOffsets lower_ps;
@@ -105,7 +113,11 @@ class DifferenceConstraints {
   // Puts the points of each clock into the order of their times; call it before what follows.
   void Sort();
 
+  // Lets clocks be set between neighbouring points that lie in these stretches, and nowhere else.
+  void Loosen(const std::vector<LooseStretch>& stretches);
+
   size_t clock_count() const { return clocks_.size(); }
+  size_t point_count(uint32_t clock) const { return clocks_[clock].size(); }
   int64_t time_ps(uint32_t clock, size_t point) const { return clocks_[clock][point].time_ps; }
 
   // Returns a contradiction when there is no solution.
@@ -141,6 +153,9 @@ class DifferenceConstraints {
   const DriftBound drift_;
   const size_t hub_count_;
   std::vector<std::vector<Point>> clocks_;
+  // By clock, and there by point: whether the clock may have been set since the point before. Empty
+  // for most clocks.
+  std::vector<std::vector<bool>> loose_;
 };
 
 }  // namespace meridian

@@ -77,6 +77,56 @@ TEST(DifferenceConstraintsTest, DriftLoosensBoundsWithTime) {
   EXPECT_THAT(bounds.upper_ps[1], ElementsAre(0, 0, 100, 101));
 }
 
+// As OneMeeting, and once more when clock 1 is 4000 further ahead: by then 5320 - 400 <= x <= 5390 - 300.
+DifferenceConstraints TwoMeetingsApart(uint32_t reference) {
+  ConstraintOptions options = WithoutDrift();
+  options.reference_clock = reference;
+  DifferenceConstraints constraints(2, 2, options);
+  constraints.AddCause(0, 100, 0);
+  constraints.AddEffect(0, 200, 0);
+  constraints.AddCause(1, 1120, 0);
+  constraints.AddEffect(1, 1190, 0);
+  constraints.AddCause(0, 300, 1);
+  constraints.AddEffect(0, 400, 1);
+  constraints.AddCause(1, 5320, 1);
+  constraints.AddEffect(1, 5390, 1);
+  constraints.Sort();
+  return constraints;
+}
+
+TEST(DifferenceConstraintsTest, AClockThatMayBeSetIsBoundByItsMeetingsAndItsOrder) {
+  DifferenceConstraints constraints = TwoMeetingsApart(0);
+  OffsetBounds bounds;
+  EXPECT_TRUE(constraints.FindBounds(&bounds).has_value());
+  constraints.Loosen({{1, 1120, 1190}});
+  bounds = OffsetBounds();
+  EXPECT_TRUE(constraints.FindBounds(&bounds).has_value());
+  constraints.Loosen({{1, 1190, 5320}});
+  bounds = OffsetBounds();
+  ASSERT_FALSE(constraints.FindBounds(&bounds).has_value());
+  EXPECT_THAT(bounds.lower_ps[1], ElementsAre(920, 920, 4920, 4920));
+  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(1090, 1090, 5090, 5090));
+  // Of the two either may have been set: clock 0 back by as much.
+  constraints.Loosen({{0, 200, 300}});
+  bounds = OffsetBounds();
+  ASSERT_FALSE(constraints.FindBounds(&bounds).has_value());
+  EXPECT_THAT(bounds.upper_ps[0], ElementsAre(0, 0, 1090 - 4920, 1090 - 4920));
+}
+
+TEST(DifferenceConstraintsTest, TheReferenceIsWhatItWasBeforeItWasSet) {
+  DifferenceConstraints constraints = TwoMeetingsApart(1);
+  constraints.Loosen({{1, 1190, 5320}});
+  OffsetBounds bounds;
+  ASSERT_FALSE(constraints.FindBounds(&bounds).has_value());
+  EXPECT_THAT(bounds.reachable, ElementsAre(true, true));
+  EXPECT_THAT(bounds.lower_ps[0], ElementsAre(-1090, -1090, -1090, -1090));
+  EXPECT_THAT(bounds.upper_ps[0], ElementsAre(-920, -920, -920, -920));
+  // 4920 to 5090 ahead of clock 0, which is 920 to 1090 behind; but by no more than it shows from 1190
+  // to 5320, less a hundredth and 1.
+  EXPECT_THAT(bounds.lower_ps[1], ElementsAre(0, 0, 4920 - 1090, 4920 - 1090));
+  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(0, 0, 4130 - 41 - 1, 4130 - 41 - 1));
+}
+
 TEST(DifferenceConstraintsTest, OneDirectionIsNotEnough) {
   DifferenceConstraints constraints(2, 1, {});
   constraints.AddCause(0, 100, 0);

@@ -118,33 +118,54 @@ absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& option
         DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]), " (ends at ",
         FormatMicros(step.effect_ps), " us on node ", NodeId(options, step.clock), ")"));
   }
+  constexpr absl::string_view kMismatch = "one of them is matched with another execution";
+  const std::string jump = absl::StrCat("a clock jumps or drifts by more than ",
+                                        options.max_drift_ppm, " ppm (--max_drift_ppm)");
   return FailedPrecondition(
       "collectives contradict each other by ", FormatMicros(contradiction.excess_ps), " us on node",
       nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
       absl::StrJoin(instances, ", then "),
-      contradiction.steps.size() > instances.size() ? ", and so on" : "",
-      ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
-      "more than ",
-      options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)");
+      contradiction.steps.size() > instances.size() ? ", and so on" : "", ". Probably ",
+      options.clocks_may_jump ? absl::StrCat(jump, "; else ", kMismatch)
+                              : absl::StrCat(kMismatch, "; else ", jump),
+      ", or a transfer takes less than ", FormatMicros(options.min_transfer_ps),
+      " us (--min_transfer_ns)");
 }
 
-// Adds the largest change of a clock that was found, if it can be why the collectives contradict each
-// other by that much.
+// Adds whose clock may have been changed, and why that was not mended: the largest change that was
+// seen, if it can be why the collectives contradict each other by that much, else all clocks of which
+// one change, or several, would explain it.
 absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<ClockJump>& jumps,
-                         const absl::Status& contradiction, int64_t excess_ps) {
-  if (jumps.empty() || std::abs(jumps[0].by_ps()) < excess_ps / 2) return contradiction;
-  const ClockJump& jump = jumps[0];
-  absl::string_view why_not = "the rest contradicts itself, too";
-  if (!jump.GoesUp()) {
-    why_not = jump.by_ps() < 0 ? "then it shows times twice, which cannot be told apart"
-                               : "there are collectives in the time that it skipped then";
+                         const std::set<uint32_t>& suspects, const absl::Status& contradiction,
+                         int64_t excess_ps) {
+  const auto refuse = [&](absl::Span<const uint32_t> nodes, absl::string_view what) {
+    const auto append_id = [&](std::string* out, uint32_t node) {
+      absl::StrAppend(out, NodeId(options, node));
+    };
+    return FailedPrecondition(contradiction.message(), ". The clock of node ",
+                              absl::StrJoin(nodes, " or ", append_id), what);
+  };
+  if (!jumps.empty() && std::abs(jumps[0].by_ps()) >= excess_ps / 2) {
+    const ClockJump& jump = jumps[0];
+    absl::string_view why_not = "the rest contradicts itself, too";
+    if (!options.clocks_may_jump) {
+      why_not = "executions are matched by their order, which may be wrong as well";
+    } else if (!jump.GoesUp()) {
+      why_not = jump.by_ps() < 0 ? "then it shows times twice, which cannot be told apart"
+                                 : "there are collectives in the time that it skipped then";
+    }
+    std::vector<uint32_t> nodes = {jump.node};
+    if (jump.or_node.has_value()) nodes.push_back(*jump.or_node);
+    return refuse(nodes, absl::StrCat(" seems to be changed by ", FormatMicros(jump.by_ps()),
+                                      " us at ", FormatMicros(jump.knots.front().shown_ps),
+                                      " us, but ", why_not));
   }
-  return FailedPrecondition(
-      contradiction.message(), ". The clock of node ", NodeId(options, jump.node),
-      jump.or_node.has_value() ? absl::StrCat(" or ", NodeId(options, *jump.or_node)) : "",
-      " seems to be changed by ", FormatMicros(jump.by_ps()), " us at ",
-      FormatMicros(jump.knots.front().shown_ps), " us, but ", why_not);
+  if (suspects.empty()) return contradiction;
+  return refuse(std::vector<uint32_t>(suspects.begin(), suspects.end()),
+                suspects.size() == 1
+                    ? " seems to be changed, but not once and for all: more than once, or back over "
+                      "times that it had shown"
+                    : " seems to be changed: the collectives do not tell which");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
@@ -163,14 +184,16 @@ absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& 
   return absl::OkStatus();
 }
 
-// Finds what follows from happens-before alone.
-// Sets by how much the collectives contradict each other where they do.
+// Finds what follows from happens-before alone, where clocks may have been set in those stretches.
+// Sets why there is no solution where there is none.
 absl::StatusOr<Solved> Solve(const CollectiveTable& table, const ProbeFreeOptions& options,
-                             int64_t* excess_ps = nullptr) {
+                             const std::vector<LooseStretch>& loose = {},
+                             std::optional<Contradiction>* why = nullptr) {
   RETURN_IF_ERROR(CheckOptions(table, options));
   Solved solved = MakeConstraints(table, options);
+  solved.constraints.Loosen(loose);
   const std::optional<Contradiction> contradiction = solved.constraints.FindBounds(&solved.bounds);
-  if (contradiction.has_value() && excess_ps != nullptr) *excess_ps = contradiction->excess_ps;
+  if (why != nullptr) *why = contradiction;
   if (contradiction.has_value()) return Refuse(table, options, solved, *contradiction);
   return solved;
 }
@@ -437,84 +460,317 @@ ClockAlignment TakeLikely(const CollectiveTable& table, const ProbeFreeOptions& 
   return Describe(solved, options, &offsets_ps, likely);
 }
 
-// Takes the change out of the node's times.
-void UndoJump(const ClockJump& jump, CollectiveTable* table, ProbeFreeOptions* options) {
-  table->MapTimes([&](uint32_t node, int64_t time_ps) {
-    return node == jump.node ? jump.Undo(time_ps) : time_ps;
-  });
-  if (options->spans.empty()) return;
-  ProfileSpan& span = options->spans[jump.node];
-  span = {jump.Undo(span.begin_ps), jump.Undo(span.end_ps)};
+// A run whose clocks are mended one by one: what was undone, and where clocks are loose since then.
+struct Mended {
+  CollectiveTable table;
+  ProbeFreeOptions options;
+  std::vector<ClockJump> jumps;
+  std::vector<LooseStretch> loose;
+
+  // Takes the change, which happened in that stretch, out of its node's times.
+  void Undo(ClockJump jump, const LooseStretch& stretch) {
+    table.MapTimes([&](uint32_t node, int64_t time_ps) {
+      return node == jump.node ? jump.Undo(time_ps) : time_ps;
+    });
+    if (!options.spans.empty()) {
+      ProfileSpan& span = options.spans[jump.node];
+      span = {jump.Undo(span.begin_ps), jump.Undo(span.end_ps)};
+    }
+    loose.push_back(stretch);
+    for (LooseStretch& known : loose) {
+      if (known.clock != jump.node) continue;
+      known = {known.clock, jump.Undo(known.from_ps), jump.Undo(known.to_ps)};
+    }
+    jumps.push_back(std::move(jump));
+  }
+};
+
+// What is certain of by how much a clock is ahead after a stretch, compared with before it.
+struct SizeBounds {
+  int64_t least_ps = 0;
+  int64_t most_ps = 0;
+};
+
+SizeBounds ChangeIn(const LooseStretch& stretch, const Solved& solved) {
+  const std::vector<int64_t>& lower_ps = solved.bounds.lower_ps[stretch.clock];
+  const std::vector<int64_t>& upper_ps = solved.bounds.upper_ps[stretch.clock];
+  size_t before = 0, after = lower_ps.size() - 1;
+  while (before < after &&
+         solved.constraints.time_ps(stretch.clock, before + 1) <= stretch.from_ps) {
+    ++before;
+  }
+  while (after > before && solved.constraints.time_ps(stretch.clock, after - 1) >= stretch.to_ps) {
+    --after;
+  }
+  return {lower_ps[after] - upper_ps[before], upper_ps[after] - lower_ps[before]};
 }
 
-// Where either of two clocks may have been changed, the clocks may be off by as much, but for the two
-// to each other.
-void DoubtWhoseJumps(const ProbeFreeOptions& options, ClockAlignment* alignment) {
-  for (const ClockJump& jump : alignment->jumps) {
-    if (!jump.or_node.has_value()) continue;
+// Finds when one clock must have been set if that is why the collectives contradict each other.
+class CutFinder {
+ public:
+  // Starts and ends of three executions.
+  static constexpr size_t kFewestTimes = 6;
+
+  CutFinder(const Mended& mended, uint32_t node)
+      : mended_(mended),
+        node_(node),
+        constraints_(MakeConstraints(mended.table, mended.options).constraints) {
+    for (size_t p = 0; p < constraints_.point_count(node); ++p) {
+      const int64_t time_ps = constraints_.time_ps(node, p);
+      if (times_ps_.empty() || times_ps_.back() != time_ps) times_ps_.push_back(time_ps);
+    }
+  }
+
+  // Whether that may be why at all.
+  bool IsPossible() const { return times_ps_.size() > 1 && Explains(0, times_ps_.size() - 1); }
+
+  // Finds from when to when the clock must have been set, once; false when that was not all that
+  // happened. Whatever is loose between any two times explains more than what is loose in less.
+  bool Find() {
+    const size_t last = times_ps_.size() - 1;
+    size_t least = 1, most = last;
+    while (least < most) {
+      const size_t middle = (least + most) / 2;
+      if (Explains(0, middle)) {
+        most = middle;
+      } else {
+        least = middle + 1;
+      }
+    }
+    first_gap_ = least - 1;
+    least = 0;
+    most = last - 1;
+    while (least < most) {
+      const size_t middle = (least + most + 1) / 2;
+      if (Explains(middle, last)) {
+        least = middle;
+      } else {
+        most = middle - 1;
+      }
+    }
+    last_gap_ = least;
+    // One or two executions that are matched wrongly look the same.
+    const bool is_shown = first_gap_ + 1 >= kFewestTimes && last_gap_ + 1 + kFewestTimes <= last + 1;
+    return is_shown && first_gap_ <= last_gap_ && FindGap();
+  }
+
+  LooseStretch Stretch() const {
+    return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]};
+  }
+  // The times between which the clock is taken to have been set: there it suffices.
+  int64_t gap_begin_ps() const { return times_ps_[gap_]; }
+  int64_t gap_end_ps() const { return times_ps_[gap_ + 1]; }
+
+ private:
+  // Whether nothing contradicts itself any more if the clock may be set between two of its times.
+  bool Explains(size_t from, size_t to) const {
+    std::vector<LooseStretch> loose = mended_.loose;
+    loose.push_back({node_, times_ps_[from], times_ps_[to]});
+    constraints_.Loosen(loose);
+    OffsetBounds bounds;
+    return !constraints_.FindBounds(&bounds).has_value();
+  }
+
+  // Of the gaps that suffice alone, looks for the widest among some: a clock that is set forward
+  // skips time.
+  bool FindGap() {
+    constexpr size_t kMostGaps = 24;
+    std::vector<size_t> gaps(last_gap_ - first_gap_ + 1);
+    std::iota(gaps.begin(), gaps.end(), first_gap_);
+    std::stable_sort(gaps.begin(), gaps.end(),
+                     [&](size_t a, size_t b) { return WidthPs(a) > WidthPs(b); });
+    gaps.resize(std::min(gaps.size(), kMostGaps));
+    const auto found =
+        std::find_if(gaps.begin(), gaps.end(), [&](size_t gap) { return Explains(gap, gap + 1); });
+    if (found == gaps.end()) return false;
+    gap_ = *found;
+    return true;
+  }
+
+  int64_t WidthPs(size_t gap) const { return times_ps_[gap + 1] - times_ps_[gap]; }
+
+  const Mended& mended_;
+  const uint32_t node_;
+  mutable DifferenceConstraints constraints_;
+  // When the clock's points are, each time once.
+  std::vector<int64_t> times_ps_;
+  size_t first_gap_ = 0;
+  size_t last_gap_ = 0;
+  size_t gap_ = 0;
+};
+
+// A change of a clock, and the stretch in which it must have happened. Where it may have been another
+// clock (ClockJump::or_node), also what is certain then.
+struct FoundJump {
+  ClockJump jump;
+  LooseStretch stretch;
+  std::optional<Solved> otherwise;
+};
+
+// Returns the change in that cut: as the ends of collectives tell it, within what is certain.
+std::optional<FoundJump> JumpIn(const CutFinder& cut, uint32_t node, const Mended& mended) {
+  FoundJump found;
+  found.stretch = cut.Stretch();
+  std::vector<LooseStretch> loose = mended.loose;
+  loose.push_back(found.stretch);
+  const absl::StatusOr<Solved> solved = Solve(mended.table, mended.options, loose);
+  if (!solved.ok() || !solved->bounds.reachable[node]) return std::nullopt;
+  const SizeBounds size = ChangeIn(found.stretch, *solved);
+  const int64_t begin_ps = cut.gap_begin_ps(), end_ps = cut.gap_end_ps();
+  const int64_t by_ps =
+      std::clamp(ChangeOfClock(mended.table, node, begin_ps, end_ps)
+                     .value_or(FloorMean(size.least_ps, size.most_ps)),
+                 size.least_ps, size.most_ps);
+  found.jump.node = node;
+  found.jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
+  found.jump.FitInGap();
+  if (!found.jump.GoesUp()) return std::nullopt;
+  return found;
+}
+
+// Looks for one clock whose change is why the collectives contradict each other: of those that may be,
+// the one that ends of collectives show to have changed (`seen`, may be absent); of two without that,
+// either. Absent when it is none, or any of several, which it names.
+std::optional<FoundJump> FindOneJump(const Mended& mended, const Contradiction& contradiction,
+                                     const std::optional<ClockJump>& seen,
+                                     std::set<uint32_t>* suspects) {
+  std::set<uint32_t> nodes;
+  for (const Contradiction::Step& step : contradiction.steps) nodes.insert(step.clock);
+  std::vector<FoundJump> found;
+  suspects->clear();
+  for (const uint32_t node : nodes) {
+    CutFinder cut(mended, node);
+    if (!cut.IsPossible()) continue;
+    suspects->insert(node);
+    if (!cut.Find()) continue;
+    std::optional<FoundJump> jump = JumpIn(cut, node, mended);
+    if (jump.has_value()) found.push_back(*std::move(jump));
+  }
+  auto chosen = std::find_if(found.begin(), found.end(), [&](const FoundJump& jump) {
+    return seen.has_value() && seen->node == jump.jump.node;
+  });
+  const bool is_seen = chosen != found.end();
+  if (!is_seen && (found.empty() || suspects->size() > 2)) return std::nullopt;
+  if (!is_seen) {
+    chosen = found[0].jump.node == mended.options.reference_node ? found.end() - 1 : found.begin();
+  }
+  for (const uint32_t node : *suspects) {
+    if (node == chosen->jump.node || (is_seen && seen->or_node != node)) continue;
+    chosen->jump.or_node = node;
+    const auto other = std::find_if(found.begin(), found.end(), [&](const FoundJump& jump) {
+      return jump.jump.node == node;
+    });
+    std::vector<LooseStretch> loose = mended.loose;
+    loose.push_back(other != found.end() ? other->stretch
+                                         : LooseStretch{node, -kMaxRunTimePs, kMaxRunTimePs});
+    absl::StatusOr<Solved> otherwise = Solve(mended.table, mended.options, loose);
+    if (otherwise.ok()) chosen->otherwise.emplace(*std::move(otherwise));
+  }
+  return std::move(*chosen);
+}
+
+// Whether the collectives agree if clocks may drift ten times as fast: such a clock looks like one
+// that was set, but for ends that show when.
+bool MayDriftInstead(const CollectiveTable& table, ProbeFreeOptions options) {
+  options.max_drift_ppm = std::min(10 * options.max_drift_ppm, 1e6);
+  return Solve(table, options).ok();
+}
+
+// Says how far the clocks may be off because it is not known by how much they were changed: that of
+// the node, or those of the others to the reference if it is that.
+void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alignment) {
+  for (size_t j = 0; j < alignment->jumps.size(); ++j) {
+    const SizeBounds rest = ChangeIn(mended.loose[j], solved);
+    ClockJump& jump = alignment->jumps[j];
+    jump.uncertainty_ps = std::max(std::abs(rest.least_ps), std::abs(rest.most_ps));
     for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
       NodeOffset& node = alignment->nodes[n];
-      const bool is_tied = n == jump.node && *jump.or_node == options.reference_node;
-      if (n == options.reference_node || is_tied || !node.reachable) continue;
-      const int64_t more_ps =
-          std::min(std::abs(jump.by_ps()), node.certified_uncertainty_ps - node.uncertainty_ps);
-      node.uncertainty_ps += more_ps;
-      node.uncertainty_max_ps += more_ps;
+      if (!node.reachable || (jump.node != mended.options.reference_node && n != jump.node)) continue;
+      node.uncertainty_ps =
+          std::min(node.certified_uncertainty_ps, node.uncertainty_ps + jump.uncertainty_ps);
+      node.uncertainty_max_ps += jump.uncertainty_ps;
     }
   }
 }
 
-// For collectives that contradict each other: undoes changes of clocks, the largest first, until
-// they no longer do. Returns the contradiction, which is of that much, when they still do then.
-absl::StatusOr<ClockAlignment> AlignAcrossJumps(CollectiveTable table, ProbeFreeOptions options,
-                                                const absl::Status& contradiction,
-                                                int64_t contradiction_ps) {
-  // How much a clock has changed is known by how ends scatter; what contradicts it then is tried as
-  // the rest of it.
-  constexpr int64_t kRests[] = {0, 1, -1, 2, -2};
-  std::vector<ClockJump> jumps;
-  while (jumps.size() < kMostJumps) {
-    std::optional<ClockJump> jump = FindClockJump(table, options.reference_node);
-    if (!jump.has_value()) break;
-    if (!jump->GoesUp()) {
-      jumps.push_back(*std::move(jump));
+// Where another clock may have been changed, the clocks may be off by as much as what is certain then
+// allows, and likely no more than by the change.
+void DoubtWhose(const ClockJump& jump, const Solved& otherwise, uint32_t reference_node,
+                ClockAlignment* alignment) {
+  for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
+    NodeOffset& node = alignment->nodes[n];
+    const std::vector<int64_t>& lower_ps = otherwise.bounds.lower_ps[n];
+    if (n == reference_node || !node.reachable || lower_ps.empty()) continue;
+    const int64_t shown_ps = node.offset_at_ps + node.offset_ps;
+    size_t point = 0;
+    while (point + 1 < lower_ps.size() && otherwise.constraints.time_ps(n, point) < shown_ps) {
+      ++point;
+    }
+    node.certified_uncertainty_ps =
+        std::max({node.certified_uncertainty_ps, node.offset_ps - lower_ps[point],
+                  otherwise.bounds.upper_ps[n][point] - node.offset_ps});
+    const int64_t more_ps =
+        std::min(std::abs(jump.by_ps()), node.certified_uncertainty_ps - node.uncertainty_ps);
+    node.uncertainty_ps += more_ps;
+    node.uncertainty_max_ps += more_ps;
+  }
+}
+
+// For collectives that contradict each other: takes back changes of clocks until they no longer do. Where
+// one change explains all, it is where nothing else can be why; else the largest that ends of collectives
+// show is taken back first. Returns the contradiction when they still contradict each other then.
+absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
+                                                const ProbeFreeOptions& options,
+                                                const absl::Status& refused,
+                                                std::optional<Contradiction> contradiction) {
+  const int64_t contradiction_ps = contradiction->excess_ps;
+  Mended mended{table, options, {}, {}};
+  std::set<uint32_t> suspects;
+  while (mended.jumps.size() < kMostJumps) {
+    const std::optional<ClockJump> seen = FindClockJump(mended.table, options.reference_node);
+    if (mended.jumps.empty() && !seen.has_value() && MayDriftInstead(table, options)) break;
+    const std::optional<FoundJump> found = FindOneJump(mended, *contradiction, seen, &suspects);
+    if (found.has_value()) {
+      mended.Undo(found->jump, found->stretch);
+    } else if (seen.has_value() && seen->GoesUp()) {
+      mended.Undo(*seen, {seen->node, seen->knots.front().shown_ps, seen->knots.back().shown_ps});
+    } else {
+      if (seen.has_value()) mended.jumps.push_back(*seen);
       break;
     }
-    const int64_t undone_ps = jump->knots.back().undone_ps;
-    int64_t excess_ps = 0;
-    for (const int64_t rest : kRests) {
-      jump->knots.back().undone_ps = undone_ps - rest * excess_ps;
-      if (!jump->GoesUp()) continue;
-      CollectiveTable mended = table;
-      ProbeFreeOptions mended_options = options;
-      UndoJump(*jump, &mended, &mended_options);
-      const absl::StatusOr<Solved> solved =
-          Solve(mended, mended_options, rest == 0 ? &excess_ps : nullptr);
-      if (!solved.ok()) continue;
-      jumps.push_back(*std::move(jump));
-      ClockAlignment alignment = TakeLikely(mended, mended_options, *solved);
-      RedoJumps(std::move(jumps), &alignment);
-      DoubtWhoseJumps(options, &alignment);
-      return alignment;
+    const absl::StatusOr<Solved> solved =
+        Solve(mended.table, mended.options, mended.loose, &contradiction);
+    if (!solved.ok()) continue;
+    const bool are_tied =
+        std::all_of(mended.loose.begin(), mended.loose.end(), [&](const LooseStretch& stretch) {
+          return solved->bounds.reachable[stretch.clock];
+        });
+    if (!are_tied) break;
+    ClockAlignment alignment = TakeLikely(mended.table, mended.options, *solved);
+    RedoJumps(mended.jumps, &alignment);
+    DoubtSizes(mended, *solved, &alignment);
+    if (found.has_value() && found->otherwise.has_value()) {
+      DoubtWhose(found->jump, *found->otherwise, options.reference_node, &alignment);
     }
-    jump->knots.back().undone_ps = undone_ps;
-    UndoJump(*jump, &table, &options);
-    jumps.push_back(*std::move(jump));
+    return alignment;
   }
-  return NameSuspect(options, jumps, contradiction, contradiction_ps);
+  return NameSuspect(options, mended.jumps, suspects, refused, contradiction_ps);
 }
 
 }  // namespace
 
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {
-  int64_t excess_ps = 0;
-  const absl::StatusOr<Solved> solved = Solve(table, options, &excess_ps);
+  std::optional<Contradiction> contradiction;
+  const absl::StatusOr<Solved> solved = Solve(table, options, {}, &contradiction);
   if (solved.ok()) return TakeLikely(table, options, *solved);
-  if (absl::IsFailedPrecondition(solved.status()) && options.clocks_may_jump) {
-    return AlignAcrossJumps(table, options, solved.status(), excess_ps);
+  if (!contradiction.has_value()) return solved.status();
+  if (options.clocks_may_jump) {
+    return AlignAcrossJumps(table, options, solved.status(), contradiction);
   }
-  return solved.status();
+  std::vector<ClockJump> jumps;
+  if (auto seen = FindClockJump(table, options.reference_node)) jumps.push_back(*std::move(seen));
+  return NameSuspect(options, jumps, {}, solved.status(), contradiction->excess_ps);
 }
 
 absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,

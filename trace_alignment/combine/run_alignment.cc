@@ -338,10 +338,11 @@ class RunAligner {
             return other.node == host->second;
           });
       std::string note = absl::StrFormat(
-          "node %d: %s was changed by %+.3f ms between %s and %s UTC by that clock",
+          "node %d: %s was changed by %+.3f ms (within %.3f ms) between %s and %s UTC by that clock",
           inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
-          static_cast<double>(jump.by_ps()) * kMsPerPs, time_text(jump.knots.front().shown_ps),
-          time_text(jump.knots.back().shown_ps));
+          static_cast<double>(jump.by_ps()) * kMsPerPs,
+          static_cast<double>(jump.uncertainty_ps) * kMsPerPs,
+          time_text(jump.knots.front().shown_ps), time_text(jump.knots.back().shown_ps));
       if (jump.or_node.has_value()) {
         absl::StrAppend(&note, ", or that of node ", inputs_.nodes[*jump.or_node].node_id,
                         " by the opposite: their collectives do not tell which");
@@ -350,7 +351,7 @@ class RunAligner {
                         jump.node == reference_
                             ? "; all times are on the clock that it had before"
                             : "; the times before and after are mapped apart, those between on a "
-                              "straight line"));
+                              "straight line, which may be off by as much"));
     }
   }
 
