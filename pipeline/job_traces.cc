@@ -1,5 +1,8 @@
 #include "pipeline/job_traces.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -10,6 +13,7 @@
 #include "trace_alignment/run/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/number_range.h"
 #include "xla_profiler/sources/trace_sources.h"
 
 namespace meridian {
@@ -45,6 +49,34 @@ absl::StatusOr<JobTraces> FindJobTraces(FileSystem& file_system, const std::stri
   return SortTraces(file_system, paths);
 }
 
+namespace {
+
+// Chooses the steps that have at most so much work of a rank, if the run has more.
+void ChooseSteps(const ProfiledRun& run, const JobExportOptions& options,
+                 XSpaceExportOptions* exported) {
+  size_t most_work = 0;
+  std::set<int64_t> numbers;
+  for (const auto& profile : run.profiles) {
+    for (const WorkingDevice& device : profile->devices) {
+      most_work = std::max(most_work, device.work.size());
+    }
+    for (const StepEvent& step : profile->steps) numbers.insert(step.number);
+  }
+  if (most_work <= options.most_work || numbers.size() < 2) return;
+  const std::vector<int64_t> steps(numbers.begin(), numbers.end());
+  const double share = static_cast<double>(options.most_work) / static_cast<double>(most_work);
+  const auto count = std::max<size_t>(1, static_cast<size_t>(share * steps.size()));
+  const size_t first = (steps.size() - count) / 2;
+  exported->steps = NumberRange{steps[first], steps[first + count - 1]};
+  if (options.notes == nullptr) return;
+  options.notes->push_back(absl::StrCat(
+      "Chakra traces hold the steps ", exported->steps->first, " to ", exported->steps->last, ", ",
+      count, " of ", steps.size(), ": simulators hold all they read in memory (chakra_export on the ",
+      "aligned profiles writes all)"));
+}
+
+}  // namespace
+
 absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const std::string& prefix,
                        const JobExportOptions& options) {
   if (!traces.xspaces.empty() && !traces.device_traces.empty()) {
@@ -57,6 +89,7 @@ absl::Status ExportJob(FileSystem& file_system, const JobTraces& traces, const s
     exported.progress = options.progress;
     if (options.profiled != nullptr) exported.collectives = &options.profiled->collectives;
     ASSIGN_OR_RETURN(ProfiledRun run, ReadProfiledRun(file_system, traces.xspaces, exported));
+    ChooseSteps(run, options, &exported);
     const absl::Status status = ExportXSpaces(file_system, run, prefix, exported).status();
     if (options.profiled != nullptr) *options.profiled = std::move(run);
     return status;

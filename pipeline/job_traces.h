@@ -3,7 +3,9 @@
 #ifndef PIPELINE_JOB_TRACES_H_
 #define PIPELINE_JOB_TRACES_H_
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,10 @@ struct JobExportOptions {
   std::function<void(size_t position)> progress;
   // What of the XSpaces was read already; keeps all of it, for whoever needs it next. May be null.
   ProfiledRun* profiled = nullptr;
+  // Of XSpaces in which a rank has more pieces of device work than this, only as many steps as have
+  // about so much are exported, those in the middle, with a note.
+  size_t most_work = std::numeric_limits<size_t>::max();
+  std::vector<std::string>* notes = nullptr;
 };
 
 // Writes PREFIX.<rank>.et and PREFIX.comm_groups.json. InvalidArgument when there are traces of both

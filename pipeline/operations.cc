@@ -84,7 +84,7 @@ void OperationTable::Add(uint32_t step, int64_t rank, double ms, Executions* exe
   }
   auto& of_rank = executions->last->second;
   if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
-  of_rank.back().second += ms;
+  of_rank.back().second += static_cast<float>(ms);
 }
 
 void OperationTable::Read(const JobWindow& window, const OwnPart& own,

@@ -96,8 +96,8 @@ class OperationTable {
   struct Executions {
     Operation row;
     // By rank, the time by step, counted from 0, with kInNoStep for what is in none; a step may be
-    // there several times.
-    std::map<int64_t, std::vector<std::pair<uint32_t, double>>> ms_by_rank;
+    // there several times. A run has as many as its devices have work.
+    std::map<int64_t, std::vector<std::pair<uint32_t, float>>> ms_by_rank;
     // The rank that was added to last; events mostly follow others of their rank.
     decltype(ms_by_rank)::value_type* last = nullptr;
   };

@@ -54,6 +54,9 @@ constexpr size_t kMostAskedLinks = 4;
 // The text of so many events was about 600 MB, and chrome://tracing cannot hold more than 512.
 constexpr int64_t kMostJsonEvents = 2000000;
 
+// Chakra traces of so many pieces of work of a rank take 200 MB, and half a gigabyte to make.
+constexpr size_t kMostChakraWork = size_t{1} << 19;
+
 // The files of a calibration.
 constexpr const char* kCalibrationFiles[] = {"network.yml", "system.json", "corrections.json",
                                              "calibration.json"};
@@ -295,9 +298,10 @@ class Chain {
     traces.host_traces = request_.host_traces;
     const std::string prefix = PathOf("chakra/job");
     ProgressBar bar("chakra: profiles", aligned_.size());
+    std::vector<std::string> notes;
     const JobExportOptions options{request_.combine.input,
                                    [&](size_t position) { bar.Update(position); },
-                                   Wants("path") ? &profiled_ : nullptr};
+                                   Wants("path") ? &profiled_ : nullptr, kMostChakraWork, &notes};
     absl::Status exported = ExportJob(file_system_, traces, prefix, options);
     if (absl::IsInvalidArgument(exported) && !traces.host_traces.empty()) {
       // Profiles alone are enough.
@@ -308,6 +312,7 @@ class Chain {
       exported = ExportJob(file_system_, traces, prefix, options);
     }
     RETURN_IF_ERROR(exported);
+    for (std::string& note : notes) report->add_notes(std::move(note));
     ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(PathOf("chakra")));
     for (const std::string& name : names) {
       if (!absl::StartsWith(name, "job.")) continue;

@@ -94,7 +94,7 @@ class NodeMaker {
   absl::StatusOr<WorkNodes> Run() {
     RETURN_IF_ERROR(Prepare());
     size_t room = 0;
-    for (const Place& place : places_) room += RoomFor(place);
+    for (const Place& place : places_) room += WorkOf(place);
     out_.graph.nodes.reserve(room);
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank, &out_);
     for (size_t p = 0; p < profiles_.size(); ++p) EventsOf(p, &out_);
@@ -116,7 +116,7 @@ class NodeMaker {
       const auto make = [&](size_t index) {
         const int64_t rank = static_cast<int64_t>(index);
         WorkNodes nodes = none;
-        nodes.graph.nodes.reserve(RoomFor(places_[index]));
+        nodes.graph.nodes.reserve(WorkOf(places_[index]));
         AddRank(rank, &nodes);
         const absl::Status status = visit(rank, &nodes);
         if (places_[index].device != nullptr) profiles_[places_[index].profile]->Forget();
@@ -305,15 +305,14 @@ class NodeMaker {
     return (*options_.window)[place.profile][device];
   }
 
+  // Returns how many pieces of work become nodes.
   size_t WorkOf(const Place& place) const {
     if (place.device == nullptr) return 0;
     const WorkRange range = RangeOf(place);
-    return range.last - range.first;
-  }
-
-  // Returns for how many nodes room is to be made; of how many steps select, nobody knows.
-  size_t RoomFor(const Place& place) const {
-    return options_.steps.has_value() ? 0 : WorkOf(place);
+    if (!options_.steps.has_value()) return range.last - range.first;
+    const auto work = place.device->work.view().subspan(range.first, range.last - range.first);
+    return static_cast<size_t>(
+        absl::c_count_if(work, [this](const DeviceWork& piece) { return IsSelected(piece); }));
   }
 
   // Returns the first node of each event of a profile.
