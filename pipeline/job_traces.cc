@@ -69,10 +69,11 @@ void ChooseSteps(const ProfiledRun& run, const JobExportOptions& options,
   const size_t first = (steps.size() - count) / 2;
   exported->steps = NumberRange{steps[first], steps[first + count - 1]};
   if (options.notes == nullptr) return;
-  options.notes->push_back(absl::StrCat(
-      "Chakra traces hold the steps ", exported->steps->first, " to ", exported->steps->last, ", ",
-      count, " of ", steps.size(), ": simulators hold all they read in memory (chakra_export on the ",
-      "aligned profiles writes all)"));
+  options.notes->push_back(
+      absl::StrCat("Chakra traces hold the steps ", exported->steps->first, " to ",
+                   exported->steps->last, ", ", count, " of ", steps.size(),
+                   ": simulators hold all they read in memory (chakra_export on the ",
+                   "aligned profiles writes all)"));
 }
 
 }  // namespace

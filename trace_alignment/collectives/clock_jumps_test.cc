@@ -127,8 +127,8 @@ TEST(ClockJumpsTest, TheTruthIsInsideWhatIsCertain) {
       }
     }
     const bool is_back = run % 2 == 1;
-    const int64_t by_ps = is_back ? -(next_ps - at_ps) * 9 / 10
-                                  : static_cast<int64_t>(random() % 30) * kJumpMs / 10;
+    const int64_t by_ps =
+        is_back ? -(next_ps - at_ps) * 9 / 10 : static_cast<int64_t>(random() % 30) * kJumpMs / 10;
     table.MapTimes([&](uint32_t n, int64_t time_ps) {
       return n == node && time_ps > at_ps ? time_ps + by_ps : time_ps;
     });
@@ -174,9 +174,10 @@ TEST(ClockJumpsTest, WhereSeveralMayHaveChangedAllAreNamed) {
   }
   EXPECT_THAT(
       AlignByCollectives(run.Build(), {}),
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr("The clock of node 0 or 1 or 2 or 3 seems to be changed: the collectives do "
-                         "not tell which")));
+      StatusIs(
+          absl::StatusCode::kFailedPrecondition,
+          HasSubstr("The clock of node 0 or 1 or 2 or 3 seems to be changed: the collectives do "
+                    "not tell which")));
 }
 
 // A run of four nodes and collectives of all: whose clock it is can be told, the reference's too.

@@ -343,12 +343,11 @@ std::optional<Contradiction> DifferenceConstraints::FindBounds(OffsetBounds* bou
     std::vector<int64_t>& lower = bounds->lower_ps[clock];
     std::vector<int64_t>& upper = bounds->upper_ps[clock];
     const auto is_bound = [](int64_t label) { return label < kUnbounded; };
-    const bool reachable =
-        loose_[clock].empty()
-            ? clock == options_.reference_clock ||
-                  (!lower.empty() && is_bound(lower[0]) && is_bound(upper[0]))
-            : std::all_of(lower.begin(), lower.end(), is_bound) &&
-                  std::all_of(upper.begin(), upper.end(), is_bound);
+    const bool reachable = loose_[clock].empty()
+                               ? clock == options_.reference_clock ||
+                                     (!lower.empty() && is_bound(lower[0]) && is_bound(upper[0]))
+                               : std::all_of(lower.begin(), lower.end(), is_bound) &&
+                                     std::all_of(upper.begin(), upper.end(), is_bound);
     bounds->reachable.push_back(reachable);
     if (!reachable) {
       lower.clear();

@@ -156,16 +156,17 @@ absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<Cloc
     }
     std::vector<uint32_t> nodes = {jump.node};
     if (jump.or_node.has_value()) nodes.push_back(*jump.or_node);
-    return refuse(nodes, absl::StrCat(" seems to be changed by ", FormatMicros(jump.by_ps()),
-                                      " us at ", FormatMicros(jump.knots.front().shown_ps),
-                                      " us, but ", why_not));
+    return refuse(nodes,
+                  absl::StrCat(" seems to be changed by ", FormatMicros(jump.by_ps()), " us at ",
+                               FormatMicros(jump.knots.front().shown_ps), " us, but ", why_not));
   }
   if (suspects.empty()) return contradiction;
-  return refuse(std::vector<uint32_t>(suspects.begin(), suspects.end()),
-                suspects.size() == 1
-                    ? " seems to be changed, but not once and for all: more than once, or back over "
-                      "times that it had shown"
-                    : " seems to be changed: the collectives do not tell which");
+  return refuse(
+      std::vector<uint32_t>(suspects.begin(), suspects.end()),
+      suspects.size() == 1
+          ? " seems to be changed, but not once and for all: more than once, or back over "
+            "times that it had shown"
+          : " seems to be changed: the collectives do not tell which");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
@@ -550,13 +551,12 @@ class CutFinder {
     }
     last_gap_ = least;
     // One or two executions that are matched wrongly look the same.
-    const bool is_shown = first_gap_ + 1 >= kFewestTimes && last_gap_ + 1 + kFewestTimes <= last + 1;
+    const bool is_shown =
+        first_gap_ + 1 >= kFewestTimes && last_gap_ + 1 + kFewestTimes <= last + 1;
     return is_shown && first_gap_ <= last_gap_ && FindGap();
   }
 
-  LooseStretch Stretch() const {
-    return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]};
-  }
+  LooseStretch Stretch() const { return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]}; }
   // The times between which the clock is taken to have been set: there it suffices.
   int64_t gap_begin_ps() const { return times_ps_[gap_]; }
   int64_t gap_end_ps() const { return times_ps_[gap_ + 1]; }
@@ -617,10 +617,9 @@ std::optional<FoundJump> JumpIn(const CutFinder& cut, uint32_t node, const Mende
   if (!solved.ok() || !solved->bounds.reachable[node]) return std::nullopt;
   const SizeBounds size = ChangeIn(found.stretch, *solved);
   const int64_t begin_ps = cut.gap_begin_ps(), end_ps = cut.gap_end_ps();
-  const int64_t by_ps =
-      std::clamp(ChangeOfClock(mended.table, node, begin_ps, end_ps)
-                     .value_or(FloorMean(size.least_ps, size.most_ps)),
-                 size.least_ps, size.most_ps);
+  const int64_t by_ps = std::clamp(ChangeOfClock(mended.table, node, begin_ps, end_ps)
+                                       .value_or(FloorMean(size.least_ps, size.most_ps)),
+                                   size.least_ps, size.most_ps);
   found.jump.node = node;
   found.jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
   found.jump.FitInGap();
@@ -634,10 +633,14 @@ std::optional<FoundJump> JumpIn(const CutFinder& cut, uint32_t node, const Mende
 std::optional<FoundJump> FindOneJump(const Mended& mended, const Contradiction& contradiction,
                                      const std::optional<ClockJump>& seen,
                                      std::set<uint32_t>* suspects) {
+  // Each clock takes some 25 solutions.
+  constexpr size_t kMostMembers = size_t{1} << 21, kMostNodes = 16;
   std::set<uint32_t> nodes;
   for (const Contradiction::Step& step : contradiction.steps) nodes.insert(step.clock);
   std::vector<FoundJump> found;
   suspects->clear();
+  if (mended.table.members().size() > kMostMembers || nodes.size() > kMostNodes)
+    return std::nullopt;
   for (const uint32_t node : nodes) {
     CutFinder cut(mended, node);
     if (!cut.IsPossible()) continue;
@@ -657,9 +660,8 @@ std::optional<FoundJump> FindOneJump(const Mended& mended, const Contradiction& 
   for (const uint32_t node : *suspects) {
     if (node == chosen->jump.node || (is_seen && seen->or_node != node)) continue;
     chosen->jump.or_node = node;
-    const auto other = std::find_if(found.begin(), found.end(), [&](const FoundJump& jump) {
-      return jump.jump.node == node;
-    });
+    const auto other = std::find_if(found.begin(), found.end(),
+                                    [&](const FoundJump& jump) { return jump.jump.node == node; });
     std::vector<LooseStretch> loose = mended.loose;
     loose.push_back(other != found.end() ? other->stretch
                                          : LooseStretch{node, -kMaxRunTimePs, kMaxRunTimePs});
@@ -685,7 +687,8 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
     jump.uncertainty_ps = std::max(std::abs(rest.least_ps), std::abs(rest.most_ps));
     for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
       NodeOffset& node = alignment->nodes[n];
-      if (!node.reachable || (jump.node != mended.options.reference_node && n != jump.node)) continue;
+      if (!node.reachable || (jump.node != mended.options.reference_node && n != jump.node))
+        continue;
       node.uncertainty_ps =
           std::min(node.certified_uncertainty_ps, node.uncertainty_ps + jump.uncertainty_ps);
       node.uncertainty_max_ps += jump.uncertainty_ps;
@@ -741,10 +744,9 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
     const absl::StatusOr<Solved> solved =
         Solve(mended.table, mended.options, mended.loose, &contradiction);
     if (!solved.ok()) continue;
-    const bool are_tied =
-        std::all_of(mended.loose.begin(), mended.loose.end(), [&](const LooseStretch& stretch) {
-          return solved->bounds.reachable[stretch.clock];
-        });
+    const bool are_tied = std::all_of(
+        mended.loose.begin(), mended.loose.end(),
+        [&](const LooseStretch& stretch) { return solved->bounds.reachable[stretch.clock]; });
     if (!are_tied) break;
     ClockAlignment alignment = TakeLikely(mended.table, mended.options, *solved);
     RedoJumps(mended.jumps, &alignment);

@@ -338,7 +338,8 @@ class RunAligner {
             return other.node == host->second;
           });
       std::string note = absl::StrFormat(
-          "node %d: %s was changed by %+.3f ms (within %.3f ms) between %s and %s UTC by that clock",
+          "node %d: %s was changed by %+.3f ms (within %.3f ms) between %s and %s UTC by that "
+          "clock",
           inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
           static_cast<double>(jump.by_ps()) * kMsPerPs,
           static_cast<double>(jump.uncertainty_ps) * kMsPerPs,
