@@ -20,7 +20,7 @@ constexpr size_t kMostCompared = 64;
 constexpr size_t kLongestSlew = 127;
 // What stands out differs by so many times what the executions scatter.
 constexpr int64_t kStandsOut = 6;
-// How much slower than its clock a node's time may run in a change (clock_map.h).
+// How much faster or slower than its clock a node's time may run in a change (clock_map.h).
 constexpr int64_t kSteepest = 900;
 
 // An end of a node's clock, when the others end, and how much later it is than they are.
@@ -247,7 +247,7 @@ bool ClockJump::GoesUp() const {
   for (size_t k = 1; k < knots.size(); ++k) {
     const int64_t shown_ps = knots[k].shown_ps - knots[k - 1].shown_ps;
     const int64_t undone_ps = knots[k].undone_ps - knots[k - 1].undone_ps;
-    if (shown_ps <= 0 || undone_ps <= shown_ps / kSteepest) return false;
+    if (shown_ps <= undone_ps / kSteepest || undone_ps <= shown_ps / kSteepest) return false;
   }
   return true;
 }

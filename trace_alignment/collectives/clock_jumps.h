@@ -25,21 +25,25 @@ struct ClockJump {
   };
 
   uint32_t node = 0;
-  // At least two; from the last end of a collective before the change to the first one after it. The
-  // first has equal times.
+  // At least two; from the last time of a collective before the change to the first one after it, as far
+  // as is known. The first has equal times.
   std::vector<Knot> knots;
   // The node whose clock may as well have been changed, by the opposite: where the two only have
   // collectives of pairs, nothing tells which.
   std::optional<uint32_t> or_node;
 
-  // How far that may be off, as far as it is proven.
+  // From when to when, by the node's clock, it must have happened.
+  int64_t begin_ps = 0;
+  int64_t end_ps = 0;
+  // How far by_ps() may be off.
   int64_t uncertainty_ps = 0;
 
   // Returns by how much the clock is ahead since then.
   int64_t by_ps() const { return knots.back().shown_ps - knots.back().undone_ps; }
 
-  // Whether the times of the knots increase, on both clocks. A clock that was set back shows times
-  // again that it had shown, which cannot be undone.
+  // Whether the times of the knots increase, on both clocks, and neither much faster than the other,
+  // as maps need it. A clock that was set back shows times again that it had shown, which cannot be
+  // undone.
   bool GoesUp() const;
 
   // Makes a step of a clock that was set forward no more than the time that it passed over, where it is

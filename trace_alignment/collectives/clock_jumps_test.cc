@@ -158,6 +158,29 @@ TEST(ClockJumpsTest, TheTruthIsInsideWhatIsCertain) {
   EXPECT_GE(back, 3);
 }
 
+// An all-reduce of 0.4 ms every 2 ms. A clock that is set forward by far more than the gap between two
+// of them skips it, or the other was set back: the uncertainty holds both.
+TEST(ClockJumpsTest, OfTwoNodesEitherWasSetHoweverFar) {
+  for (const int64_t by_ps : {7 * kJumpMs, 300 * kJumpMs, 1000 * kJumpMs}) {
+    RunBuilder run(2);
+    const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+    for (int64_t i = 0; i < 80; ++i) {
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const int64_t start_ps = 2 * i * kJumpMs + (rank == 1 && i >= 40 ? by_ps : 0);
+        run.Add({op, i, rank, start_ps, start_ps + kJumpMs / 5 * 2});
+      }
+    }
+    ASSERT_OK_AND_ASSIGN(const ClockAlignment found, AlignByCollectives(run.Build(), {}));
+    ASSERT_THAT(found.jumps, SizeIs(1));
+    ASSERT_TRUE(found.jumps[0].or_node.has_value());
+    EXPECT_EQ(found.jumps[0].node + *found.jumps[0].or_node, 1);
+    const NodeOffset& node = found.nodes[1];
+    const int64_t shown_ps = node.offset_at_ps + node.offset_ps;
+    const int64_t true_ps = shown_ps > 79 * kJumpMs ? by_ps : 0;
+    EXPECT_LE(std::abs(node.offset_ps - true_ps), node.certified_uncertainty_ps);
+  }
+}
+
 // Four nodes in pairs, which are others after a clock was changed: that of any node would explain it.
 TEST(ClockJumpsTest, WhereSeveralMayHaveChangedAllAreNamed) {
   RunBuilder run(4);

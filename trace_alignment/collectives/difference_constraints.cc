@@ -106,17 +106,18 @@ class Relaxation {
 
   static bool Receives(const Point& point) { return point.is_effect() == (kSign > 0); }
 
-  // Passes a carry on over a time in which the clock may have been set, forth or back. Clocks that
-  // are mapped run at a hundredth of their rate at least.
-  static void PassLoose(bool forth, int64_t elapsed_ps, Carry* carry) {
+  // Passes a carry on over a time in which the clock may have been set, forth or back.
+  void PassLoose(uint32_t clock, bool forth, int64_t elapsed_ps, Carry* carry) const {
     if (forth == (kSign > 0)) {
-      carry->label += LooseAllowancePs(elapsed_ps);
+      carry->label += LooseAllowancePs(clock, elapsed_ps);
     } else {
       *carry = Carry();
     }
   }
-  static int64_t LooseAllowancePs(int64_t elapsed_ps) {
-    return elapsed_ps - elapsed_ps / 100 - (elapsed_ps > 0 ? 1 : 0);
+  // By how much a clock may be set forward within that time, which is not 0: it shows what comes later
+  // later. It is no less than what it may drift.
+  int64_t LooseAllowancePs(uint32_t clock, int64_t elapsed_ps) const {
+    return std::max(elapsed_ps - 1, DriftOf(clock).AllowancePs(elapsed_ps));
   }
   // Null for a clock that is nowhere loose.
   const std::vector<bool>* LooseOf(uint32_t clock) const {
@@ -174,7 +175,7 @@ class Relaxation {
     for (uint32_t p = 0; p < points.size(); ++p) {
       const Point& point = points[p];
       if (loose != nullptr && (*loose)[p]) {
-        PassLoose(/*forth=*/true, point.time_ps - previous_ps, &carry);
+        PassLoose(clock, /*forth=*/true, point.time_ps - previous_ps, &carry);
       } else {
         carry.label += drift.AllowancePs(point.time_ps - previous_ps);
       }
@@ -197,7 +198,7 @@ class Relaxation {
     for (uint32_t p = static_cast<uint32_t>(points.size()); p-- > 0;) {
       const Point& point = points[p];
       if (loose != nullptr && p + 1 < points.size() && (*loose)[p + 1]) {
-        PassLoose(/*forth=*/false, next_ps - point.time_ps, &carry);
+        PassLoose(clock, /*forth=*/false, next_ps - point.time_ps, &carry);
       } else {
         carry.label += drift.AllowancePs(next_ps - point.time_ps);
       }
@@ -257,7 +258,7 @@ class Relaxation {
     const std::vector<bool>* const loose = LooseOf(clock);
     for (uint32_t p = std::min(a, b); p < std::max(a, b); ++p) {
       const int64_t elapsed_ps = points[p + 1].time_ps - points[p].time_ps;
-      allowance_ps += loose != nullptr && (*loose)[p + 1] ? LooseAllowancePs(elapsed_ps)
+      allowance_ps += loose != nullptr && (*loose)[p + 1] ? LooseAllowancePs(clock, elapsed_ps)
                                                           : DriftOf(clock).AllowancePs(elapsed_ps);
     }
     return allowance_ps;
@@ -299,7 +300,9 @@ void DifferenceConstraints::Loosen(const std::vector<LooseStretch>& stretches) {
     std::vector<bool>& loose = loose_[stretch.clock];
     loose.resize(points.size());
     for (size_t p = 1; p < points.size(); ++p) {
-      if (points[p - 1].time_ps < stretch.from_ps || points[p].time_ps > stretch.to_ps) continue;
+      const int64_t before_ps = points[p - 1].time_ps, time_ps = points[p].time_ps;
+      // A clock has one offset at a time.
+      if (before_ps < stretch.from_ps || time_ps > stretch.to_ps || before_ps == time_ps) continue;
       loose[p] = true;
     }
   }

@@ -81,8 +81,8 @@ struct LooseStretch {
 // A value for each point: by clock, then by the point's position on it.
 using PointOffsets = std::vector<std::vector<int64_t>>;
 
-// What is certain. A clock that no path leads to, or from, has no bounds: it is not reachable. Nor is
-// one of which that holds after it may have been set, be it the reference.
+// What is certain. A clock that no path leads to, or from, has no bounds: it is not reachable. A loose
+// clock is only if each of its points has both bounds, the reference, too.
 struct OffsetBounds {
   std::vector<bool> reachable;
   PointOffsets lower_ps;
@@ -118,6 +118,7 @@ class DifferenceConstraints {
 
   size_t clock_count() const { return clocks_.size(); }
   size_t point_count(uint32_t clock) const { return clocks_[clock].size(); }
+  uint32_t hub(uint32_t clock, size_t point) const { return clocks_[clock][point].hub(); }
   int64_t time_ps(uint32_t clock, size_t point) const { return clocks_[clock][point].time_ps; }
 
   // Returns a contradiction when there is no solution.

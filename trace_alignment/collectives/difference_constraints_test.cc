@@ -121,10 +121,10 @@ TEST(DifferenceConstraintsTest, TheReferenceIsWhatItWasBeforeItWasSet) {
   EXPECT_THAT(bounds.reachable, ElementsAre(true, true));
   EXPECT_THAT(bounds.lower_ps[0], ElementsAre(-1090, -1090, -1090, -1090));
   EXPECT_THAT(bounds.upper_ps[0], ElementsAre(-920, -920, -920, -920));
-  // 4920 to 5090 ahead of clock 0, which is 920 to 1090 behind; but by no more than it shows from 1190
-  // to 5320, less a hundredth and 1.
+  // 4920 to 5090 ahead of clock 0, which is 920 to 1090 behind; but by less than it shows from 1190 to
+  // 5320.
   EXPECT_THAT(bounds.lower_ps[1], ElementsAre(0, 0, 4920 - 1090, 4920 - 1090));
-  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(0, 0, 4130 - 41 - 1, 4130 - 41 - 1));
+  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(0, 0, 4129, 4129));
 }
 
 TEST(DifferenceConstraintsTest, OneDirectionIsNotEnough) {
@@ -242,23 +242,31 @@ class BruteForce {
     bool is_effect;
   };
 
-  // Points of a clock in the order of their times. Vertex 0 is the reference.
-  BruteForce(const std::vector<Point>& points, uint32_t hubs, const ConstraintOptions& options)
+  // Points of a clock in the order of their times. Vertex 0 is the reference. A clock is loose between
+  // different times of a stretch.
+  BruteForce(const std::vector<Point>& points, uint32_t hubs, const ConstraintOptions& options,
+             const LooseStretch& stretch)
       : size_(1 + hubs + points.size()), distance_(size_ * size_, kFar) {
     for (size_t v = 0; v < size_; ++v) At(v, v) = 0;
-    const DriftBound drift(options.max_drift_ppm);
+    bool is_free = false;
     for (size_t p = 0; p < points.size(); ++p) {
-      const size_t vertex = VertexOf(points, hubs, p);
+      const bool follows = p > 0 && points[p - 1].clock == points[p].clock;
+      const bool is_loose = follows && IsLoose(points[p - 1], points[p], stretch);
+      if (!follows) is_free = points[p].clock != 0;
+      const bool was_free = is_free;
+      is_free |= is_loose;
+      vertices_.push_back(is_free ? 1 + hubs + p : 0);
+      const size_t vertex = vertices_[p];
       const size_t hub = 1 + points[p].hub;
       if (points[p].is_effect) {
         Connect(hub, vertex, points[p].time_ps);
       } else {
         Connect(vertex, hub, -points[p].time_ps - options.min_transfer_ps);
       }
-      if (p == 0 || points[p - 1].clock != points[p].clock || points[p].clock == 0) continue;
-      const int64_t allowance_ps = drift.AllowancePs(points[p].time_ps - points[p - 1].time_ps);
-      Connect(vertex - 1, vertex, allowance_ps);
-      Connect(vertex, vertex - 1, allowance_ps);
+      if (!follows || (!is_loose && !was_free)) continue;
+      const int64_t allowance_ps = AllowancePs(points[p - 1], points[p], options, is_loose);
+      Connect(vertices_[p - 1], vertex, allowance_ps);
+      if (!is_loose) Connect(vertex, vertices_[p - 1], allowance_ps);
     }
     for (size_t k = 0; k < size_; ++k) {
       for (size_t i = 0; i < size_; ++i) {
@@ -271,9 +279,20 @@ class BruteForce {
     }
   }
 
-  static size_t VertexOf(const std::vector<Point>& points, uint32_t hubs, size_t p) {
-    return points[p].clock == 0 ? 0 : 1 + hubs + p;
+  static bool IsLoose(const Point& a, const Point& b, const LooseStretch& stretch) {
+    return a.clock == stretch.clock && a.time_ps >= stretch.from_ps && b.time_ps <= stretch.to_ps &&
+           a.time_ps < b.time_ps;
   }
+  // How much further ahead a clock may be at b than at a.
+  static int64_t AllowancePs(const Point& a, const Point& b, const ConstraintOptions& options,
+                             bool is_loose) {
+    const int64_t elapsed_ps = b.time_ps - a.time_ps;
+    const int64_t drift_ps =
+        DriftBound(a.clock == 0 ? 0 : options.max_drift_ppm).AllowancePs(elapsed_ps);
+    return is_loose ? std::max(elapsed_ps - 1, drift_ps) : drift_ps;
+  }
+
+  size_t VertexOf(size_t p) const { return vertices_[p]; }
 
   int64_t& At(size_t from, size_t to) { return distance_[from * size_ + to]; }
 
@@ -292,6 +311,8 @@ class BruteForce {
 
   const size_t size_;
   std::vector<int64_t> distance_;
+  // By point.
+  std::vector<size_t> vertices_;
 };
 
 // Random clocks, each ahead by a random offset, with random hubs among them.
@@ -342,8 +363,8 @@ void ExpectGenuine(const Contradiction& contradiction,
 
 // Checks each pair of points that bound each other.
 bool Satisfies(const std::vector<BruteForce::Point>& points, const ConstraintOptions& options,
-               const OffsetBounds& bounds, const PointOffsets& offsets_ps) {
-  const DriftBound drift(options.max_drift_ppm);
+               const LooseStretch& loose, const OffsetBounds& bounds,
+               const PointOffsets& offsets_ps) {
   std::vector<int64_t> value_ps(points.size());
   std::vector<size_t> next(offsets_ps.size());
   for (size_t p = 0; p < points.size(); ++p) {
@@ -354,9 +375,11 @@ bool Satisfies(const std::vector<BruteForce::Point>& points, const ConstraintOpt
     for (size_t b = 0; b < points.size(); ++b) {
       if (!bounds.reachable[points[a].clock] || !bounds.reachable[points[b].clock]) continue;
       const bool same_clock = points[a].clock == points[b].clock && b == a + 1;
-      if (same_clock && std::abs(value_ps[b] - value_ps[a]) >
-                            drift.AllowancePs(points[b].time_ps - points[a].time_ps)) {
-        return false;
+      if (same_clock) {
+        const bool is_loose = BruteForce::IsLoose(points[a], points[b], loose);
+        const int64_t most_ps = BruteForce::AllowancePs(points[a], points[b], options, is_loose);
+        const int64_t gained_ps = value_ps[b] - value_ps[a];
+        if (gained_ps > most_ps || (!is_loose && gained_ps < -most_ps)) return false;
       }
       const bool meet = points[a].hub == points[b].hub && !points[a].is_effect;
       if (meet && points[b].is_effect &&
@@ -391,7 +414,15 @@ TEST(DifferenceConstraintsTest, AgreesWithBruteForce) {
       }
     }
     constraints.Sort();
-    BruteForce brute_force(points, hubs, options);
+    // In half of the trials a clock is loose for a while.
+    LooseStretch loose = {clocks, 0, 0};
+    if (trial % 8 >= 4) {
+      loose = {static_cast<uint32_t>(random() % clocks), static_cast<int64_t>(random() % 60000),
+               110000};
+      loose.to_ps = loose.from_ps + static_cast<int64_t>(random() % 60000);
+      constraints.Loosen({loose});
+    }
+    BruteForce brute_force(points, hubs, options, loose);
 
     OffsetBounds bounds;
     const std::optional<Contradiction> contradiction = constraints.FindBounds(&bounds);
@@ -402,14 +433,21 @@ TEST(DifferenceConstraintsTest, AgreesWithBruteForce) {
       continue;
     }
     std::vector<size_t> next(clocks);
+    std::vector<bool> reachable(clocks, true);
+    for (size_t p = 0; p < points.size(); ++p) {
+      const size_t vertex = brute_force.VertexOf(p);
+      if (brute_force.At(0, vertex) >= BruteForce::kFar ||
+          brute_force.At(vertex, 0) >= BruteForce::kFar) {
+        reachable[points[p].clock] = false;
+      }
+    }
     for (size_t p = 0; p < points.size(); ++p) {
       const uint32_t clock = points[p].clock;
-      const size_t vertex = BruteForce::VertexOf(points, hubs, p);
+      const size_t vertex = brute_force.VertexOf(p);
       const int64_t upper_ps = brute_force.At(0, vertex);
       const int64_t lower_ps = -brute_force.At(vertex, 0);
-      const bool reachable = upper_ps < BruteForce::kFar && -lower_ps < BruteForce::kFar;
-      ASSERT_EQ(bounds.reachable[clock], reachable);
-      if (!reachable) continue;
+      ASSERT_EQ(bounds.reachable[clock], reachable[clock]) << trial;
+      if (!reachable[clock]) continue;
       ++bounded;
       ASSERT_EQ(bounds.upper_ps[clock][next[clock]], upper_ps) << trial;
       ASSERT_EQ(bounds.lower_ps[clock][next[clock]], lower_ps) << trial;
@@ -428,8 +466,8 @@ TEST(DifferenceConstraintsTest, AgreesWithBruteForce) {
       }
     }
     const PointOffsets nearest = constraints.NearestSolution(bounds, estimate);
-    ASSERT_TRUE(Satisfies(points, options, bounds, nearest)) << trial;
-    const bool is_solution = Satisfies(points, options, bounds, estimate);
+    ASSERT_TRUE(Satisfies(points, options, loose, bounds, nearest)) << trial;
+    const bool is_solution = Satisfies(points, options, loose, bounds, estimate);
     ASSERT_EQ(nearest == estimate, is_solution) << trial;
     ++(is_solution ? kept : moved);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -132,41 +133,37 @@ absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& option
       " us (--min_transfer_ns)");
 }
 
-// Adds whose clock may have been changed, and why that was not mended: the largest change that was
-// seen, if it can be why the collectives contradict each other by that much, else all clocks of which
-// one change, or several, would explain it.
+// Adds whose clock may have been changed, and why that was not mended (`why_not`, or empty for the usual
+// reasons): the largest change that was seen, if it can be why the collectives contradict each other by
+// that much, else all clocks of which a change would explain it.
 absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<ClockJump>& jumps,
                          const std::set<uint32_t>& suspects, const absl::Status& contradiction,
-                         int64_t excess_ps) {
+                         int64_t excess_ps, absl::string_view why_not) {
   const auto refuse = [&](absl::Span<const uint32_t> nodes, absl::string_view what) {
     const auto append_id = [&](std::string* out, uint32_t node) {
       absl::StrAppend(out, NodeId(options, node));
     };
     return FailedPrecondition(contradiction.message(), ". The clock of node ",
-                              absl::StrJoin(nodes, " or ", append_id), what);
+                              absl::StrJoin(nodes, " or ", append_id), " seems to be changed",
+                              what);
   };
   if (!jumps.empty() && std::abs(jumps[0].by_ps()) >= excess_ps / 2) {
     const ClockJump& jump = jumps[0];
-    absl::string_view why_not = "the rest contradicts itself, too";
-    if (!options.clocks_may_jump) {
-      why_not = "executions are matched by their order, which may be wrong as well";
-    } else if (!jump.GoesUp()) {
+    if (why_not.empty()) why_not = "the rest contradicts itself, too";
+    if (!jump.GoesUp()) {
       why_not = jump.by_ps() < 0 ? "then it shows times twice, which cannot be told apart"
                                  : "there are collectives in the time that it skipped then";
     }
     std::vector<uint32_t> nodes = {jump.node};
     if (jump.or_node.has_value()) nodes.push_back(*jump.or_node);
     return refuse(nodes,
-                  absl::StrCat(" seems to be changed by ", FormatMicros(jump.by_ps()), " us at ",
+                  absl::StrCat(" by ", FormatMicros(jump.by_ps()), " us at ",
                                FormatMicros(jump.knots.front().shown_ps), " us, but ", why_not));
   }
   if (suspects.empty()) return contradiction;
-  return refuse(
-      std::vector<uint32_t>(suspects.begin(), suspects.end()),
-      suspects.size() == 1
-          ? " seems to be changed, but not once and for all: more than once, or back over "
-            "times that it had shown"
-          : " seems to be changed: the collectives do not tell which");
+  return refuse(std::vector<uint32_t>(suspects.begin(), suspects.end()),
+                suspects.size() == 1 ? ": when, and whether once, the collectives do not tell"
+                                     : ": the collectives do not tell which");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
@@ -445,6 +442,8 @@ void RedoJumps(std::vector<ClockJump> jumps, ClockAlignment* alignment) {
       for (ClockJump::Knot& knot : jumps[later].knots) {
         knot = {jump.Redo(knot.shown_ps), jump.Redo(knot.undone_ps)};
       }
+      jumps[later].begin_ps = jump.Redo(jumps[later].begin_ps);
+      jumps[later].end_ps = jump.Redo(jumps[later].end_ps);
     }
   }
   alignment->jumps = std::move(jumps);
@@ -477,6 +476,8 @@ struct Mended {
       ProfileSpan& span = options.spans[jump.node];
       span = {jump.Undo(span.begin_ps), jump.Undo(span.end_ps)};
     }
+    jump.begin_ps = stretch.from_ps;
+    jump.end_ps = stretch.to_ps;
     loose.push_back(stretch);
     for (LooseStretch& known : loose) {
       if (known.clock != jump.node) continue;
@@ -509,26 +510,21 @@ SizeBounds ChangeIn(const LooseStretch& stretch, const Solved& solved) {
 // Finds when one clock must have been set if that is why the collectives contradict each other.
 class CutFinder {
  public:
-  // Starts and ends of three executions.
-  static constexpr size_t kFewestTimes = 6;
-
   CutFinder(const Mended& mended, uint32_t node)
-      : mended_(mended),
-        node_(node),
-        constraints_(MakeConstraints(mended.table, mended.options).constraints) {
-    for (size_t p = 0; p < constraints_.point_count(node); ++p) {
-      const int64_t time_ps = constraints_.time_ps(node, p);
+      : mended_(mended), node_(node), built_(MakeConstraints(mended.table, mended.options)) {
+    for (size_t p = 0; p < constraints().point_count(node); ++p) {
+      const int64_t time_ps = constraints().time_ps(node, p);
       if (times_ps_.empty() || times_ps_.back() != time_ps) times_ps_.push_back(time_ps);
     }
   }
 
-  // Whether that may be why at all.
-  bool IsPossible() const { return times_ps_.size() > 1 && Explains(0, times_ps_.size() - 1); }
-
-  // Finds from when to when the clock must have been set, once; false when that was not all that
-  // happened. Whatever is loose between any two times explains more than what is loose in less.
-  bool Find() {
+  // Finds the gaps between two of the clock's times in one of which it must have been set; false when
+  // that cannot be all that happened. Whatever is loose from one time to another explains more than
+  // what is loose in less.
+  bool FindGaps() {
+    if (times_ps_.size() < 2) return false;
     const size_t last = times_ps_.size() - 1;
+    if (!Explains(0, last)) return false;
     size_t least = 1, most = last;
     while (least < most) {
       const size_t middle = (least + most) / 2;
@@ -550,31 +546,23 @@ class CutFinder {
       }
     }
     last_gap_ = least;
-    // One or two executions that are matched wrongly look the same.
-    const bool is_shown =
-        first_gap_ + 1 >= kFewestTimes && last_gap_ + 1 + kFewestTimes <= last + 1;
-    return is_shown && first_gap_ <= last_gap_ && FindGap();
+    return first_gap_ <= last_gap_;
   }
 
-  LooseStretch Stretch() const { return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]}; }
-  // The times between which the clock is taken to have been set: there it suffices.
-  int64_t gap_begin_ps() const { return times_ps_[gap_]; }
-  int64_t gap_end_ps() const { return times_ps_[gap_ + 1]; }
-
- private:
-  // Whether nothing contradicts itself any more if the clock may be set between two of its times.
-  bool Explains(size_t from, size_t to) const {
-    std::vector<LooseStretch> loose = mended_.loose;
-    loose.push_back({node_, times_ps_[from], times_ps_[to]});
-    constraints_.Loosen(loose);
-    OffsetBounds bounds;
-    return !constraints_.FindBounds(&bounds).has_value();
-  }
-
-  // Of the gaps that suffice alone, looks for the widest among some: a clock that is set forward
-  // skips time.
-  bool FindGap() {
-    constexpr size_t kMostGaps = 24;
+  // Of these gaps chooses one in which it suffices that the clock was set: the widest among some, since
+  // a clock that is set forward skips time. False when none of them does, and when too few executions
+  // lie before or after: one that is matched wrongly looks the same.
+  bool ChooseGap() {
+    constexpr size_t kMostGaps = 24, kFewestExecutions = 3;
+    const int64_t begin_ps = times_ps_[first_gap_], end_ps = times_ps_[last_gap_ + 1];
+    std::set<uint32_t> before, after;
+    for (size_t p = 0; p < constraints().point_count(node_); ++p) {
+      const int64_t time_ps = constraints().time_ps(node_, p);
+      const uint32_t instance = built_.instance_of_hub[constraints().hub(node_, p)];
+      if (time_ps <= begin_ps) before.insert(instance);
+      if (time_ps >= end_ps) after.insert(instance);
+    }
+    if (std::min(before.size(), after.size()) < kFewestExecutions) return false;
     std::vector<size_t> gaps(last_gap_ - first_gap_ + 1);
     std::iota(gaps.begin(), gaps.end(), first_gap_);
     std::stable_sort(gaps.begin(), gaps.end(),
@@ -587,11 +575,35 @@ class CutFinder {
     return true;
   }
 
+  // What is certain if the clock was set somewhere in the gaps.
+  std::optional<Solved> Solve() {
+    if (!Explains(first_gap_, last_gap_ + 1) || !built_.bounds.reachable[node_])
+      return std::nullopt;
+    return std::move(built_);
+  }
+
+  LooseStretch Stretch() const { return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]}; }
+  // The chosen gap.
+  int64_t gap_begin_ps() const { return times_ps_[gap_]; }
+  int64_t gap_end_ps() const { return times_ps_[gap_ + 1]; }
+
+ private:
+  const DifferenceConstraints& constraints() const { return built_.constraints; }
+
+  // Whether nothing contradicts itself any more if the clock may be set between two of its times.
+  bool Explains(size_t from, size_t to) {
+    std::vector<LooseStretch> loose = mended_.loose;
+    loose.push_back({node_, times_ps_[from], times_ps_[to]});
+    built_.constraints.Loosen(loose);
+    built_.bounds = OffsetBounds();
+    return !built_.constraints.FindBounds(&built_.bounds).has_value();
+  }
+
   int64_t WidthPs(size_t gap) const { return times_ps_[gap + 1] - times_ps_[gap]; }
 
   const Mended& mended_;
   const uint32_t node_;
-  mutable DifferenceConstraints constraints_;
+  Solved built_;
   // When the clock's points are, each time once.
   std::vector<int64_t> times_ps_;
   size_t first_gap_ = 0;
@@ -599,76 +611,77 @@ class CutFinder {
   size_t gap_ = 0;
 };
 
-// A change of a clock, and the stretch in which it must have happened. Where it may have been another
-// clock (ClockJump::or_node), also what is certain then.
+// A change of a clock, the stretch in which it must have happened, and what is certain then.
 struct FoundJump {
   ClockJump jump;
   LooseStretch stretch;
-  std::optional<Solved> otherwise;
+  Solved solved;
 };
 
 // Returns the change in that cut: as the ends of collectives tell it, within what is certain.
-std::optional<FoundJump> JumpIn(const CutFinder& cut, uint32_t node, const Mended& mended) {
-  FoundJump found;
-  found.stretch = cut.Stretch();
-  std::vector<LooseStretch> loose = mended.loose;
-  loose.push_back(found.stretch);
-  const absl::StatusOr<Solved> solved = Solve(mended.table, mended.options, loose);
-  if (!solved.ok() || !solved->bounds.reachable[node]) return std::nullopt;
-  const SizeBounds size = ChangeIn(found.stretch, *solved);
+std::optional<FoundJump> JumpIn(CutFinder cut, uint32_t node, const Mended& mended) {
+  const LooseStretch stretch = cut.Stretch();
   const int64_t begin_ps = cut.gap_begin_ps(), end_ps = cut.gap_end_ps();
+  std::optional<Solved> solved = cut.Solve();
+  if (!solved.has_value()) return std::nullopt;
+  const SizeBounds size = ChangeIn(stretch, *solved);
   const int64_t by_ps = std::clamp(ChangeOfClock(mended.table, node, begin_ps, end_ps)
                                        .value_or(FloorMean(size.least_ps, size.most_ps)),
                                    size.least_ps, size.most_ps);
-  found.jump.node = node;
-  found.jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
-  found.jump.FitInGap();
-  if (!found.jump.GoesUp()) return std::nullopt;
-  return found;
+  ClockJump jump;
+  jump.node = node;
+  jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
+  jump.FitInGap();
+  if (!jump.GoesUp()) return std::nullopt;
+  return FoundJump{std::move(jump), stretch, *std::move(solved)};
 }
 
-// Looks for one clock whose change is why the collectives contradict each other: of those that may be,
-// the one that ends of collectives show to have changed (`seen`, may be absent); of two without that,
-// either. Absent when it is none, or any of several, which it names.
-std::optional<FoundJump> FindOneJump(const Mended& mended, const Contradiction& contradiction,
-                                     const std::optional<ClockJump>& seen,
-                                     std::set<uint32_t>* suspects) {
-  // Each clock takes some 25 solutions.
-  constexpr size_t kMostMembers = size_t{1} << 21, kMostNodes = 16;
+// Which changes of one clock would each be why the collectives contradict each other.
+struct OneJump {
+  // The one that is taken, and for ClockJump::or_node the other that it may be. Absent when there is
+  // none, and when nothing tells which of several it is.
+  std::optional<FoundJump> taken;
+  std::optional<FoundJump> other;
+  // The nodes of all.
+  std::set<uint32_t> suspects;
+};
+
+// Takes the one whose clock ends of collectives show to have changed (`seen`, may be absent); of two
+// without that, either.
+OneJump FindOneJump(const Mended& mended, const Contradiction& contradiction,
+                    const std::optional<ClockJump>& seen) {
+  // Each clock takes up to 70 solutions.
+  constexpr size_t kMostMembers = size_t{1} << 19, kMostNodes = 8;
+  OneJump one;
   std::set<uint32_t> nodes;
   for (const Contradiction::Step& step : contradiction.steps) nodes.insert(step.clock);
-  std::vector<FoundJump> found;
-  suspects->clear();
-  if (mended.table.members().size() > kMostMembers || nodes.size() > kMostNodes)
-    return std::nullopt;
+  if (mended.table.members().size() > kMostMembers || nodes.size() > kMostNodes) return one;
+  std::map<uint32_t, FoundJump> found;
   for (const uint32_t node : nodes) {
     CutFinder cut(mended, node);
-    if (!cut.IsPossible()) continue;
-    suspects->insert(node);
-    if (!cut.Find()) continue;
-    std::optional<FoundJump> jump = JumpIn(cut, node, mended);
-    if (jump.has_value()) found.push_back(*std::move(jump));
+    if (!cut.FindGaps()) continue;
+    one.suspects.insert(node);
+    if (!cut.ChooseGap()) continue;
+    std::optional<FoundJump> jump = JumpIn(std::move(cut), node, mended);
+    if (jump.has_value()) found.emplace(node, *std::move(jump));
   }
-  auto chosen = std::find_if(found.begin(), found.end(), [&](const FoundJump& jump) {
-    return seen.has_value() && seen->node == jump.jump.node;
-  });
-  const bool is_seen = chosen != found.end();
-  if (!is_seen && (found.empty() || suspects->size() > 2)) return std::nullopt;
-  if (!is_seen) {
-    chosen = found[0].jump.node == mended.options.reference_node ? found.end() - 1 : found.begin();
+  std::optional<uint32_t> node, other;
+  if (seen.has_value() && found.count(seen->node) > 0) {
+    node = seen->node;
+    if (seen->or_node.has_value() && one.suspects.count(*seen->or_node) > 0) other = seen->or_node;
+  } else if (!one.suspects.empty() && one.suspects.size() <= 2) {
+    node = *one.suspects.begin();
+    if (one.suspects.size() == 2) other = *one.suspects.rbegin();
+    if (other.has_value() && node == mended.options.reference_node) std::swap(*node, *other);
   }
-  for (const uint32_t node : *suspects) {
-    if (node == chosen->jump.node || (is_seen && seen->or_node != node)) continue;
-    chosen->jump.or_node = node;
-    const auto other = std::find_if(found.begin(), found.end(),
-                                    [&](const FoundJump& jump) { return jump.jump.node == node; });
-    std::vector<LooseStretch> loose = mended.loose;
-    loose.push_back(other != found.end() ? other->stretch
-                                         : LooseStretch{node, -kMaxRunTimePs, kMaxRunTimePs});
-    absl::StatusOr<Solved> otherwise = Solve(mended.table, mended.options, loose);
-    if (otherwise.ok()) chosen->otherwise.emplace(*std::move(otherwise));
-  }
-  return std::move(*chosen);
+  // What is not known of the other is not known of either, on clocks that are partly mended, too.
+  const bool is_known = node.has_value() && found.count(*node) > 0 &&
+                        (!other.has_value() || (found.count(*other) > 0 && mended.jumps.empty()));
+  if (!is_known) return one;
+  one.taken.emplace(std::move(found.at(*node)));
+  one.taken->jump.or_node = other;
+  if (other.has_value()) one.other.emplace(std::move(found.at(*other)));
+  return one;
 }
 
 // Whether the collectives agree if clocks may drift ten times as fast: such a clock looks like one
@@ -679,7 +692,8 @@ bool MayDriftInstead(const CollectiveTable& table, ProbeFreeOptions options) {
 }
 
 // Says how far the clocks may be off because it is not known by how much they were changed: that of
-// the node, or those of the others to the reference if it is that.
+// the node, or those of the others to the reference if it is that. Within the stretch of a change a
+// clock may be off by all of it, which is for the reader of the change to know.
 void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alignment) {
   for (size_t j = 0; j < alignment->jumps.size(); ++j) {
     const SizeBounds rest = ChangeIn(mended.loose[j], solved);
@@ -689,31 +703,39 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
       NodeOffset& node = alignment->nodes[n];
       if (!node.reachable || (jump.node != mended.options.reference_node && n != jump.node))
         continue;
+      const int64_t shown_ps = node.offset_at_ps + node.offset_ps;
+      const bool is_inside = n == jump.node && shown_ps > jump.begin_ps && shown_ps < jump.end_ps;
       node.uncertainty_ps =
-          std::min(node.certified_uncertainty_ps, node.uncertainty_ps + jump.uncertainty_ps);
+          std::min(node.certified_uncertainty_ps, node.uncertainty_ps + jump.uncertainty_ps +
+                                                      (is_inside ? std::abs(jump.by_ps()) : 0));
       node.uncertainty_max_ps += jump.uncertainty_ps;
     }
   }
 }
 
 // Where another clock may have been changed, the clocks may be off by as much as what is certain then
-// allows, and likely no more than by the change.
-void DoubtWhose(const ClockJump& jump, const Solved& otherwise, uint32_t reference_node,
+// allows (`otherwise`, null where that is not known), and likely no more than by the change.
+void DoubtWhose(const ClockJump& jump, const Solved* otherwise, uint32_t reference_node,
                 ClockAlignment* alignment) {
+  const int64_t by_ps = std::abs(jump.by_ps());
   for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
     NodeOffset& node = alignment->nodes[n];
-    const std::vector<int64_t>& lower_ps = otherwise.bounds.lower_ps[n];
-    if (n == reference_node || !node.reachable || lower_ps.empty()) continue;
-    const int64_t shown_ps = node.offset_at_ps + node.offset_ps;
-    size_t point = 0;
-    while (point + 1 < lower_ps.size() && otherwise.constraints.time_ps(n, point) < shown_ps) {
-      ++point;
+    const bool is_bound = otherwise == nullptr || otherwise->bounds.reachable[n];
+    if (n == reference_node || !node.reachable || !is_bound) continue;
+    if (otherwise == nullptr) {
+      node.certified_uncertainty_ps += by_ps;
+    } else if (otherwise->constraints.point_count(n) > 0) {
+      const int64_t shown_ps = node.offset_at_ps + node.offset_ps;
+      size_t point = 0;
+      while (point + 1 < otherwise->constraints.point_count(n) &&
+             otherwise->constraints.time_ps(n, point) < shown_ps) {
+        ++point;
+      }
+      node.certified_uncertainty_ps = std::max(
+          {node.certified_uncertainty_ps, node.offset_ps - otherwise->bounds.lower_ps[n][point],
+           otherwise->bounds.upper_ps[n][point] - node.offset_ps});
     }
-    node.certified_uncertainty_ps =
-        std::max({node.certified_uncertainty_ps, node.offset_ps - lower_ps[point],
-                  otherwise.bounds.upper_ps[n][point] - node.offset_ps});
-    const int64_t more_ps =
-        std::min(std::abs(jump.by_ps()), node.certified_uncertainty_ps - node.uncertainty_ps);
+    const int64_t more_ps = std::min(by_ps, node.certified_uncertainty_ps - node.uncertainty_ps);
     node.uncertainty_ps += more_ps;
     node.uncertainty_max_ps += more_ps;
   }
@@ -729,12 +751,14 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
   const int64_t contradiction_ps = contradiction->excess_ps;
   Mended mended{table, options, {}, {}};
   std::set<uint32_t> suspects;
+  absl::string_view why_not;
   while (mended.jumps.size() < kMostJumps) {
     const std::optional<ClockJump> seen = FindClockJump(mended.table, options.reference_node);
     if (mended.jumps.empty() && !seen.has_value() && MayDriftInstead(table, options)) break;
-    const std::optional<FoundJump> found = FindOneJump(mended, *contradiction, seen, &suspects);
-    if (found.has_value()) {
-      mended.Undo(found->jump, found->stretch);
+    const OneJump one = FindOneJump(mended, *contradiction, seen);
+    if (mended.jumps.empty()) suspects = one.suspects;
+    if (one.taken.has_value()) {
+      mended.Undo(one.taken->jump, one.taken->stretch);
     } else if (seen.has_value() && seen->GoesUp()) {
       mended.Undo(*seen, {seen->node, seen->knots.front().shown_ps, seen->knots.back().shown_ps});
     } else {
@@ -747,16 +771,21 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
     const bool are_tied = std::all_of(
         mended.loose.begin(), mended.loose.end(),
         [&](const LooseStretch& stretch) { return solved->bounds.reachable[stretch.clock]; });
-    if (!are_tied) break;
+    if (!are_tied) {
+      why_not = "then no collective ties it to the others any more";
+      break;
+    }
     ClockAlignment alignment = TakeLikely(mended.table, mended.options, *solved);
     RedoJumps(mended.jumps, &alignment);
     DoubtSizes(mended, *solved, &alignment);
-    if (found.has_value() && found->otherwise.has_value()) {
-      DoubtWhose(found->jump, *found->otherwise, options.reference_node, &alignment);
+    for (const ClockJump& jump : alignment.jumps) {
+      if (!jump.or_node.has_value()) continue;
+      DoubtWhose(jump, one.other.has_value() ? &one.other->solved : nullptr, options.reference_node,
+                 &alignment);
     }
     return alignment;
   }
-  return NameSuspect(options, mended.jumps, suspects, refused, contradiction_ps);
+  return NameSuspect(options, mended.jumps, suspects, refused, contradiction_ps, why_not);
 }
 
 }  // namespace
@@ -772,7 +801,8 @@ absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
   }
   std::vector<ClockJump> jumps;
   if (auto seen = FindClockJump(table, options.reference_node)) jumps.push_back(*std::move(seen));
-  return NameSuspect(options, jumps, {}, solved.status(), contradiction->excess_ps);
+  return NameSuspect(options, jumps, {}, solved.status(), contradiction->excess_ps,
+                     "executions are matched by their order, which may be wrong as well");
 }
 
 absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,

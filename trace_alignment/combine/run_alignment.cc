@@ -342,8 +342,8 @@ class RunAligner {
           "clock",
           inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
           static_cast<double>(jump.by_ps()) * kMsPerPs,
-          static_cast<double>(jump.uncertainty_ps) * kMsPerPs,
-          time_text(jump.knots.front().shown_ps), time_text(jump.knots.back().shown_ps));
+          std::ceil(static_cast<double>(jump.uncertainty_ps) * kMsPerPs * 1000) / 1000,
+          time_text(jump.begin_ps), time_text(jump.end_ps));
       if (jump.or_node.has_value()) {
         absl::StrAppend(&note, ", or that of node ", inputs_.nodes[*jump.or_node].node_id,
                         " by the opposite: their collectives do not tell which");
