@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -51,29 +51,53 @@ absl::StatusOr<JobTraces> FindJobTraces(FileSystem& file_system, const std::stri
 
 namespace {
 
-// Chooses the steps that have at most so much work of a rank, if the run has more.
+// Chooses the steps that have at most so much work of a rank, if the run has more: those around the
+// middle of the steps in which all devices worked. None where there are no such steps.
 void ChooseSteps(const ProfiledRun& run, const JobExportOptions& options,
                  XSpaceExportOptions* exported) {
-  size_t most_work = 0;
-  std::set<int64_t> numbers;
+  size_t devices = 0;
+  bool is_long = false;
+  // By step: on how many devices there is work, and how much on the one that has most.
+  std::map<int64_t, std::pair<size_t, size_t>> steps;
   for (const auto& profile : run.profiles) {
     for (const WorkingDevice& device : profile->devices) {
-      most_work = std::max(most_work, device.work.size());
+      ++devices;
+      if (device.work.size() > options.most_work) is_long = true;
+      std::map<int64_t, size_t> work;
+      for (const DeviceWork& piece : device.work.view()) {
+        if (piece.step.has_value()) ++work[*piece.step];
+      }
+      device.work.Forget();
+      for (const auto& [step, pieces] : work) {
+        auto& [on_devices, most] = steps[step];
+        ++on_devices;
+        most = std::max(most, pieces);
+      }
     }
-    for (const StepEvent& step : profile->steps) numbers.insert(step.number);
   }
-  if (most_work <= options.most_work || numbers.size() < 2) return;
-  const std::vector<int64_t> steps(numbers.begin(), numbers.end());
-  const double share = static_cast<double>(options.most_work) / static_cast<double>(most_work);
-  const auto count = std::max<size_t>(1, static_cast<size_t>(share * steps.size()));
-  const size_t first = (steps.size() - count) / 2;
-  exported->steps = NumberRange{steps[first], steps[first + count - 1]};
+  std::vector<std::pair<int64_t, size_t>> whole;
+  for (const auto& [step, found] : steps) {
+    if (found.first == devices) whole.emplace_back(step, found.second);
+  }
+  if (!is_long || whole.empty()) return;
+  size_t first = whole.size() / 2, last = first, work = whole[first].second;
+  for (bool grows = true; grows;) {
+    grows = false;
+    if (first > 0 && work + whole[first - 1].second <= options.most_work) {
+      work += whole[--first].second;
+      grows = true;
+    }
+    if (last + 1 < whole.size() && work + whole[last + 1].second <= options.most_work) {
+      work += whole[++last].second;
+      grows = true;
+    }
+  }
+  exported->steps = NumberRange{whole[first].first, whole[last].first};
   if (options.notes == nullptr) return;
-  options.notes->push_back(
-      absl::StrCat("Chakra traces hold the steps ", exported->steps->first, " to ",
-                   exported->steps->last, ", ", count, " of ", steps.size(),
-                   ": simulators hold all they read in memory (chakra_export on the ",
-                   "aligned profiles writes all)"));
+  options.notes->push_back(absl::StrCat(
+      "Chakra traces hold the steps ", exported->steps->first, " to ", exported->steps->last, ", ",
+      last - first + 1, " of ", steps.size(), ": simulators hold all they read in memory ",
+      "(chakra_export on the aligned profiles writes all)"));
 }
 
 }  // namespace

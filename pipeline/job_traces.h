@@ -38,8 +38,8 @@ struct JobExportOptions {
   std::function<void(size_t position)> progress;
   // What of the XSpaces was read already; keeps all of it, for whoever needs it next. May be null.
   ProfiledRun* profiled = nullptr;
-  // Of XSpaces in which a rank has more pieces of device work than this, only as many steps as have
-  // about so much are exported, those in the middle, with a note.
+  // Of XSpaces in which a rank has more pieces of device work than this, only steps are exported that
+  // have no more together, those in the middle, with a note; all where they have no steps.
   size_t most_work = std::numeric_limits<size_t>::max();
   std::vector<std::string>* notes = nullptr;
 };

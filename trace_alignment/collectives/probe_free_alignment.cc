@@ -403,20 +403,31 @@ std::vector<LikelyClock> LikelyClocks(const CollectiveTable& table, const ProbeF
 
 constexpr size_t kMostJumps = 16;
 
-// Returns the knots with one at that time more, on the line between its neighbours.
+// Returns the first knot from that time on.
+std::vector<OffsetKnot>::const_iterator FirstFrom(const std::vector<OffsetKnot>& knots,
+                                                  int64_t time_ps) {
+  return std::lower_bound(
+      knots.begin(), knots.end(), time_ps,
+      [](const OffsetKnot& knot, int64_t time_ps) { return knot.time_ps < time_ps; });
+}
+
+// Returns the offset at that time, between knots on the line.
+int64_t OffsetAt(const std::vector<OffsetKnot>& knots, int64_t time_ps) {
+  const auto after = FirstFrom(knots, time_ps);
+  if (after == knots.end()) return knots.empty() ? 0 : knots.back().offset_ps;
+  if (after == knots.begin() || after->time_ps == time_ps) return after->offset_ps;
+  const OffsetKnot& before = *(after - 1);
+  const double share = static_cast<double>(time_ps - before.time_ps) /
+                       static_cast<double>(after->time_ps - before.time_ps);
+  return before.offset_ps + static_cast<int64_t>(std::floor(
+                                share * static_cast<double>(after->offset_ps - before.offset_ps)));
+}
+
+// Returns the knots with one at that time more.
 std::vector<OffsetKnot> WithKnot(std::vector<OffsetKnot> knots, int64_t time_ps) {
-  const auto after = std::find_if(knots.begin(), knots.end(),
-                                  [&](const OffsetKnot& knot) { return knot.time_ps >= time_ps; });
+  const auto after = FirstFrom(knots, time_ps);
   if (after != knots.end() && after->time_ps == time_ps) return knots;
-  OffsetKnot knot = {time_ps, after == knots.end() ? knots.back().offset_ps : after->offset_ps};
-  if (after != knots.end() && after != knots.begin()) {
-    const OffsetKnot& before = *(after - 1);
-    const double share = static_cast<double>(time_ps - before.time_ps) /
-                         static_cast<double>(after->time_ps - before.time_ps);
-    knot.offset_ps =
-        before.offset_ps + static_cast<int64_t>(std::floor(
-                               share * static_cast<double>(after->offset_ps - before.offset_ps)));
-  }
+  const OffsetKnot knot = {time_ps, OffsetAt(knots, time_ps)};
   knots.insert(after, knot);
   return knots;
 }
@@ -575,11 +586,10 @@ class CutFinder {
     return true;
   }
 
-  // What is certain if the clock was set somewhere in the gaps.
-  std::optional<Solved> Solve() {
-    if (!Explains(first_gap_, last_gap_ + 1) || !built_.bounds.reachable[node_])
-      return std::nullopt;
-    return std::move(built_);
+  // Returns what is certain if the clock was set somewhere in the gaps, null when nothing ties it then.
+  const Solved* Solve() {
+    const bool is_tied = Explains(first_gap_, last_gap_ + 1) && built_.bounds.reachable[node_];
+    return is_tied ? &built_ : nullptr;
   }
 
   LooseStretch Stretch() const { return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]}; }
@@ -611,19 +621,18 @@ class CutFinder {
   size_t gap_ = 0;
 };
 
-// A change of a clock, the stretch in which it must have happened, and what is certain then.
+// A change of a clock, and the stretch in which it must have happened.
 struct FoundJump {
   ClockJump jump;
   LooseStretch stretch;
-  Solved solved;
 };
 
 // Returns the change in that cut: as the ends of collectives tell it, within what is certain.
-std::optional<FoundJump> JumpIn(CutFinder cut, uint32_t node, const Mended& mended) {
-  const LooseStretch stretch = cut.Stretch();
-  const int64_t begin_ps = cut.gap_begin_ps(), end_ps = cut.gap_end_ps();
-  std::optional<Solved> solved = cut.Solve();
-  if (!solved.has_value()) return std::nullopt;
+std::optional<FoundJump> JumpIn(CutFinder* cut, uint32_t node, const Mended& mended) {
+  const LooseStretch stretch = cut->Stretch();
+  const int64_t begin_ps = cut->gap_begin_ps(), end_ps = cut->gap_end_ps();
+  const Solved* solved = cut->Solve();
+  if (solved == nullptr) return std::nullopt;
   const SizeBounds size = ChangeIn(stretch, *solved);
   const int64_t by_ps = std::clamp(ChangeOfClock(mended.table, node, begin_ps, end_ps)
                                        .value_or(FloorMean(size.least_ps, size.most_ps)),
@@ -633,7 +642,7 @@ std::optional<FoundJump> JumpIn(CutFinder cut, uint32_t node, const Mended& mend
   jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
   jump.FitInGap();
   if (!jump.GoesUp()) return std::nullopt;
-  return FoundJump{std::move(jump), stretch, *std::move(solved)};
+  return FoundJump{std::move(jump), stretch};
 }
 
 // Which changes of one clock would each be why the collectives contradict each other.
@@ -662,7 +671,7 @@ OneJump FindOneJump(const Mended& mended, const Contradiction& contradiction,
     if (!cut.FindGaps()) continue;
     one.suspects.insert(node);
     if (!cut.ChooseGap()) continue;
-    std::optional<FoundJump> jump = JumpIn(std::move(cut), node, mended);
+    std::optional<FoundJump> jump = JumpIn(&cut, node, mended);
     if (jump.has_value()) found.emplace(node, *std::move(jump));
   }
   std::optional<uint32_t> node, other;
@@ -713,31 +722,51 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
   }
 }
 
-// Where another clock may have been changed, the clocks may be off by as much as what is certain then
-// allows (`otherwise`, null where that is not known), and likely no more than by the change.
-void DoubtWhose(const ClockJump& jump, const Solved* otherwise, uint32_t reference_node,
-                ClockAlignment* alignment) {
+// Aligns clocks that are mended so far that nothing contradicts itself. FailedPrecondition when no
+// collective ties a clock to the others any more.
+absl::StatusOr<ClockAlignment> AlignMended(const Mended& mended, const Solved& solved) {
+  for (const LooseStretch& stretch : mended.loose) {
+    if (!solved.bounds.reachable[stretch.clock]) {
+      return FailedPrecondition("then no collective ties it to the others any more");
+    }
+  }
+  ClockAlignment alignment = TakeLikely(mended.table, mended.options, solved);
+  RedoJumps(mended.jumps, &alignment);
+  DoubtSizes(mended, solved, &alignment);
+  return alignment;
+}
+
+// Where another clock may have been changed, the clocks may be off by as much as the two answers differ.
+void DoubtWhose(const ClockAlignment& other, ClockAlignment* alignment) {
+  for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
+    NodeOffset& node = alignment->nodes[n];
+    const NodeOffset& otherwise = other.nodes[n];
+    if (!node.reachable || !otherwise.reachable) continue;
+    const auto apart_ps = [&](int64_t time_ps) {
+      return std::abs(OffsetAt(node.knots, time_ps) - OffsetAt(otherwise.knots, time_ps));
+    };
+    int64_t most_ps = 0;
+    for (const OffsetKnot& knot : node.knots) most_ps = std::max(most_ps, apart_ps(knot.time_ps));
+    for (const OffsetKnot& knot : otherwise.knots) {
+      most_ps = std::max(most_ps, apart_ps(knot.time_ps));
+    }
+    const int64_t here_ps = apart_ps(node.offset_at_ps + node.offset_ps);
+    node.uncertainty_ps += here_ps;
+    node.uncertainty_max_ps += most_ps;
+    node.certified_uncertainty_ps = std::max({node.certified_uncertainty_ps, node.uncertainty_ps,
+                                              here_ps + otherwise.certified_uncertainty_ps});
+  }
+}
+
+// The same where the other answer is not known.
+void DoubtWhose(const ClockJump& jump, uint32_t reference_node, ClockAlignment* alignment) {
   const int64_t by_ps = std::abs(jump.by_ps());
   for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
     NodeOffset& node = alignment->nodes[n];
-    const bool is_bound = otherwise == nullptr || otherwise->bounds.reachable[n];
-    if (n == reference_node || !node.reachable || !is_bound) continue;
-    if (otherwise == nullptr) {
-      node.certified_uncertainty_ps += by_ps;
-    } else if (otherwise->constraints.point_count(n) > 0) {
-      const int64_t shown_ps = node.offset_at_ps + node.offset_ps;
-      size_t point = 0;
-      while (point + 1 < otherwise->constraints.point_count(n) &&
-             otherwise->constraints.time_ps(n, point) < shown_ps) {
-        ++point;
-      }
-      node.certified_uncertainty_ps = std::max(
-          {node.certified_uncertainty_ps, node.offset_ps - otherwise->bounds.lower_ps[n][point],
-           otherwise->bounds.upper_ps[n][point] - node.offset_ps});
-    }
-    const int64_t more_ps = std::min(by_ps, node.certified_uncertainty_ps - node.uncertainty_ps);
-    node.uncertainty_ps += more_ps;
-    node.uncertainty_max_ps += more_ps;
+    if (n == reference_node || !node.reachable) continue;
+    node.uncertainty_ps += by_ps;
+    node.uncertainty_max_ps += by_ps;
+    node.certified_uncertainty_ps += by_ps;
   }
 }
 
@@ -751,12 +780,17 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
   const int64_t contradiction_ps = contradiction->excess_ps;
   Mended mended{table, options, {}, {}};
   std::set<uint32_t> suspects;
-  absl::string_view why_not;
+  std::string why_not;
   while (mended.jumps.size() < kMostJumps) {
     const std::optional<ClockJump> seen = FindClockJump(mended.table, options.reference_node);
     if (mended.jumps.empty() && !seen.has_value() && MayDriftInstead(table, options)) break;
     const OneJump one = FindOneJump(mended, *contradiction, seen);
     if (mended.jumps.empty()) suspects = one.suspects;
+    std::optional<Mended> otherwise;
+    if (one.other.has_value()) {
+      otherwise.emplace(mended);
+      otherwise->Undo(one.other->jump, one.other->stretch);
+    }
     if (one.taken.has_value()) {
       mended.Undo(one.taken->jump, one.taken->stretch);
     } else if (seen.has_value() && seen->GoesUp()) {
@@ -768,20 +802,20 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
     const absl::StatusOr<Solved> solved =
         Solve(mended.table, mended.options, mended.loose, &contradiction);
     if (!solved.ok()) continue;
-    const bool are_tied = std::all_of(
-        mended.loose.begin(), mended.loose.end(),
-        [&](const LooseStretch& stretch) { return solved->bounds.reachable[stretch.clock]; });
-    if (!are_tied) {
-      why_not = "then no collective ties it to the others any more";
+    absl::StatusOr<ClockAlignment> alignment = AlignMended(mended, *solved);
+    if (!alignment.ok()) {
+      why_not = std::string(alignment.status().message());
       break;
     }
-    ClockAlignment alignment = TakeLikely(mended.table, mended.options, *solved);
-    RedoJumps(mended.jumps, &alignment);
-    DoubtSizes(mended, *solved, &alignment);
-    for (const ClockJump& jump : alignment.jumps) {
-      if (!jump.or_node.has_value()) continue;
-      DoubtWhose(jump, one.other.has_value() ? &one.other->solved : nullptr, options.reference_node,
-                 &alignment);
+    if (otherwise.has_value()) {
+      ASSIGN_OR_RETURN(const Solved other,
+                       Solve(otherwise->table, otherwise->options, otherwise->loose));
+      ASSIGN_OR_RETURN(const ClockAlignment aligned, AlignMended(*otherwise, other));
+      DoubtWhose(aligned, &*alignment);
+      return alignment;
+    }
+    for (const ClockJump& jump : alignment->jumps) {
+      if (jump.or_node.has_value()) DoubtWhose(jump, options.reference_node, &*alignment);
     }
     return alignment;
   }
