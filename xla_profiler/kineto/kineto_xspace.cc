@@ -7,23 +7,29 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {
 namespace {
 
 // Protobuf's limit for a message.
 constexpr size_t kMaxPlaneBytes = std::numeric_limits<int32_t>::max();
+// Events are messages in memory before they are bytes, and take five times as much there.
+constexpr int kEventsAtOnce = 1024;
 // 58 days, and the year 2255: sums of these fit.
 constexpr int64_t kMaxSpanPs = 5'000'000'000'000'000'000;
 constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
@@ -62,26 +68,57 @@ class PlaneWriter {
 
   absl::Status Write(const std::string& name, const std::set<TrackId>& tracks, int64_t id,
                      ByteSink& sink) {
-    XSpaceProto space;
-    XPlaneProto& plane = *space.add_planes();
-    plane.set_id(id);
-    plane.set_name(name);
-    PlaneMetadataBuilder metadata(&plane);
+    XPlaneProto head;
+    head.set_id(id);
+    head.set_name(name);
+    XPlaneProto tail;
+    PlaneMetadataBuilder metadata(&tail);
+    // Lengths precede content, so that the lines are kept until their plane is complete.
+    absl::Cord lines;
     int64_t line_id = 0;
     for (const TrackId track : tracks) {
-      XLineProto& line = *plane.add_lines();
-      line.set_id(++line_id);
-      line.set_name(LineNameOf(table_.track(track)));
-      for (EventRow row : index_.Rows(track)) AddEvent(row, &metadata, line.add_events());
+      absl::Cord line;
+      // The bytes of a message are those of its parts, one after the other.
+      XLineProto part;
+      part.set_id(++line_id);
+      part.set_name(LineNameOf(table_.track(track)));
+      const auto end_part = [&]() -> absl::Status {
+        RETURN_IF_ERROR(CheckSize(lines.size() + line.size() + part.ByteSizeLong(), name));
+        line.Append(part.SerializeAsString());
+        part.Clear();
+        return absl::OkStatus();
+      };
+      for (EventRow row : index_.Rows(track)) {
+        AddEvent(row, &metadata, part.add_events());
+        if (part.events_size() == kEventsAtOnce) RETURN_IF_ERROR(end_part());
+      }
+      RETURN_IF_ERROR(end_part());
+      lines.Append(HeaderOf(XPlaneField::kLines, line.size()));
+      lines.Append(std::move(line));
     }
-    if (space.ByteSizeLong() > kMaxPlaneBytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(name, " is too large for an XSpace; write a Kineto trace (.json.gz)"));
-    }
-    return sink.Append(SerializeWithSortedMaps(space));
+    absl::Cord plane(head.SerializeAsString());
+    plane.Append(std::move(lines));
+    plane.Append(SerializeWithSortedMaps(tail));
+    plane.Prepend(HeaderOf(XSpaceField::kPlanes, plane.size()));
+    RETURN_IF_ERROR(CheckSize(plane.size(), name));
+    for (absl::string_view bytes : plane.Chunks()) RETURN_IF_ERROR(sink.Append(bytes));
+    return absl::OkStatus();
   }
 
  private:
+  static std::string HeaderOf(uint32_t field, uint64_t size) {
+    std::string header;
+    StringOutput output(&header);
+    WriteBytesHeader(field, size, &output);
+    return header;
+  }
+
+  static absl::Status CheckSize(uint64_t size, const std::string& plane) {
+    if (size <= kMaxPlaneBytes) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat(plane, " is too large for an XSpace; write a Kineto trace (.json.gz)"));
+  }
+
   void AddEvent(EventRow row, PlaneMetadataBuilder* metadata, XEventProto* event) {
     event->set_metadata_id(metadata->GetOrCreateEventMetadata(table_.name(row))->id());
     event->set_offset_ps(table_.start_ps(row) - start_ps_);

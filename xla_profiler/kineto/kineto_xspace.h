@@ -20,7 +20,7 @@
 
 namespace meridian {
 
-// The trace must have been loaded from the text. Costs memory for the events of one plane.
+// The trace must have been loaded from the text. Costs memory for the bytes of one plane.
 // ResourceExhausted when one does not fit an XSpace, whose planes have at most 2 GiB;
 // InvalidArgument for times that do not.
 absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view text,

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -86,6 +87,26 @@ TEST(KinetoXSpaceTest, EventsAreInOrder) {
     EXPECT_GE(event.offset_ps(), 0);
   }
   EXPECT_THAT(names, ElementsAre("outer", "early", "late"));
+}
+
+// Lines are written in parts of 1024 events.
+TEST(KinetoXSpaceTest, LongLinesAreWhole) {
+  constexpr int kEvents = 2500;
+  KinetoTrace trace;
+  for (int i = 0; i < kEvents; ++i) trace.Op(absl::StrCat("op ", i), 1000 + 10 * i, 5);
+  trace.Kernel("add", 1030, 40, /*stream=*/7, /*correlation=*/41);
+  const XSpaceProto space = Parse(Convert(trace.Text()));
+  ASSERT_THAT(space.planes(), SizeIs(3));
+  const XPlaneProto& host = space.planes(1);
+  EXPECT_EQ(host.name(), "/host:CPU");
+  ASSERT_THAT(host.lines(), SizeIs(1));
+  EXPECT_EQ(host.lines(0).id(), 1);
+  ASSERT_THAT(host.lines(0).events(), SizeIs(kEvents));
+  for (int i = 0; i < kEvents; ++i) {
+    const XEventProto& event = host.lines(0).events(i);
+    EXPECT_EQ(host.event_metadata().at(event.metadata_id()).name(), absl::StrCat("op ", i));
+    EXPECT_EQ(event.offset_ps(), i * int64_t{10'000'000});
+  }
 }
 
 }  // namespace
