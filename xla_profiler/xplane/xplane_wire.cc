@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {
@@ -124,7 +124,7 @@ absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::st
 }
 
 void XSpaceSource::Forget(absl::string_view part) const {
-  if (file != nullptr && part.size() >= kFewBytes) file->Forget(part);
+  if (part.size() >= kFewBytes) ForgetMapped(part);
 }
 
 absl::Status internal::ReadXLineField(const XSpaceSource& source, const WireField& field,

@@ -28,8 +28,6 @@
 
 namespace meridian {
 
-class InputFile;
-
 // Field numbers of xplane.proto.
 struct XSpaceField {
   static constexpr uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3, kHostnames = 4;
@@ -105,12 +103,10 @@ class XLineHeaders {
 struct XSpaceSource {
   absl::string_view bytes;
   XSpaceLimits limits;
-  // The file that they are mapped from; null for others.
-  const InputFile* file = nullptr;
   // Those that were read before; null to read each anew.
   std::shared_ptr<XLineHeaders> line_headers = nullptr;
 
-  // As MappedRegion, of a file's bytes; of others, and of short parts, nothing happens.
+  // As ForgetMapped; short parts stay.
   void Forget(absl::string_view part) const;
 
   // Errors count offsets from here.

@@ -25,7 +25,7 @@ absl::StatusOr<XSpaceReader> XSpaceReader::OfFile(InputFile file, const XSpaceLi
   // Offsets in what follows are not those of the file on disk.
   const std::string name =
       owned->was_compressed() ? absl::StrCat(owned->path(), " (inflated)") : owned->path();
-  ASSIGN_OR_RETURN(XSpaceReader reader, OfSource({owned->bytes(), limits, owned.get()}, name));
+  ASSIGN_OR_RETURN(XSpaceReader reader, OfSource({owned->bytes(), limits}, name));
   reader.file_ = std::move(owned);
   return reader;
 }

@@ -13,12 +13,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include "absl/base/attributes.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/signal_registry.h"
 
@@ -116,28 +118,40 @@ struct NamedBytes {
 
 ABSL_CONST_INIT SignalRegistry<NamedBytes> mapped_files;
 
+// Where mapped files end in memory, and where each begins.
+struct MappedParts {
+  absl::Mutex mutex;
+  std::map<uintptr_t, uintptr_t> begins;
+
+  static MappedParts& Get() {
+    static MappedParts& parts = *new MappedParts;
+    return parts;
+  }
+};
+
 class PosixMappedRegion : public MappedRegion {
  public:
   PosixMappedRegion(const void* data, size_t size, std::string name)
       : mapped_{{static_cast<const char*>(data), size}, std::move(name)},
-        entry_(mapped_files.Add(&mapped_)) {}
+        entry_(mapped_files.Add(&mapped_)) {
+    const absl::MutexLock lock(&MappedParts::Get().mutex);
+    MappedParts::Get().begins[end()] = begin();
+  }
   ~PosixMappedRegion() override {
     mapped_files.Remove(entry_);
+    {
+      const absl::MutexLock lock(&MappedParts::Get().mutex);
+      MappedParts::Get().begins.erase(end());
+    }
     munmap(const_cast<char*>(mapped_.bytes.data()), bytes().size());
   }
 
   absl::string_view bytes() const override { return mapped_.bytes; }
 
-  void Forget(absl::string_view part) const override {
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<uintptr_t>(part.data());
-    const uintptr_t first = (begin + page - 1) / page * page;
-    const uintptr_t last = (begin + part.size()) / page * page;
-    // The pages are those of the file, which nobody writes.
-    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-  }
-
  private:
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(mapped_.bytes.data()); }
+  uintptr_t end() const { return begin() + mapped_.bytes.size(); }
+
   const NamedBytes mapped_;
   SignalRegistry<NamedBytes>::Entry* const entry_;
 };
@@ -279,6 +293,22 @@ class PosixFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+void ForgetMapped(absl::string_view part) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + part.size()) / page * page;
+  if (first >= last) return;
+  {
+    MappedParts& parts = MappedParts::Get();
+    const absl::MutexLock lock(&parts.mutex);
+    const auto mapped = parts.begins.upper_bound(begin);
+    if (mapped == parts.begins.end() || mapped->second > begin) return;
+  }
+  // The pages are those of the file, which nobody writes.
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
 
 const char* MappedFileAt(const void* address) {
   const char* name = nullptr;

@@ -36,11 +36,11 @@ class MappedRegion {
   virtual ~MappedRegion() = default;
 
   virtual absl::string_view bytes() const = 0;
-
-  // Takes a part of the bytes out of memory until they are read again: who has read a large file need
-  // not hold it.
-  virtual void Forget(absl::string_view /*part*/) const {}
 };
+
+// Takes a part of a mapped file out of memory until it is read again: who has read a large file need
+// not hold it. Other text stays as it is.
+void ForgetMapped(absl::string_view part);
 
 // Returns the name of the mapped file whose bytes the address lies in, or null. For the handler of
 // SIGBUS, which ends the process: reading bytes raises it that are not in the file any more.

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -108,6 +110,33 @@ TEST_F(PosixFileSystemTest, MapsTheBytesOfAFile) {
   ASSERT_OK_AND_ASSIGN(std::unique_ptr<MappedRegion> region,
                        file_system_.Map(directory_.Write("a", contents)));
   EXPECT_EQ(region->bytes(), contents);
+}
+
+// Returns the pages of files that are in the process's memory.
+int64_t MappedPages() {
+  int64_t size = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
+  return shared;
+}
+
+TEST_F(PosixFileSystemTest, WhatIsForgottenLeavesMemoryAndComesBack) {
+  constexpr size_t kBytes = size_t{32} << 20;
+  const std::string text(kBytes, 'x');
+  const std::string path = directory_.Write("a", text);
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<MappedRegion> region, file_system_.Map(path));
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<MappedRegion> other, file_system_.Map(path));
+  EXPECT_EQ(region->bytes(), text);
+  EXPECT_EQ(other->bytes(), text);
+  const int64_t pages = MappedPages();
+  ForgetMapped(region->bytes().substr(1));
+  EXPECT_LT(MappedPages(), pages - pages / 4) << "of the other one all are there";
+  ForgetMapped(text);
+  EXPECT_EQ(text, std::string(kBytes, 'x')) << "is not of a file";
+  EXPECT_EQ(region->bytes(), text);
+  ForgetMapped(region->bytes().substr(kBytes / 2));
+  region.reset();
+  ForgetMapped(other->bytes());
+  EXPECT_EQ(other->bytes(), text);
 }
 
 TEST_F(PosixFileSystemTest, MapsAnEmptyFileAsNoBytes) {

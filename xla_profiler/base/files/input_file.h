@@ -42,9 +42,6 @@ class InputFile {
   // Valid while this object lives.
   absl::string_view bytes() const { return region_->bytes(); }
 
-  // As MappedRegion.
-  void Forget(absl::string_view part) const { region_->Forget(part); }
-
   const std::string& path() const { return path_; }
 
   // Returns the number of bytes on disk, before inflating.

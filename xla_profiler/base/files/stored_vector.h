@@ -54,7 +54,7 @@ class StoredVector {
 
   // Takes the elements out of memory until they are read again, if they are stored.
   void Forget() const {
-    if (region_ != nullptr) region_->Forget(region_->bytes());
+    if (region_ != nullptr) ForgetMapped(region_->bytes());
   }
 
  private:
