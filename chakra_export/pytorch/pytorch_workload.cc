@@ -377,6 +377,8 @@ absl::StatusOr<ChakraWorkloadReport> ConvertPytorchWorkload(
                                                device_traces[i], options.input));
     collectives.push_back(ReadRankCollectives(rank.device, rank.device_file->bytes(),
                                               device_traces[i], rank.timeline));
+    ForgetMapped(rank.device_file->bytes());
+    if (rank.host_file.has_value()) ForgetMapped(rank.host_file->bytes());
     ranks.push_back(std::move(rank));
   }
   if (!has_hosts && absl::c_all_of(ranks, HoldsOnlyCommunication)) {

@@ -152,6 +152,7 @@ class KinetoTraces : public RunTraces {
     node.unread_events = trace.problems.ToString();
     traces_[n].base_ns = trace.header.base_time_ns.value_or(0);
     traces_[n].first_ns = FirstStartNs(trace.table);
+    ForgetMapped(file.bytes());
     traces_[n].file.emplace(std::move(file));
     return node;
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -29,7 +30,7 @@ namespace {
 // Protobuf's limit for a message.
 constexpr size_t kMaxPlaneBytes = std::numeric_limits<int32_t>::max();
 // Events are messages in memory before they are bytes, and take five times as much there.
-constexpr int kEventsAtOnce = 1024;
+constexpr int kEventsAtOnce = 8192;
 // 58 days, and the year 2255: sums of these fit.
 constexpr int64_t kMaxSpanPs = 5'000'000'000'000'000'000;
 constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
@@ -86,6 +87,8 @@ class PlaneWriter {
         RETURN_IF_ERROR(CheckSize(lines.size() + line.size() + part.ByteSizeLong(), name));
         line.Append(part.SerializeAsString());
         part.Clear();
+        // The next events stand behind these, more or less.
+        ForgetMapped(text_);
         return absl::OkStatus();
       };
       for (EventRow row : index_.Rows(track)) {

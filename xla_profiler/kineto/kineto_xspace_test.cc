@@ -89,9 +89,9 @@ TEST(KinetoXSpaceTest, EventsAreInOrder) {
   EXPECT_THAT(names, ElementsAre("outer", "early", "late"));
 }
 
-// Lines are written in parts of 1024 events.
+// Lines are written in parts of 8192 events.
 TEST(KinetoXSpaceTest, LongLinesAreWhole) {
-  constexpr int kEvents = 2500;
+  constexpr int kEvents = 20000;
   KinetoTrace trace;
   for (int i = 0; i < kEvents; ++i) trace.Op(absl::StrCat("op ", i), 1000 + 10 * i, 5);
   trace.Kernel("add", 1030, 40, /*stream=*/7, /*correlation=*/41);

@@ -8,11 +8,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {
+
+// How much of a file is forgotten at once.
+constexpr uint64_t kForgottenBytes = uint64_t{4} << 20;
 
 using Bytes = std::array<bool, 256>;
 
@@ -285,13 +289,24 @@ absl::Status CutTrace(absl::string_view text, TraceEventCallback on_event,
         "offset 0: begins with a byte order mark, which JSON does not have; remove the first three "
         "bytes");
   }
+  uint64_t forgotten = 0;
+  const auto forget = [&](uint64_t end) {
+    ForgetMapped(text.substr(forgotten, end - forgotten));
+    forgotten = end;
+  };
+  const auto on_each_event = [&](absl::string_view element) {
+    const uint64_t offset = element.data() - text.data();
+    if (offset - forgotten >= kForgottenBytes) forget(offset);
+    return on_event(element);
+  };
   JsonCutter cutter(text, 0, JsonChecks::kAll);
   if (cutter.Peek() == '[') {
-    RETURN_IF_ERROR(CutBareArray(cutter, on_event));
+    RETURN_IF_ERROR(CutBareArray(cutter, on_each_event));
   } else {
-    RETURN_IF_ERROR(CutMembers(cutter, on_event, on_member));
+    RETURN_IF_ERROR(CutMembers(cutter, on_each_event, on_member));
   }
   if (!cutter.AtEnd()) cutter.Fail("text after the end of the trace");
+  forget(text.size());
   return cutter.status();
 }
 

@@ -105,6 +105,8 @@ using TraceMemberCallback =
 // may be missing when the text ends after a whole element (writers that were stopped). Anything
 // else that is cut off or not JSON (JsonChecks::kAll), wherever it stands, a document without
 // `traceEvents`, and text after its end are errors.
+//
+// A mapped file leaves memory behind the walk (ForgetMapped).
 absl::Status CutTrace(absl::string_view text, TraceEventCallback on_event,
                       TraceMemberCallback on_member);
 
