@@ -196,14 +196,18 @@ absl::Status WriteCombinedFile(CombineState* state) {
         write([&](ByteSink& sink) { return state->traces->Merge(order, state, sink); }));
     if (!has_exports) return absl::OkStatus();
   }
-  std::vector<CombineInput> inputs;
-  uint64_t total_bytes = 0;
-  for (const size_t n : order) {
+  std::vector<CombineInput> inputs(order.size());
+  const auto open_input = [&](size_t i) -> absl::Status {
+    const size_t n = order[i];
     ASSIGN_OR_RETURN(const XSpaceReader* reader, state->traces->AsXSpace(n, &state->nodes[n]));
-    inputs.push_back(
-        {reader, &state->nodes[n].clock, &state->alignment.nodes[n].clock, RecordOf(*state, n)});
-    total_bytes += reader->source().bytes.size();
-  }
+    inputs[i] = {reader, &state->nodes[n].clock, &state->alignment.nodes[n].clock,
+                 RecordOf(*state, n)};
+    return absl::OkStatus();
+  };
+  // A trace that is converted is in memory meanwhile, as events and as bytes.
+  RETURN_IF_ERROR(ParallelFor(order.size(), open_input, nullptr, /*most_threads=*/2));
+  uint64_t total_bytes = 0;
+  for (const CombineInput& input : inputs) total_bytes += input.reader->source().bytes.size();
   ProgressBar progress("combining", total_bytes);
   CombineOptions options;
   options.naming = request.naming;
