@@ -40,10 +40,10 @@ std::optional<CommEdge> EdgeOf(const GraphMeeting& meeting, size_t number) {
 
 }  // namespace
 
-absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(const PathGraph& measured) {
+absl::StatusOr<JobOnNetwork> JobOnNetwork::Create(PathGraph measured) {
   JobOnNetwork job;
   ASSIGN_OR_RETURN(const CriticalPath path, FindLongestPath(measured));
-  job.graph_ = MakeWhatIfGraph(measured, path);
+  job.graph_ = MakeWhatIfGraph(std::move(measured), path);
   const PathGraph& graph = job.graph_.graph;
   for (const Lane& lane : graph.lanes) {
     job.ranks_ = std::max(job.ranks_, static_cast<int32_t>(lane.rank) + 1);

@@ -27,9 +27,8 @@ class JobOnNetwork {
   // Returns how long each transfer lasts in a schedule, in nanoseconds.
   using Network = std::function<absl::StatusOr<std::vector<double>>(const EdgeSchedule&)>;
 
-  // The graph must outlive this object. Errors are those of FindLongestPath; InvalidArgument when no
-  // transfer is known.
-  static absl::StatusOr<JobOnNetwork> Create(const PathGraph& measured);
+  // Errors are those of FindLongestPath; InvalidArgument when no transfer is known.
+  static absl::StatusOr<JobOnNetwork> Create(PathGraph measured);
 
   // Transfers of two and more ranks that a network can time, in the order of the graph's meetings.
   const std::vector<CommEdge>& transfers() const { return transfers_; }

@@ -27,9 +27,9 @@ constexpr int64_t kMostMessages = 2'000'000;
 // Each question has a graph of its own while it is answered.
 constexpr size_t kAskedAtOnce = 4;
 
-absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const WhatIfPart* late_rank,
+absl::Status AskAll(PathGraph graph, const ForecastModel& model, const WhatIfPart* late_rank,
                     RunReport* report) {
-  ASSIGN_OR_RETURN(const JobOnNetwork job, JobOnNetwork::Create(graph));
+  ASSIGN_OR_RETURN(const JobOnNetwork job, JobOnNetwork::Create(std::move(graph)));
   int64_t messages = 0;
   for (const CommEdge& transfer : job.transfers()) {
     const int64_t ranks = static_cast<int64_t>(transfer.participants.size());
@@ -84,11 +84,11 @@ absl::Status AskAll(const PathGraph& graph, const ForecastModel& model, const Wh
 
 }  // namespace
 
-void DescribeForecasts(const PathGraph& graph, const Calibration& calibration, bool has_sweep,
+void DescribeForecasts(PathGraph graph, const Calibration& calibration, bool has_sweep,
                        const WhatIfPart* late_rank, RunReport* report) {
   const ForecastModel model =
       ModelOf(calibration, has_sweep ? "a sweep" : "the run's own collectives", has_sweep);
-  const absl::Status status = AskAll(graph, model, late_rank, report);
+  const absl::Status status = AskAll(std::move(graph), model, late_rank, report);
   if (status.ok()) return;
   report->clear_forecasts();
   report->add_notes(absl::StrCat("no forecast: ", status.message()));

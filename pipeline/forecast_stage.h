@@ -13,7 +13,7 @@ namespace meridian {
 // Fills in the report's forecasts: links and computation of several speeds, half the latency, twice
 // the ranks, and what the what-if of a late rank asks, which may be null. Where there is no answer a
 // note says why.
-void DescribeForecasts(const PathGraph& graph, const Calibration& calibration, bool has_sweep,
+void DescribeForecasts(PathGraph graph, const Calibration& calibration, bool has_sweep,
                        const WhatIfPart* late_rank, RunReport* report);
 
 }  // namespace meridian

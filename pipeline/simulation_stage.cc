@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -95,7 +96,8 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   RETURN_IF_ERROR(
       WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
   if (request.graph != nullptr) {
-    DescribeForecasts(*request.graph, *calibration, has_sweep, request.late_rank, report);
+    DescribeForecasts(std::move(*request.graph), *calibration, has_sweep, request.late_rank,
+                      report);
   }
   ASSIGN_OR_RETURN(const PredictionIntervals intervals,
                    PredictionIntervals::FromReport(calibration->report));

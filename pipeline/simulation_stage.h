@@ -24,8 +24,8 @@ struct SimulationStageRequest {
   const absl::StatusOr<CalibrationRun>* run = nullptr;
   // Those of a sweep on the same machine; empty to calibrate with the run's own collectives.
   std::vector<std::string> sweep;
-  // The graph of the run, for forecasts; may be null.
-  const PathGraph* graph = nullptr;
+  // The graph of the run, for forecasts; it is emptied. May be null.
+  PathGraph* graph = nullptr;
   // What is asked of a rank that others wait for; may be null.
   const WhatIfPart* late_rank = nullptr;
   // Where the calibration goes (calibration_files.h).

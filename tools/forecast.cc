@@ -293,7 +293,6 @@ absl::StatusOr<int> RunForecast() {
   }
   ASSIGN_OR_RETURN(const ForecastModel model, ReadModel(traces));
   std::vector<std::string> notes;
-  std::list<TraceAnalysis> analyses;
   std::list<JobOnNetwork> jobs;
   std::vector<const JobOnNetwork*> all;
   for (const JobInput& recording : recordings) {
@@ -302,8 +301,7 @@ absl::StatusOr<int> RunForecast() {
     options.progress = ShowProgress("reading ranks", recording.traces.size());
     ASSIGN_OR_RETURN(TraceAnalysis analysis, AnalyzeJob(FileSystem::Posix(), recording, options));
     notes.insert(notes.end(), analysis.source.notes.begin(), analysis.source.notes.end());
-    analyses.push_back(std::move(analysis));
-    ASSIGN_OR_RETURN(JobOnNetwork job, JobOnNetwork::Create(analyses.back().graph));
+    ASSIGN_OR_RETURN(JobOnNetwork job, JobOnNetwork::Create(std::move(analysis.graph)));
     jobs.push_back(std::move(job));
     all.push_back(&jobs.back());
   }

@@ -142,17 +142,18 @@ void FillInHiddenDelays(WhatIfGraph* edited) {
 
 }  // namespace
 
-WhatIfGraph MakeWhatIfGraph(const PathGraph& measured, const CriticalPath& path) {
-  WhatIfGraph edited = MakeHtaWhatIfGraph(measured, path);
-  edited.frozen_until_ps = FindStepTimes(measured).ReplayStartPs();
+WhatIfGraph MakeWhatIfGraph(PathGraph measured, const CriticalPath& path) {
+  const std::optional<int64_t> frozen_until_ps = FindStepTimes(measured).ReplayStartPs();
+  WhatIfGraph edited = MakeHtaWhatIfGraph(std::move(measured), path);
+  edited.frozen_until_ps = frozen_until_ps;
   AddMissingStreamOrder(&edited);
   FillInHiddenDelays(&edited);
   return edited;
 }
 
-WhatIfGraph MakeHtaWhatIfGraph(const PathGraph& measured, const CriticalPath& path) {
+WhatIfGraph MakeHtaWhatIfGraph(PathGraph measured, const CriticalPath& path) {
   WhatIfGraph edited;
-  edited.graph = PathGraph(measured);
+  edited.graph = std::move(measured);
   FindEventInstants(&edited);
   PutPathFirst(path, &edited.graph.edges);
   return edited;

@@ -76,10 +76,10 @@ struct WhatIfGraph {
 // - into the window's end: none;
 //
 // but never more than the measured time between the instants.
-WhatIfGraph MakeWhatIfGraph(const PathGraph& measured, const CriticalPath& path);
+WhatIfGraph MakeWhatIfGraph(PathGraph measured, const CriticalPath& path);
 
 // Makes that of HTA's graph, whose edges weigh what they weigh: HTA's own what-if.
-WhatIfGraph MakeHtaWhatIfGraph(const PathGraph& measured, const CriticalPath& path);
+WhatIfGraph MakeHtaWhatIfGraph(PathGraph measured, const CriticalPath& path);
 
 // Puts the times of a run, by instant in ps from 0, into the instants, the events and the window's
 // end of a graph of ours.
