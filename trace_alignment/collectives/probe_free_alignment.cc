@@ -700,9 +700,10 @@ bool MayDriftInstead(const CollectiveTable& table, ProbeFreeOptions options) {
   return Solve(table, options).ok();
 }
 
-// Says how far the clocks may be off because it is not known by how much they were changed: that of
-// the node, or those of the others to the reference if it is that. Within the stretch of a change a
-// clock may be off by all of it, which is for the reader of the change to know.
+// Says how far the clocks may be off because it is not known by how much they were changed, nor when
+// exactly: that of the node, or those of the others to the reference if it is that. What lies between
+// the last collective before a change and the first one after it may be off by all of it, which is for
+// the reader of the change to know.
 void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alignment) {
   for (size_t j = 0; j < alignment->jumps.size(); ++j) {
     const SizeBounds rest = ChangeIn(mended.loose[j], solved);
@@ -717,7 +718,10 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
       node.uncertainty_ps =
           std::min(node.certified_uncertainty_ps, node.uncertainty_ps + jump.uncertainty_ps +
                                                       (is_inside ? std::abs(jump.by_ps()) : 0));
-      node.uncertainty_max_ps += jump.uncertainty_ps;
+      // Where collectives lie between, it is not known which of them came before.
+      const bool is_pinned =
+          jump.begin_ps >= jump.knots.front().shown_ps && jump.end_ps <= jump.knots.back().shown_ps;
+      node.uncertainty_max_ps += jump.uncertainty_ps + (is_pinned ? 0 : std::abs(jump.by_ps()));
     }
   }
 }
@@ -751,10 +755,12 @@ void DoubtWhose(const ClockAlignment& other, ClockAlignment* alignment) {
       most_ps = std::max(most_ps, apart_ps(knot.time_ps));
     }
     const int64_t here_ps = apart_ps(node.offset_at_ps + node.offset_ps);
-    node.uncertainty_ps += here_ps;
-    node.uncertainty_max_ps += most_ps;
-    node.certified_uncertainty_ps = std::max({node.certified_uncertainty_ps, node.uncertainty_ps,
-                                              here_ps + otherwise.certified_uncertainty_ps});
+    const auto widen = [](int64_t other_ps, int64_t* own_ps) {
+      *own_ps = std::max(*own_ps, other_ps);
+    };
+    widen(here_ps + otherwise.uncertainty_ps, &node.uncertainty_ps);
+    widen(most_ps + otherwise.uncertainty_max_ps, &node.uncertainty_max_ps);
+    widen(here_ps + otherwise.certified_uncertainty_ps, &node.certified_uncertainty_ps);
   }
 }
 
