@@ -312,7 +312,10 @@ class Chain {
       exported = ExportJob(file_system_, traces, prefix, options);
     }
     RETURN_IF_ERROR(exported);
-    for (std::string& note : notes) report->add_notes(std::move(note));
+    for (const std::string& note : notes) {
+      report->add_notes(note);
+      report->mutable_combine()->add_notes(note);
+    }
     ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(PathOf("chakra")));
     for (const std::string& name : names) {
       if (!absl::StartsWith(name, "job.")) continue;

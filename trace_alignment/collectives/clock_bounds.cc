@@ -77,18 +77,15 @@ absl::Status Refuse(const CollectiveTable& table, const ProbeFreeOptions& option
         DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]), " (ends at ",
         FormatMicros(step.effect_ps), " us on node ", NodeId(options, step.clock), ")"));
   }
-  constexpr absl::string_view kMismatch = "one of them is matched with another execution";
-  const std::string jump = absl::StrCat("a clock jumps or drifts by more than ",
-                                        options.max_drift_ppm, " ppm (--max_drift_ppm)");
   return FailedPrecondition(
       "collectives contradict each other by ", FormatMicros(contradiction.excess_ps), " us on node",
       nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
       absl::StrJoin(instances, ", then "),
-      contradiction.steps.size() > instances.size() ? ", and so on" : "", ". Probably ",
-      options.clocks_may_jump ? absl::StrCat(jump, "; else ", kMismatch)
-                              : absl::StrCat(kMismatch, "; else ", jump),
-      ", or a transfer takes less than ", FormatMicros(options.min_transfer_ps),
-      " us (--min_transfer_ns)");
+      contradiction.steps.size() > instances.size() ? ", and so on" : "",
+      ". Either one of them is matched with another execution, or a clock jumps or drifts by more "
+      "than ",
+      options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
+      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)");
 }
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {

@@ -249,7 +249,8 @@ std::optional<FoundJump> JumpIn(CutFinder* cut, uint32_t node, const Mended& men
   jump.node = node;
   jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
   jump.FitInGap();
-  if (!jump.GoesUp()) return std::nullopt;
+  // A map cannot follow what is set by hundreds of times the gap that is left.
+  if (!jump.GoesUp() || jump.by_ps() < size.least_ps) return std::nullopt;
   return FoundJump{std::move(jump), stretch};
 }
 
@@ -329,7 +330,11 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
       // Where collectives lie between, it is not known which of them came before.
       const bool is_pinned =
           jump.begin_ps >= jump.knots.front().shown_ps && jump.end_ps <= jump.knots.back().shown_ps;
-      node.uncertainty_max_ps += jump.uncertainty_ps + (is_pinned ? 0 : std::abs(jump.by_ps()));
+      node.uncertainty_max_ps =
+          std::max(node.uncertainty_ps, node.uncertainty_max_ps + jump.uncertainty_ps +
+                                            (is_pinned ? 0 : std::abs(jump.by_ps())));
+      // The rate of a line over the change says nothing of the clock.
+      if (n == jump.node) node.drift_ppm = node.drift_uncertainty_ppm = std::nullopt;
     }
   }
 }

@@ -115,6 +115,13 @@ class RunAligner {
     result_.table = run_.table;
     MapTimes(&result_.table);
     result_.after = CheckHappensBefore(result_.table);
+    // A clock that was set by more than a map can follow.
+    if (!jump_.empty() && !result_.after.violations.empty()) {
+      return FailedPrecondition(jump_, ", but then ", result_.after.violations.size(), " of ",
+                                result_.after.checked,
+                                " collectives still end before they began elsewhere; give measured "
+                                "offsets, or --method=none to leave the clocks as they are");
+    }
     result_.table.PlaceByDurations(run_.profiles);
     return std::move(result_);
   }
@@ -337,22 +344,29 @@ class RunAligner {
           host != host_of_.end() && absl::c_none_of(jumps, [&](const ClockJump& other) {
             return other.node == host->second;
           });
-      std::string note = absl::StrFormat(
-          "node %d: %s was changed by %+.3f ms (within %.3f ms) between %s and %s UTC by that "
-          "clock",
-          inputs_.nodes[jump.node].node_id, is_device ? "its devices' clock" : "its clock",
-          static_cast<double>(jump.by_ps()) * kMsPerPs,
-          std::ceil(static_cast<double>(jump.uncertainty_ps) * kMsPerPs * 1000) / 1000,
-          time_text(jump.begin_ps), time_text(jump.end_ps));
+      const auto ms = [](int64_t time_ps) {
+        return absl::StrFormat("%+.3f ms", static_cast<double>(time_ps) * kMsPerPs);
+      };
+      const int64_t by_ps = jump.by_ps();
+      const std::string by =
+          jump.uncertainty_ps < std::abs(by_ps)
+              ? absl::StrCat(ms(by_ps), " (within ", ms(jump.uncertainty_ps).substr(1), ")")
+              : absl::StrCat("something from ", ms(by_ps - jump.uncertainty_ps), " to ",
+                             ms(by_ps + jump.uncertainty_ps));
+      std::string note =
+          absl::StrCat("node ", inputs_.nodes[jump.node].node_id, ": ",
+                       is_device ? "its devices' clock" : "its clock", " was changed by ", by,
+                       " between ", time_text(jump.begin_ps), " and ", time_text(jump.end_ps),
+                       " UTC by that clock: it was set, or ran at another rate");
       if (jump.or_node.has_value()) {
-        absl::StrAppend(&note, ", or that of node ", inputs_.nodes[*jump.or_node].node_id,
+        absl::StrAppend(&note, "; or that of node ", inputs_.nodes[*jump.or_node].node_id,
                         " by the opposite: their collectives do not tell which");
       }
-      Note(absl::StrCat(note,
-                        jump.node == reference_
-                            ? "; all times are on the clock that it had before"
-                            : "; the times before and after are mapped apart, those between on a "
-                              "straight line, which may be off by as much"));
+      if (jump_.empty()) jump_ = note;
+      Note(absl::StrCat(note, "; ",
+                        jump.node == reference_ ? "all times are on the clock that it had before"
+                                                : "the times before and after are mapped apart",
+                        ", those between on a straight line: they may be off by the whole change"));
     }
   }
 
@@ -733,6 +747,8 @@ class RunAligner {
   // The collectives, each on its own node's host clock.
   CollectiveTable host_table_;
   RunAlignment result_;
+  // The first change of a clock that was found, as notes say it.
+  std::string jump_;
 };
 
 }  // namespace

@@ -46,8 +46,9 @@ TEST(RunAlignmentTest, SessionsFarApartNameTheProfile) {
 
 constexpr int64_t kRunUs = 1'000'000;
 
-RunAlignment AlignNodes(RunBuilder builder, const std::vector<std::string>& hosts,
-                        const AlignmentOptions& options, const char* device) {
+absl::StatusOr<RunAlignment> TryAlignNodes(RunBuilder builder,
+                                           const std::vector<std::string>& hosts,
+                                           const AlignmentOptions& options, const char* device) {
   for (ProfileCollectives& profile : builder.profiles()) profile.devices[0].name = device;
   ResolvedRun resolved = builder.Resolve();
   CollectiveRun run;
@@ -62,7 +63,12 @@ RunAlignment AlignNodes(RunBuilder builder, const std::vector<std::string>& host
     inputs.nodes.push_back({static_cast<int64_t>(node), *clock, std::nullopt, std::nullopt,
                             std::nullopt, hosts[node]});
   }
-  absl::StatusOr<RunAlignment> aligned = AlignRun(inputs, run, options);
+  return AlignRun(inputs, run, options);
+}
+
+RunAlignment AlignNodes(RunBuilder builder, const std::vector<std::string>& hosts,
+                        const AlignmentOptions& options, const char* device) {
+  absl::StatusOr<RunAlignment> aligned = TryAlignNodes(std::move(builder), hosts, options, device);
   EXPECT_OK(aligned);
   return *std::move(aligned);
 }
@@ -149,6 +155,22 @@ TEST(RunAlignmentTest, AJumpIsNamed) {
   // A single process of a host: not the host's.
   EXPECT_THAT(AlignTwoNodes(50, 0, 500, {"a", "a"}, {}).notes,
               Contains(StartsWith("node 1: its devices' clock was changed by +0.50")));
+}
+
+// By 100 s where a millisecond is left between two collectives: no map follows that, and what is nearest
+// to it contradicts the collectives.
+TEST(RunAlignmentTest, AJumpThatNoMapFollowsIsRefused) {
+  RunBuilder builder(3);
+  const uint32_t op = builder.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}}, 1024);
+  for (int64_t i = 0; i < 100; ++i) {
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      const int64_t start_ps = (i * 1000 + (rank == 1 && i >= 50 ? 100'000'000 : 0)) * kRunUs;
+      builder.Add({op, i, rank, start_ps, start_ps + (50 + (i + rank) % 3) * kRunUs});
+    }
+  }
+  EXPECT_THAT(TryAlignNodes(std::move(builder), {"a", "b", "c"}, {}, "/device:GPU:0"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("collectives still end before they began elsewhere")));
 }
 
 // From the 50th collective on the reference is 7 ms ahead of what it was. All are put on its clock as
