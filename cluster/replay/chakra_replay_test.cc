@@ -211,8 +211,10 @@ TEST_F(ChakraReplayTest, RunsOverNccl) {
   EXPECT_EQ(report.repeats_size(), 5);
   EXPECT_NEAR(report.median_ns() / 1000, 20'600, 400);
   EXPECT_FALSE(report.has_recorded_ns());
-  EXPECT_THAT(again.standard_output,
-              ContainsRegex("recorded 20,... us; the replay is [+-].* % off; threads of the job"));
+  // One repeat is the recording; what else the machine does only adds to it.
+  EXPECT_THAT(
+      again.standard_output,
+      ContainsRegex("recorded [2-9].,... us; the replay is [+-].* % off; threads of the job"));
   const std::string calls = directory_.Read("calls");
   // A GPU for each rank, and the id of each communicator from rank 0 to both.
   EXPECT_THAT(calls,
