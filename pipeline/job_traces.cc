@@ -55,14 +55,18 @@ namespace {
 // middle of the steps in which all devices worked. None where there are no such steps.
 void ChooseSteps(const ProfiledRun& run, const JobExportOptions& options,
                  XSpaceExportOptions* exported) {
+  const bool is_long = absl::c_any_of(run.profiles, [&](const auto& profile) {
+    return absl::c_any_of(profile->devices, [&](const WorkingDevice& device) {
+      return device.work.size() > options.most_work;
+    });
+  });
+  if (!is_long) return;
   size_t devices = 0;
-  bool is_long = false;
   // By step: on how many devices there is work, and how much on the one that has most.
   std::map<int64_t, std::pair<size_t, size_t>> steps;
   for (const auto& profile : run.profiles) {
     for (const WorkingDevice& device : profile->devices) {
       ++devices;
-      if (device.work.size() > options.most_work) is_long = true;
       std::map<int64_t, size_t> work;
       for (const DeviceWork& piece : device.work.view()) {
         if (piece.step.has_value()) ++work[*piece.step];
@@ -79,7 +83,7 @@ void ChooseSteps(const ProfiledRun& run, const JobExportOptions& options,
   for (const auto& [step, found] : steps) {
     if (found.first == devices) whole.emplace_back(step, found.second);
   }
-  if (!is_long || whole.empty()) return;
+  if (whole.empty()) return;
   size_t first = whole.size() / 2, last = first, work = whole[first].second;
   for (bool grows = true; grows;) {
     grows = false;

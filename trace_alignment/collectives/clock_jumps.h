@@ -32,10 +32,10 @@ struct ClockJump {
   // collectives of pairs, nothing tells which.
   std::optional<uint32_t> or_node;
 
-  // From when to when, by the node's clock, it must have happened.
+  // From when to when, by the node's clock, it must have happened, and how far by_ps() may be off; known
+  // once clocks are aligned (jump_alignment.h).
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
-  // How far by_ps() may be off.
   int64_t uncertainty_ps = 0;
 
   // Returns by how much the clock is ahead since then.
