@@ -135,6 +135,7 @@ class KinetoJobLoader {
       added.rank = rank;
       added.graph = std::move(traces_[trace].graph);
       for (Lane& lane : added.graph.lanes) lane.rank = rank;
+      for (StepMark& mark : added.graph.marks) mark.rank = rank;
     }
     const auto known = static_cast<int64_t>(run_.ranks.device_of_rank.size());
     return CheckRanks(there, std::max(known, there.back() + 1), options_, &loaded_.notes);

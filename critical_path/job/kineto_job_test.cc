@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/step_times.h"
 #include "critical_path/job/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -88,6 +89,17 @@ TEST_F(KinetoJobTest, RanksMeetInTheirCollectives) {
     EXPECT_EQ(blame.rows[i].op, "gemm");
     EXPECT_EQ(blame.rows[i].time_ps, 40'000'000);
   }
+}
+
+// At the annotation, 5 us before the first operator, and until the all-reduce ends.
+TEST_F(KinetoJobTest, TheFirstStepBeginsWhereEachRankMarksIt) {
+  absl::StatusOr<LoadedJob> loaded = Load({Write(0, 3), Write(1, 3), Write(2, 3)});
+  ASSERT_THAT(loaded, IsOk());
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  const StepTimes times = FindStepTimes(joined->graph);
+  ASSERT_EQ(times.steps.size(), 2);
+  EXPECT_EQ(times.steps[0].length_ps(), 170'000'000);
 }
 
 TEST_F(KinetoJobTest, TheWindowIsThatOfEachRanksAnnotation) {
