@@ -65,8 +65,8 @@ absl::StatusOr<RankMesh> MeshOf(const std::set<int64_t>& cuts) {
 class MeasuredJob {
  public:
   // InvalidArgument when the groups are no rows of one mesh, and for nodes of which copies would not fit
-  // together: ids that occur twice, dependencies that are no node, cycles, and communication that its
-  // members disagree about, or some of them lack.
+  // together: ids that occur twice, dependencies that are no node, cycles, and communication of more
+  // bytes than simulators take, that its members disagree about, or that some of them lack.
   static absl::StatusOr<MeasuredJob> Read(FileSystem& file_system, const std::string& prefix) {
     ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
     RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
@@ -78,6 +78,7 @@ class MeasuredJob {
     ASSIGN_OR_RETURN(options.groups, FindCommGroups(file_system, "", prefix));
     ASSIGN_OR_RETURN(job.graph_, ReadEtGraph(file_system, files, options));
     RETURN_IF_ERROR(TopologicalOrder(job.graph_).status());
+    RETURN_IF_ERROR(job.CheckBytes());
     job.first_nodes_.assign(static_cast<size_t>(ranks) + 1, 0);
     for (NodeIndex node = 0; node < job.graph_.node_count(); ++node) {
       ++job.first_nodes_[static_cast<size_t>(job.graph_.rank(node)) + 1];
@@ -154,6 +155,16 @@ class MeasuredJob {
   }
 
  private:
+  absl::Status CheckBytes() const {
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      const Communication* communication = graph_.communication(node);
+      if (communication == nullptr || communication->bytes <= kMaxCommBytes) continue;
+      return InvalidArgument(graph_.Describe(node), ": comm_size ", communication->bytes,
+                             " is out of range; at most ", kMaxCommBytes, " bytes are possible");
+    }
+    return absl::OkStatus();
+  }
+
   std::vector<std::string> paths_;
   ExecutionGraph graph_;
   std::vector<NodeIndex> first_nodes_;

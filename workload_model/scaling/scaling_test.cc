@@ -1,6 +1,7 @@
 #include "workload_model/scaling/scaling.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -245,6 +246,25 @@ TEST_F(ScalingTest, CollectivesThatRanksDisagreeAboutAreRefused) {
   with_last(1, ChakraProtoMsg::ALL_TO_ALL);
   with_last(2, ChakraProtoMsg::ALL_REDUCE);
   EXPECT_THAT(with_last(3, ChakraProtoMsg::ALL_REDUCE), HasSubstr("but its peer"));
+}
+
+// Doubled, a size of 2^63 - 1 was written as -2^63.
+TEST_F(ScalingTest, BytesThatNoSimulatorTakesAreRefused) {
+  const std::string prefix = Generate("w", SmallTransformer(2, 2, 1));
+  const auto with_bytes = [&](int64_t bytes) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::string file = absl::StrCat("w.", rank, ".et");
+      std::string text = directory_.Read(file);
+      AppendEtRecord(CollectiveNode(static_cast<uint64_t>(1'000'000 + bytes % 2),
+                                    ChakraProtoMsg::ALL_REDUCE, bytes),
+                     &text);
+      directory_.Write(file, text);
+    }
+    return Scale(prefix, {}, 8).status();
+  };
+  EXPECT_OK(with_bytes(kMaxCommBytes));
+  EXPECT_THAT(with_bytes(std::numeric_limits<int64_t>::max()).message(),
+              HasSubstr("comm_size 9223372036854775807 is out of range"));
 }
 
 TEST_F(ScalingTest, GroupsThatAreNoRowsAreRefused) {
