@@ -693,10 +693,11 @@ TEST(CombineTest, TheFolderOfTheRunIsNoOutputFolder) {
   const std::string run = directory.PathOf("run");
   std::filesystem::copy("examples/jax_cuda2", run);
   std::filesystem::create_symlink("run", directory.PathOf("link"));
-  const CommandResult refused =
-      Combine({"--run_dir=" + run, "--output_dir=" + directory.PathOf("link")});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.standard_error, HasSubstr("is the folder of the run"));
+  for (const std::string& traces : {"--run_dir=" + run, "--traces=examples/jax_cuda2," + run}) {
+    const CommandResult refused = Combine({traces, "--output_dir=" + directory.PathOf("link")});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.standard_error, HasSubstr("is the folder of the run"));
+  }
   for (int time = 0; time < 2; ++time) {
     EXPECT_EQ(Combine({"--run_dir=" + run, "--output_dir=" + run + "/meridian", "--stages=align"})
                   .exit_code,

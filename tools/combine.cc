@@ -220,8 +220,11 @@ absl::StatusOr<CombineRequest> RequestFlags() {
   request.keep_original = FLAGS_keep_original.value();
   request.output = UserPath(FLAGS_output);
   request.output_dir = UserPath(FLAGS_output_dir);
-  std::error_code error;
-  if (std::filesystem::equivalent(UserPath(FLAGS_run_dir), request.output_dir, error)) {
+  std::vector<std::string> folders = absl::StrSplit(FLAGS_traces.value(), ',', absl::SkipEmpty());
+  folders.push_back(FLAGS_run_dir.value());
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    if (!std::filesystem::equivalent(UserPath(folder), request.output_dir, error)) continue;
     return InvalidArgument("--output_dir=", request.output_dir,
                            " is the folder of the run: the next time what is made would be taken "
                            "for its profiles; give another, e.g. --output_dir=",
