@@ -202,7 +202,7 @@ int64_t EarliestBase(absl::Span<const KinetoMergeInput> inputs) {
     // Traces whose times count from 1970 may name their threads before the first slice.
     const int64_t first_ns = input.first_ns.value_or(input.base_ns);
     const bool is_far = absl::int128(first_ns) - input.base_ns > kMaxExactNs;
-    const int64_t own_ns = is_far ? first_ns - kBeforeFirstNs : input.base_ns;
+    const int64_t own_ns = is_far ? first_ns - kBeforeFirstNs : std::min(first_ns, input.base_ns);
     // Maps go forward: what is behind a base stays there.
     base_ns = std::min({base_ns, own_ns, MapHostTime(*input.clock, own_ns).value_or(own_ns)});
   }

@@ -131,6 +131,8 @@ TEST_F(KinetoMergerTest, TimesThatCountFrom1970AreMadeSmall) {
   EXPECT_EQ(EarliestBase({{{kTrace, 0, &same_, 0, "", kRunBaseNs}}}), kRunBaseNs - 1'000'000'000);
   EXPECT_EQ(EarliestBase({{{kTrace, 0, &same_, 0, "", std::nullopt}}}), 0);
   EXPECT_EQ(EarliestBase({{{kTrace, kRunBaseNs - 5, &same_, 0, "", kRunBaseNs}}}), kRunBaseNs - 5);
+  // Perfetto drops what lies before the base.
+  EXPECT_EQ(EarliestBase({{{kTrace, kRunBaseNs, &same_, 0, "", kRunBaseNs - 5}}}), kRunBaseNs - 5);
 }
 
 // Perfetto knows a manifest by how it begins.
