@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
@@ -41,13 +42,16 @@ void ReplaceMicros(absl::string_view old, int64_t ns, EventEdits* edits) {
   edits->emplace_back(old, std::string(begin, buffer + sizeof(buffer) - begin));
 }
 
-// Returns where a first member of the document may be put in; 0 when it has no members.
-size_t FirstMember(absl::string_view text) {
+// Returns where the mark of aligned traces may be put in, as the first member of the document; 0 when
+// that has no members, or is marked.
+size_t PlaceOfMark(absl::string_view text) {
   constexpr char kWhitespace[] = " \t\r\n";
   const size_t brace = text.find_first_not_of(kWhitespace);
   if (brace == absl::string_view::npos || text[brace] != '{') return 0;
   const size_t member = text.find_first_not_of(kWhitespace, brace + 1);
-  return member != absl::string_view::npos && text[member] == '"' ? member : 0;
+  if (member == absl::string_view::npos || text[member] != '"') return 0;
+  const std::string mark = absl::StrCat("\"", kAlignedClockKey, "\"");
+  return absl::StartsWith(text.substr(member), mark) ? 0 : member;
 }
 
 // Puts the mark of aligned traces in after that many bytes, which are the same as before.
@@ -130,7 +134,7 @@ AlignmentStats KinetoEventAligner::TakeStats() const {
 absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
                                            const NodeClock& clock, ByteSink& sink) {
   KinetoEventAligner aligner(clock, base_ns, base_ns);
-  MarkingSink marking(FirstMember(text), sink);
+  MarkingSink marking(PlaceOfMark(text), sink);
   RETURN_IF_ERROR(RewriteTraceJson(
       text, [&](const WrittenEvent& event, EventEdits* edits) { aligner.Edit(event, edits); },
       marking));

@@ -55,6 +55,9 @@ TEST(KinetoAlignerTest, TheMarkComesFirst) {
       Aligned("\n{\n  \"schemaVersion\": 1, \"traceEvents\": []}", kRunBaseNs),
       IsOkAndHolds("\n{\n  \"alignedClock\": 1, \"schemaVersion\": 1, \"traceEvents\": []}"));
   EXPECT_THAT(Aligned("[]", kRunBaseNs), IsOkAndHolds("[]"));
+  // Whoever aligns once more all the same gets no member twice.
+  constexpr char kMarked[] = "{ \"alignedClock\": 1, \"traceEvents\": []}";
+  EXPECT_THAT(Aligned(kMarked, kRunBaseNs), IsOkAndHolds(kMarked));
 }
 
 // Without a base times count from 1970.
