@@ -32,7 +32,8 @@ std::vector<size_t> ParentFirstOrder(absl::Span<const Timespan> events) {
 
 }  // namespace
 
-int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped) {
+int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
+                            std::optional<int64_t> previous_start_ps) {
   MERIDIAN_CHECK(before.size() == mapped.size());
   int64_t clamped = 0;
   std::vector<size_t> parents;
@@ -41,13 +42,10 @@ int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<Mapped
   for (size_t event : ParentFirstOrder(before)) {
     while (!parents.empty() && !before[parents.back()].Includes(before[event])) parents.pop_back();
     MappedEvent kept = mapped[event];
-    if (previous != kNone) {
-      const int64_t previous_start_ps = mapped[previous].start_ps;
-      if (before[previous].begin_ps() == before[event].begin_ps()) {
-        kept.start_ps = previous_start_ps;
-      } else {
-        kept.start_ps = std::max(kept.start_ps, previous_start_ps);
-      }
+    if (previous != kNone && before[previous].begin_ps() == before[event].begin_ps()) {
+      kept.start_ps = *previous_start_ps;
+    } else if (previous_start_ps.has_value()) {
+      kept.start_ps = std::max(kept.start_ps, *previous_start_ps);
     }
     if (!parents.empty()) {
       const MappedEvent& parent = mapped[parents.back()];
@@ -59,23 +57,24 @@ int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<Mapped
     mapped[event] = kept;
     parents.push_back(event);
     previous = event;
+    previous_start_ps = kept.start_ps;
   }
   return clamped;
 }
 
-int64_t MakeStrictlyIncreasing(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped) {
+int64_t MakeStrictlyIncreasing(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
+                               std::optional<int64_t> previous_start_ps) {
   MERIDIAN_CHECK(before.size() == mapped.size());
   int64_t moved = 0;
-  const MappedEvent* previous = nullptr;
   for (size_t event : ParentFirstOrder(before)) {
     MappedEvent& here = mapped[event];
-    if (previous != nullptr && here.start_ps <= previous->start_ps) {
+    if (previous_start_ps.has_value() && here.start_ps <= *previous_start_ps) {
       const int64_t duration_ps = here.end_ps - here.start_ps;
-      here.start_ps = previous->start_ps + kPsPerNs;
+      here.start_ps = *previous_start_ps + kPsPerNs;
       here.end_ps = here.start_ps + duration_ps;
       ++moved;
     }
-    previous = &here;
+    previous_start_ps = here.start_ps;
   }
   return moved;
 }
@@ -124,10 +123,11 @@ absl::Status LineAligner::EditLine(absl::string_view plane_name, const XLineHead
   const int64_t new_base_ns = *mapped_base_ns;
   ASSIGN_OR_RETURN(const int64_t base_ns, clock_.LineBaseNs(line));
   ASSIGN_OR_RETURN(const int64_t base_ps, node_.run.ToRunPs(base_ns, 0));
+  if (edit->first_event == 0) last_start_ps_.reset();
   MapEvents(base_ps, clock, edit->times);
   edit->timestamp_ns = new_base_ns - new_start_ns_;
   if (pass == RewritePass::kWrite) {
-    Count(clock, edit->times);
+    Count(clock, *edit);
     RETURN_IF_ERROR(CheckExtrapolation(plane_name, line, clock));
   }
   if (stats.has_value()) KeepOriginals(line, *stats, edit);
@@ -161,18 +161,20 @@ void LineAligner::MapEvents(int64_t base_ps, LineClock& clock,
     remarks_.offsets += clock.offset_extrapolations() > offsets;
     remarks_.clamped += clock.repaired_times() > repaired;
   }
-  remarks_.clamped += options_.strict_monotonic
-                          ? MakeStrictlyIncreasing(events_.before, absl::MakeSpan(events_.mapped))
-                          : KeepOrderAndNesting(events_.before, absl::MakeSpan(events_.mapped));
+  const auto keep = options_.strict_monotonic ? MakeStrictlyIncreasing : KeepOrderAndNesting;
+  remarks_.clamped += keep(events_.before, absl::MakeSpan(events_.mapped), last_start_ps_);
+  for (const MappedEvent& event : events_.mapped) {
+    last_start_ps_ = std::max(last_start_ps_.value_or(event.start_ps), event.start_ps);
+  }
 }
 
 void LineAligner::CountWithoutTime(int64_t events) {
   stats_->set_events_without_time(stats_->events_without_time() + events);
 }
 
-void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& times) {
-  stats_->set_lines(stats_->lines() + 1);
-  stats_->set_events(stats_->events() + static_cast<int64_t>(times.size()));
+void LineAligner::Count(const LineClock& clock, const LineEdit& edit) {
+  stats_->set_lines(stats_->lines() + (edit.first_event == 0 ? 1 : 0));
+  stats_->set_events(stats_->events() + static_cast<int64_t>(edit.times.size()));
   stats_->set_snapshot_extrapolations(stats_->snapshot_extrapolations() + remarks_.snapshots);
   stats_->set_offset_extrapolations(stats_->offset_extrapolations() + remarks_.offsets);
   stats_->set_events_clamped_monotonic(stats_->events_clamped_monotonic() + remarks_.clamped);

@@ -60,15 +60,19 @@ struct MappedEvent {
 };
 
 // Clamps the mapped events of one line so that they keep the order and nesting of `before` (one
-// each, in any order). Returns how many were changed. Linear for lines that are in order.
-int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped);
+// each, in any order). Returns how many were changed. Linear for lines that are in order. Of a part
+// of a line (LineEdit), `previous_start_ps` is where the last event of the part before was mapped to.
+int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
+                            std::optional<int64_t> previous_start_ps = std::nullopt);
 
 // Moves each start that is not later than its predecessor's to one nanosecond after it, durations
 // kept. Returns how many were moved.
-int64_t MakeStrictlyIncreasing(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped);
+int64_t MakeStrictlyIncreasing(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
+                               std::optional<int64_t> previous_start_ps = std::nullopt);
 
-// Room for the events of one line that have a start, before and after they are mapped, in ps from
-// the run base. Aligners that take turns share it: the memory of a long line is costly to get anew.
+// Room for the events of a part of a line that have a start, before and after they are mapped, in ps
+// from the run base. Aligners that take turns share it: the memory of long parts is costly to get
+// anew.
 struct AlignedEvents {
   std::vector<Timespan> before;
   std::vector<MappedEvent> mapped;
@@ -89,7 +93,7 @@ class LineAligner {
               const LineAlignerOptions& options, AlignedEvents* room);
   ~LineAligner();
 
-  // Changes the line's times as an XSpaceEditor does. `stats` are where the original times go;
+  // Changes the times of a part of the line as an XSpaceEditor does. `stats` are where the original times go;
   // absent when these are not kept.
   absl::Status EditLine(absl::string_view plane_name, const XLineHeader& line, RewritePass pass,
                         const std::optional<OriginalTimesStats>& stats, LineEdit* edit);
@@ -98,7 +102,7 @@ class LineAligner {
   const AlignmentStats& stats() const { return *stats_; }
 
  private:
-  // How many events of the line at hand lie outside the snapshot pairs, lie outside the offsets, are
+  // How many events of the part at hand lie outside the snapshot pairs, lie outside the offsets, are
   // clamped or in a repaired stretch, and have times that no clock can show.
   struct Remarks {
     int64_t snapshots = 0;
@@ -109,7 +113,7 @@ class LineAligner {
 
   void MapEvents(int64_t base_ps, LineClock& clock, const std::vector<EventTimes>& times);
   void CountWithoutTime(int64_t events);
-  void Count(const LineClock& clock, const std::vector<EventTimes>& times);
+  void Count(const LineClock& clock, const LineEdit& edit);
   absl::Status CheckExtrapolation(absl::string_view plane_name, const XLineHeader& line,
                                   const LineClock& clock) const;
   void KeepOriginals(const XLineHeader& line, const OriginalTimesStats& stats,
@@ -123,10 +127,12 @@ class LineAligner {
   const std::unique_ptr<AlignmentStats> stats_;
   // Whether stats_ has seen an event, so that its smallest and largest correction mean something.
   bool any_event_ = false;
-  // The events of the line at hand.
+  // The events of the part at hand.
   AlignedEvents& events_;
-  // By event of the line at hand: whether it has a start and an end, and is in events_.
+  // By event of the part at hand: whether it has a start and an end, and is in events_.
   std::vector<bool> has_time_;
+  // The latest start that an event of the line was mapped to so far.
+  std::optional<int64_t> last_start_ps_;
   Remarks remarks_;
 };
 

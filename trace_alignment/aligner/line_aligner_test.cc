@@ -86,5 +86,33 @@ TEST(LineAlignerTest, AnyDamageIsMendedOnRandomNests) {
   }
 }
 
+TEST(LineAlignerTest, PartsBecomeWhatTheWholeDoes) {
+  std::mt19937 random(12);
+  for (const auto keep : {KeepOrderAndNesting, MakeStrictlyIncreasing}) {
+    for (int round = 0; round < 200; ++round) {
+      std::vector<Timespan> before;
+      std::vector<MappedEvent> mapped;
+      // Four events in each span of 1,000, often mapped behind those of the next.
+      for (int i = 0; i < 16; ++i) {
+        const Timespan span(1000 * (i / 4) + 100 * (i % 4), 600 - 150 * (i % 4));
+        before.push_back(span);
+        const int64_t start_ps = span.begin_ps() + static_cast<int64_t>(random() % 4000);
+        mapped.push_back({start_ps, start_ps + static_cast<int64_t>(random() % 900)});
+      }
+      std::vector<MappedEvent> in_parts = mapped;
+      const int64_t changed = keep(before, absl::MakeSpan(mapped), std::nullopt);
+      int64_t changed_in_parts = 0;
+      std::optional<int64_t> last_start_ps;
+      for (size_t part = 0; part < 4; ++part) {
+        const auto events = absl::MakeSpan(in_parts).subspan(4 * part, 4);
+        changed_in_parts += keep(absl::MakeSpan(before).subspan(4 * part, 4), events, last_start_ps);
+        last_start_ps = events[3].start_ps;
+      }
+      ASSERT_EQ(in_parts, mapped);
+      ASSERT_EQ(changed_in_parts, changed);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace meridian

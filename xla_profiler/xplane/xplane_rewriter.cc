@@ -257,23 +257,66 @@ class FieldChanges {
   std::string fields_;
 };
 
-// Reads a line's header and its events' times in one walk, and checks all that will be copied. The
-// plane is null when the line was checked before.
-absl::Status ScanLine(const XSpaceSource& source, const XPlaneVisitor* plane,
-                      absl::string_view line, XLineHeader* header, std::vector<EventTimes>* times) {
-  times->clear();
-  // Growing by copying would touch the memory of long lines twice; hardly any event is shorter.
-  times->reserve(line.size() / 24);
-  if (plane != nullptr) {
-    return plane->WalkTimes(line, header, [times](const XEventVisitor& event) {
-      times->push_back(
-          {event.OffsetPs(), event.DurationPs(), event.IsAggregatedEvent(), event.IsPlain()});
-    });
+// Tells where a line may be cut into parts, from its events in file order.
+class PartCuts {
+ public:
+  // Returns whether a part may begin with this event.
+  bool Add(const EventTimes& event) {
+    if (event.is_aggregated) return false;
+    const bool is_cut = event.offset_ps > last_end_ps_;
+    is_ordered_ = is_ordered_ && event.offset_ps >= last_start_ps_;
+    last_start_ps_ = event.offset_ps;
+    int64_t end_ps = 0;
+    if (__builtin_add_overflow(event.offset_ps, event.duration_ps, &end_ps)) {
+      // No event starts later.
+      end_ps = std::numeric_limits<int64_t>::max();
+    }
+    last_end_ps_ = std::max({last_end_ps_, event.offset_ps, end_ps});
+    return is_cut;
   }
-  return WalkXLine(source, line, header, [&](absl::string_view payload) {
-    return ReadTimes(source, payload, &times->emplace_back());
-  });
-}
+
+  // Whether no event started before the one before it; else there are no parts.
+  bool is_ordered() const { return is_ordered_; }
+
+ private:
+  bool is_ordered_ = true;
+  int64_t last_start_ps_ = std::numeric_limits<int64_t>::min();
+  int64_t last_end_ps_ = std::numeric_limits<int64_t>::min();
+};
+
+// Hands out the times of a line that was checked before, part by part.
+class PartReader {
+ public:
+  PartReader(const XSpaceSource& source, absl::string_view line, size_t part_events)
+      : source_(source), part_events_(part_events), reader_(line, source.origin(), kXLineDepth) {}
+
+  // Replaces what the edit had of the part before. The last part is followed by empty ones.
+  absl::Status Next(LineEdit* edit) {
+    edit->first_event += edit->times.size();
+    edit->times.clear();
+    if (next_.has_value()) edit->times.push_back(*std::exchange(next_, std::nullopt));
+    WireField field;
+    while (reader_.Next(&field)) {
+      if (!field.IsBytes(XLineField::kEvents)) continue;
+      EventTimes times;
+      RETURN_IF_ERROR(ReadTimes(source_, field.bytes, &times));
+      if (cuts_.Add(times) && edit->times.size() >= part_events_) {
+        next_ = times;
+        return absl::OkStatus();
+      }
+      edit->times.push_back(times);
+    }
+    return reader_.status();
+  }
+
+ private:
+  const XSpaceSource& source_;
+  const size_t part_events_;
+  WireReader reader_;
+  PartCuts cuts_;
+  // The event that the next part begins with.
+  std::optional<EventTimes> next_;
+};
 
 }  // namespace
 
@@ -400,12 +443,20 @@ class PlaneWriter {
     const XPlaneLayout& plane;
   };
 
+  // A line that was checked.
+  struct ScannedLine {
+    XLineHeader header;
+    // Its times are not in times_, but are to be read in parts.
+    bool has_parts = false;
+  };
+
   // What is known about a line before its plane is written.
   struct PreparedLine {
     // Bytes of the new payload.
     uint64_t size = 0;
     // Where the new payload begins in the buffer; nullopt when there was no room to keep it.
     std::optional<uint64_t> buffer_position;
+    ScannedLine scanned;
   };
 
   static const std::string* FindReplacement(const PlaneEdit& edit, const WireField& field) {
@@ -432,14 +483,15 @@ class PlaneWriter {
     lines->reserve(owner.plane.lines.size());
     for (absl::string_view line : owner.plane.lines) {
       PreparedLine prepared;
+      RETURN_IF_ERROR(ScanLine(owner.source, &visitor, line, &prepared.scanned));
       // New times and ids may take more bytes than the old ones, hardly twice as many.
       if (buffer_.size() + 2 * line.size() <= options_.buffer_bytes) {
         prepared.buffer_position = buffer_.size();
-        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kWrite, &buffer_));
+        RETURN_IF_ERROR(RewriteLine(owner, prepared.scanned, RewritePass::kWrite, &buffer_));
         prepared.size = buffer_.size() - *prepared.buffer_position;
       } else {
         CountingOutput output;
-        RETURN_IF_ERROR(RewriteLine(owner, &visitor, line, RewritePass::kMeasure, &output));
+        RETURN_IF_ERROR(RewriteLine(owner, prepared.scanned, RewritePass::kMeasure, &output));
         prepared.size = output.size();
       }
       owner.source.Forget(line);
@@ -485,7 +537,11 @@ class PlaneWriter {
       // Of empty lines alone there is no buffer.
       if (line.size > 0) output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
     } else {
-      RETURN_IF_ERROR(RewriteLine(owner, nullptr, payload, RewritePass::kWrite, output));
+      ScannedLine scanned = line.scanned;
+      if (!scanned.has_parts) {
+        RETURN_IF_ERROR(ScanLine(owner.source, nullptr, payload, &scanned));
+      }
+      RETURN_IF_ERROR(RewriteLine(owner, scanned, RewritePass::kWrite, output));
       owner.source.Forget(payload);
     }
     return output->status();
@@ -502,44 +558,93 @@ class PlaneWriter {
     }
   }
 
-  // Writes, or measures, the payload of a line. `unchecked_in` is the plane that the line is checked
-  // against, or null when that was done before.
+  // Reads a line's header and, unless it has parts, the times of its events into times_. Checks all
+  // that will be copied; the plane is null when that was done before.
+  absl::Status ScanLine(const XSpaceSource& source, const XPlaneVisitor* plane,
+                        absl::string_view line, ScannedLine* scanned) {
+    scanned->has_parts = false;
+    times_.clear();
+    PartCuts cuts;
+    const auto add = [&](const EventTimes& times) {
+      if (cuts.Add(times) && cuts.is_ordered() && times_.size() >= options_.part_events) {
+        scanned->has_parts = true;
+        times_.clear();
+      }
+      times_.push_back(times);
+    };
+    if (plane != nullptr) {
+      RETURN_IF_ERROR(plane->WalkTimes(line, &scanned->header, [&](const XEventVisitor& event) {
+        add({event.OffsetPs(), event.DurationPs(), event.IsAggregatedEvent(), event.IsPlain()});
+      }));
+    } else {
+      RETURN_IF_ERROR(WalkXLine(source, line, &scanned->header, [&](absl::string_view payload) {
+        EventTimes times;
+        RETURN_IF_ERROR(ReadTimes(source, payload, &times));
+        add(times);
+        return absl::OkStatus();
+      }));
+    }
+    if (!scanned->has_parts || cuts.is_ordered()) return absl::OkStatus();
+    // A later event starts before those of a part: all are needed at once.
+    scanned->has_parts = false;
+    times_.clear();
+    return WalkXLine(source, line, &scanned->header, [&](absl::string_view payload) {
+      return ReadTimes(source, payload, &times_.emplace_back());
+    });
+  }
+
+  // Writes, or measures, the payload of a line that was just scanned, or that has parts.
   template <typename Output>
-  absl::Status RewriteLine(const LineOwner& owner, const XPlaneVisitor* unchecked_in,
-                           absl::string_view line, RewritePass pass, Output* output) {
-    XLineHeader header;
+  absl::Status RewriteLine(const LineOwner& owner, const ScannedLine& line, RewritePass pass,
+                           Output* output) {
     LineEdit edit;
     edit.times = std::move(times_);
-    RETURN_IF_ERROR(ScanLine(owner.source, unchecked_in, line, &header, &edit.times));
-    RETURN_IF_ERROR(owner.editor.EditLine(owner.plane, header, pass, &edit));
-    if (edit.times.size() != header.num_events) {
-      return absl::InternalError(absl::StrCat("line '", header.name, "' has ", header.num_events,
+    if (line.has_parts) edit.times.clear();
+    PartReader parts(owner.source, line.header.payload, options_.part_events);
+    const auto edit_part = [&]() -> absl::Status {
+      if (line.has_parts) RETURN_IF_ERROR(parts.Next(&edit));
+      const size_t num_events = edit.times.size();
+      RETURN_IF_ERROR(owner.editor.EditLine(owner.plane, line.header, pass, &edit));
+      if (edit.times.size() == num_events) return absl::OkStatus();
+      return absl::InternalError(absl::StrCat("line '", line.header.name, "' has ", num_events,
                                               " events but was given ", edit.times.size(),
                                               " times"));
-    }
+    };
+    RETURN_IF_ERROR(edit_part());
     FieldChanges changes;
-    changes.Varint(XLineField::kId, edit.id, header.id);
-    changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, header.timestamp_ns);
-    changes.Text(XLineField::kDisplayName, edit.display_name, header.display_name);
-    RETURN_IF_ERROR(WriteLineFields(owner.source, line, edit, changes, output));
+    changes.Varint(XLineField::kId, edit.id, line.header.id);
+    changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, line.header.timestamp_ns);
+    changes.Text(XLineField::kDisplayName, edit.display_name, line.header.display_name);
+    RETURN_IF_ERROR(
+        WriteLineFields(owner.source, line.header.payload, changes, edit_part, &edit, output));
     times_ = std::move(edit.times);
     return absl::OkStatus();
   }
 
-  template <typename Output>
+  // Calls edit_part whenever the events of the edit are written and others follow.
+  template <typename EditPart, typename Output>
   absl::Status WriteLineFields(const XSpaceSource& source, absl::string_view line,
-                               const LineEdit& edit, const FieldChanges& changes, Output* output) {
-    XEventRewriter rewriter(source, edit.ids);
+                               const FieldChanges& changes, EditPart edit_part, LineEdit* edit,
+                               Output* output) {
+    XEventRewriter rewriter(source, edit->ids);
     // Fields that stay are copied in runs: [unchanged, here) waits to be written.
     const char* unchanged = line.data();
     size_t event_index = 0;
+    ForgettingWalk walk(line);
     WireReader reader(line, source.origin(), kXLineDepth);
     WireField field;
     while (reader.Next(&field)) {
+      walk.Reach(unchanged);
       if (field.IsBytes(XLineField::kEvents)) {
-        const EventTimes& wanted = edit.times[event_index];
+        if (ABSL_PREDICT_FALSE(event_index == edit->times.size())) {
+          output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
+          unchanged = field.raw.data();
+          RETURN_IF_ERROR(edit_part());
+          event_index = 0;
+        }
+        const EventTimes& wanted = edit->times[event_index];
         additions_.clear();
-        if (edit.event_additions) edit.event_additions(event_index, &additions_);
+        if (edit->event_additions) edit->event_additions(event_index, &additions_);
         ++event_index;
         absl::string_view event = rewriter.RewritePlain(field.bytes, wanted);
         if (ABSL_PREDICT_FALSE(event.data() == nullptr)) {
@@ -568,7 +673,7 @@ class PlaneWriter {
   size_t num_lines_ = 0;
   // Lines of the plane at hand that are written already.
   WireBuffer buffer_;
-  // Kept between lines and events for their room.
+  // Of the events of the line at hand. These two are kept between lines and events for their room.
   std::vector<EventTimes> times_;
   std::string additions_;
 };

@@ -9,7 +9,7 @@
 //   measure:  editor -> new length of the line -> length of the plane
 //   write:    plane header -> line header -> editor -> events -> sink
 //
-// Memory is the buffer plus the times of one line, whatever the file's size.
+// Memory is the buffer plus the times of one part of a line (LineEdit), whatever the file's size.
 #ifndef XLA_PROFILER_XPLANE_XPLANE_REWRITER_H_
 #define XLA_PROFILER_XPLANE_XPLANE_REWRITER_H_
 
@@ -68,15 +68,22 @@ struct EventIds {
   bool empty() const { return metadata == nullptr && values == nullptr; }
 };
 
-// What becomes of a line; left alone, it is kept as it is.
+// What becomes of a line, or of a part of it; left alone, it is kept as it is.
+//
+// Long lines whose events are in the order of their starts come in parts. Each part but the first
+// begins with an event that starts after all before it have ended, and no later one starts earlier.
 struct LineEdit {
+  // The line's position of the first event of the part: not 0 for a part that goes on with a line.
+  uint64_t first_event = 0;
+  // Those of the first part count.
   std::optional<int64_t> id;
   std::optional<int64_t> timestamp_ns;
   std::optional<std::string> display_name;
-  // One per event in file order, as they are: change what is to change.
+  // One per event of the part in file order, as they are: change what is to change.
   std::vector<EventTimes> times;
   EventIds ids;
-  // When set: appends serialized XEvent fields (stats) to be added to the event at that position.
+  // When set: appends serialized XEvent fields (stats) to be added to the event at that position of
+  // the part.
   std::function<void(size_t event, std::string* fields)> event_additions;
 };
 
@@ -84,7 +91,8 @@ enum class RewritePass { kMeasure, kWrite };
 
 // Decides what becomes of each part. A line may be asked about in both passes and must get the same
 // answer; kWrite comes once for every line, so whoever counts, counts there. Lines are not asked
-// about in file order: those that fit the buffer come first.
+// about in file order: those that fit the buffer come first. The parts of a line come in order, with
+// nothing between them.
 class XSpaceEditor {
  public:
   virtual ~XSpaceEditor() = default;
@@ -98,6 +106,8 @@ class XSpaceEditor {
 struct RewriteOptions {
   // Room for the lines of a plane that are written in one go.
   uint64_t buffer_bytes = uint64_t{40} << 20;
+  // How many events parts of lines have at least.
+  size_t part_events = size_t{1} << 16;
 };
 
 // A plane of some profile, and who says what becomes of it. Both must outlive the call.

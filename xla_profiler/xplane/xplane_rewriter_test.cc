@@ -270,6 +270,83 @@ TEST_F(XPlaneRewriterTest, LinesThatDoNotFitTheBufferAreMeasuredFirst) {
   }
 }
 
+TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
+  XLine* line = space_.mutable_planes(1)->mutable_lines(0);
+  line->clear_events();
+  const auto add = [&](int64_t offset_ps, int64_t duration_ps) {
+    auto* event = line->add_events();
+    event->set_metadata_id(1);
+    event->set_offset_ps(offset_ps);
+    event->set_duration_ps(duration_ps);
+  };
+  // The event at 600 starts when another ends: might be its child. A part has two events at least.
+  add(0, 100);
+  add(500, 100);
+  add(500, 50);
+  add(600, 50);
+  add(651, 49);
+  line->add_events()->set_num_occurrences(7);
+  add(800, 100);
+  options_.part_events = 2;
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  std::vector<std::pair<uint64_t, size_t>> parts;
+  editor_.edit_line = [&](const XLineHeader& header, LineEdit* edit) {
+    parts.push_back({edit->first_event, edit->times.size()});
+    edit->timestamp_ns = header.timestamp_ns + 1;
+    edit->event_additions = [first = edit->first_event](size_t event, std::string* fields) {
+      XEvent additions;
+      additions.add_stats()->set_int64_value(static_cast<int64_t>(first + event));
+      additions.AppendToString(fields);
+    };
+  };
+  for (const uint64_t buffer_bytes : {uint64_t{0}, uint64_t{1} << 20}) {
+    options_.buffer_bytes = buffer_bytes;
+    parts.clear();
+    ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+    std::vector<std::pair<uint64_t, size_t>> wanted = {{0, 4}, {4, 2}, {6, 1}};
+    // Without room they are measured first.
+    if (buffer_bytes == 0) wanted.insert(wanted.end(), wanted.begin(), wanted.begin() + 3);
+    EXPECT_EQ(parts, wanted);
+    const XLine& rewritten = result.planes(1).lines(0);
+    EXPECT_EQ(rewritten.timestamp_ns(), 11);
+    ASSERT_EQ(rewritten.events_size(), 7);
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(rewritten.events(i).stats(0).int64_value(), i);
+  }
+  // One that starts before others have ended, or before these have started, leaves no parts.
+  add(10, 5);
+  parts.clear();
+  ASSERT_OK(Rewrite());
+  EXPECT_EQ(parts, (std::vector<std::pair<uint64_t, size_t>>{{0, 8}}));
+}
+
+TEST_F(XPlaneRewriterTest, PartsChangeNothingInWhatIsWritten) {
+  std::mt19937 random(5);
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader& header, LineEdit* edit) {
+    edit->timestamp_ns = header.timestamp_ns + 5;
+    for (EventTimes& times : edit->times) times.offset_ps += times.offset_ps % 3;
+  };
+  for (int round = 0; round < 50; ++round) {
+    XLine* line = space_.mutable_planes(1)->mutable_lines(0);
+    line->clear_events();
+    int64_t time_ps = 0;
+    for (int i = 0; i < 40; ++i) {
+      auto* event = line->add_events();
+      event->set_metadata_id(1);
+      time_ps += random() % 30;
+      event->set_offset_ps(round % 5 == 0 ? random() % 500 : time_ps);
+      event->set_duration_ps(random() % 40);
+    }
+    options_.buffer_bytes = round % 2 == 0 ? 0 : 1 << 20;
+    options_.part_events = 1 << 16;
+    ASSERT_OK(Rewrite());
+    const std::string whole = out_;
+    options_.part_events = 1 + random() % 6;
+    ASSERT_OK(Rewrite());
+    ASSERT_EQ(out_, whole);
+  }
+}
+
 TEST_F(XPlaneRewriterTest, ALineOfManyPiecesIsWrittenWhole) {
   (*space_.mutable_planes(1)->mutable_stat_metadata())[0].set_name("text");
   auto* line = space_.mutable_planes(1)->mutable_lines(0);

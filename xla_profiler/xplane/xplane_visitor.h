@@ -342,9 +342,11 @@ template <typename Fn>
 absl::Status XLineVisitor::WalkEvents(const StatSelection* selection, Fn& fn) const {
   XEventVisitor event(plane_, selection);
   absl::Status error;
+  ForgettingWalk walk(header_.payload);
   WireReader reader(header_.payload, plane_->Source().origin(), kXLineDepth);
   WireField field;
   while (reader.Next(&field)) {
+    walk.Reach(field.raw.data());
     if (!field.IsBytes(XLineField::kEvents)) continue;
     if (ABSL_PREDICT_FALSE(!event.Decode(field.bytes, &error))) return error;
     if (!internal::CallVisitor(fn, event, &error)) return error;

@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
@@ -163,9 +164,11 @@ absl::Status WalkXLine(const XSpaceSource& source, absl::string_view line, XLine
   *header = XLineHeader();
   header->payload = line;
   uint64_t num_events = 0;
+  ForgettingWalk walk(line);
   WireReader reader(line, source.origin(), kXLineDepth);
   WireField field;
   while (reader.Next(&field)) {
+    walk.Reach(field.raw.data());
     if (ABSL_PREDICT_TRUE(field.IsBytes(XLineField::kEvents))) {
       ++num_events;
       absl::Status status = on_event(field.bytes);

@@ -4,6 +4,7 @@
 #ifndef XLA_PROFILER_BASE_FILES_FILE_SYSTEM_H_
 #define XLA_PROFILER_BASE_FILES_FILE_SYSTEM_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,25 @@ class MappedRegion {
 // Takes a part of a mapped file out of memory until it is read again: who has read a large file need
 // not hold it. Other text stays as it is.
 void ForgetMapped(absl::string_view part);
+
+// Does so behind a walk over a text, some megabytes at a time.
+class ForgettingWalk {
+ public:
+  explicit ForgettingWalk(absl::string_view text) : begin_(text.data()) {}
+
+  // The walk is done with what stands before.
+  void Reach(const char* here) {
+    if (here - begin_ < kForgottenBytes) return;
+    ForgetMapped(absl::string_view(begin_, static_cast<size_t>(here - begin_)));
+    begin_ = here;
+  }
+
+ private:
+  static constexpr ptrdiff_t kForgottenBytes = ptrdiff_t{4} << 20;
+
+  // Where what is not forgotten begins.
+  const char* begin_;
+};
 
 // Returns the name of the mapped file whose bytes the address lies in, or null. For the handler of
 // SIGBUS, which ends the process: reading bytes raises it that are not in the file any more.

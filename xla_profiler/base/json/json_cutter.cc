@@ -15,9 +15,6 @@
 namespace meridian {
 namespace {
 
-// How much of a file is forgotten at once.
-constexpr uint64_t kForgottenBytes = uint64_t{4} << 20;
-
 using Bytes = std::array<bool, 256>;
 
 // True for what ends a number, a literal or junk in their place.
@@ -289,14 +286,9 @@ absl::Status CutTrace(absl::string_view text, TraceEventCallback on_event,
         "offset 0: begins with a byte order mark, which JSON does not have; remove the first three "
         "bytes");
   }
-  uint64_t forgotten = 0;
-  const auto forget = [&](uint64_t end) {
-    ForgetMapped(text.substr(forgotten, end - forgotten));
-    forgotten = end;
-  };
+  ForgettingWalk walk(text);
   const auto on_each_event = [&](absl::string_view element) {
-    const uint64_t offset = element.data() - text.data();
-    if (offset - forgotten >= kForgottenBytes) forget(offset);
+    walk.Reach(element.data());
     return on_event(element);
   };
   JsonCutter cutter(text, 0, JsonChecks::kAll);
@@ -306,7 +298,7 @@ absl::Status CutTrace(absl::string_view text, TraceEventCallback on_event,
     RETURN_IF_ERROR(CutMembers(cutter, on_each_event, on_member));
   }
   if (!cutter.AtEnd()) cutter.Fail("text after the end of the trace");
-  forget(text.size());
+  ForgetMapped(text);
   return cutter.status();
 }
 
