@@ -21,8 +21,8 @@ class HostLineReader {
   absl::Status Read(const XLineVisitor& line) {
     open_.clear();
     in_order_ = true;
-    // Launches are kept only when the whole line is known to be in order.
-    found_.clear();
+    // What is found is kept only when the whole line is known to be in order.
+    const size_t launches = executions_->launches_.size();
     const size_t contexts = executions_->contexts_.size();
     const uint32_t number = number_;
     RETURN_IF_ERROR(line.ForEachEvent(selection_, [&](const XEventVisitor& event) {
@@ -33,13 +33,11 @@ class HostLineReader {
       Push(span);
     }));
     ++line_number_;
-    if (!in_order_) {
-      executions_->contexts_.resize(contexts);
-      number_ = number;
-      RETURN_IF_ERROR(ReadSorted(line));
-    }
-    executions_->launches_.insert(executions_->launches_.end(), found_.begin(), found_.end());
-    return absl::OkStatus();
+    if (in_order_) return absl::OkStatus();
+    executions_->launches_.resize(launches);
+    executions_->contexts_.resize(contexts);
+    number_ = number;
+    return ReadSorted(line);
   }
 
   // Ends the reading. Driver API lines may repeat an id, outside of any execution: of launches of one
@@ -113,7 +111,6 @@ class HostLineReader {
     StableSortUnlessSorted(&spans,
                            [](const HostSpan& a, const HostSpan& b) { return a.span < b.span; });
     open_.clear();
-    found_.clear();
     for (const HostSpan& span : spans) Push(span);
     return absl::OkStatus();
   }
@@ -124,7 +121,7 @@ class HostLineReader {
     const uint32_t around = open_.empty() ? 0 : open_.back().context;
     open_.push_back({span.span, ContextOf(span, around), ++number_, span.IsExecution()});
     if (!span.correlation_id.has_value()) return;
-    Launch& launch = found_.emplace_back();
+    Launch& launch = executions_->launches_.emplace_back();
     launch.correlation_id = static_cast<uint64_t>(*span.correlation_id);
     launch.context = open_.back().context;
     if (open_.size() > 1 && !open_[open_.size() - 2].is_execution) {
@@ -150,9 +147,8 @@ class HostLineReader {
   HostExecutions* executions_;
   uint32_t line_number_ = 0;
   uint32_t number_ = 0;
-  // The spans of the line at hand that are open, outermost first, and its launches so far.
+  // The spans of the line at hand that are open, outermost first.
   std::vector<Open> open_;
-  std::vector<Launch> found_;
   bool in_order_ = true;
 };
 

@@ -1,6 +1,7 @@
 #include "xla_profiler/xplane/xplane_rewriter.h"
 
 #include <functional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace meridian {
 namespace {
 
+using ::tensorflow::profiler::XEvent;
 using ::tensorflow::profiler::XLine;
 using ::tensorflow::profiler::XPlane;
 using ::tensorflow::profiler::XSpace;
@@ -278,6 +280,7 @@ TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
     event->set_metadata_id(1);
     event->set_offset_ps(offset_ps);
     event->set_duration_ps(duration_ps);
+    return event;
   };
   // The event at 600 starts when another ends: might be its child. A part has two events at least.
   add(0, 100);
@@ -285,7 +288,7 @@ TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
   add(500, 50);
   add(600, 50);
   add(651, 49);
-  line->add_events()->set_num_occurrences(7);
+  add(0, 100)->set_num_occurrences(7);
   add(800, 100);
   options_.part_events = 2;
   editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
