@@ -14,9 +14,11 @@
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/time_units.h"
 #include "xla_profiler/base/timespan.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {
 namespace {
@@ -26,21 +28,30 @@ constexpr int64_t kReadings = 64;
 // Protobuf's limit for a message.
 constexpr size_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
+// Events are serialized one by one: messages of all of them would take far more room.
 class CollectivesPlane {
  public:
-  CollectivesPlane(const ViewerPlanesInput& input, XPlaneProto* plane)
-      : input_(input), plane_(*plane), metadata_(plane) {
-    plane->set_name("Collectives");
+  explicit CollectivesPlane(const ViewerPlanesInput& input) : input_(input), metadata_(&plane_) {
+    plane_.set_name("Collectives");
   }
 
-  void Add() {
+  // Returns a serialized XPlane.
+  std::string Serialize(int64_t id) {
     for (const CollectiveInstance& instance : input_.table.instances()) AddInstance(instance);
-    for (auto& [rank, line] : lines_) {
+    plane_.set_id(id);
+    std::string bytes = SerializeWithSortedMaps(plane_);
+    StringOutput output(&bytes);
+    for (const auto& [rank, events] : events_) {
+      XLineProto line;
       line.set_id(rank);
       line.set_name(absl::StrCat("rank ", rank));
       line.set_timestamp_ns(input_.table.base_ns() - input_.start_ns);
-      *plane_.add_lines() = std::move(line);
+      const std::string header = line.SerializeAsString();
+      WriteBytesHeader(XPlaneField::kLines, header.size() + events.size(), &output);
+      output.Raw(header);
+      output.Raw(events);
     }
+    return bytes;
   }
 
  private:
@@ -60,7 +71,8 @@ class CollectivesPlane {
         [&](const CollectiveMember& a, const CollectiveMember& b) { return order(a) < order(b); });
     ++number_;
     for (const CollectiveMember& member : members) {
-      XEventProto* event = lines_[member.rank].add_events();
+      one_event_.Clear();
+      XEventProto* event = one_event_.add_events();
       event->set_metadata_id(name);
       event->set_offset_ps(member.start_ps);
       event->set_duration_ps(Timespan::FromEndPoints(member.start_ps, member.end_ps).duration_ps());
@@ -73,13 +85,15 @@ class CollectivesPlane {
             ->set_double_value(static_cast<double>(timing->SkewPs(member)) * kUsPerPs);
         Add("last_rank", event)->set_int64_value(members[timing->last_member].rank);
       }
-      if (members.size() < 2) continue;
-      const bool is_first = &member == &*first, is_last = &member == &*last;
-      Add(is_first  ? kArrowStartStat
-          : is_last ? kArrowEndStat
-                    : kArrowStepStat,
-          event)
-          ->set_int64_value(number_);
+      if (members.size() > 1) {
+        const bool is_first = &member == &*first, is_last = &member == &*last;
+        Add(is_first  ? kArrowStartStat
+            : is_last ? kArrowEndStat
+                      : kArrowStepStat,
+            event)
+            ->set_int64_value(number_);
+      }
+      one_event_.AppendToString(&events_[member.rank]);
     }
   }
 
@@ -105,10 +119,13 @@ class CollectivesPlane {
   }
 
   const ViewerPlanesInput& input_;
-  XPlaneProto& plane_;
+  // Without its lines.
+  XPlaneProto plane_;
   PlaneMetadataBuilder metadata_;
-  // By rank.
-  std::map<uint32_t, XLineProto> lines_;
+  // The serialized events of each rank's line.
+  std::map<uint32_t, std::string> events_;
+  // A line with the event at hand.
+  XLineProto one_event_;
   // Of the instance's arrow.
   int64_t number_ = 0;
 };
@@ -170,13 +187,18 @@ std::vector<ShownTimes> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t s
 absl::StatusOr<std::string> ViewerPlanes(const ViewerPlanesInput& input) {
   XSpaceProto space;
   if (!input.readings.empty()) AddClockOffsets(input, space.add_planes());
-  if (!input.table.instances().empty()) CollectivesPlane(input, space.add_planes()).Add();
   for (int i = 0; i < space.planes_size(); ++i) space.mutable_planes(i)->set_id(i + 1);
-  if (space.ByteSizeLong() > kMaxBytes) {
+  std::string bytes = SerializeWithSortedMaps(space);
+  if (!input.table.instances().empty()) {
+    StringOutput output(&bytes);
+    WriteBytesField(XSpaceField::kPlanes,
+                    CollectivesPlane(input).Serialize(space.planes_size() + 1), &output);
+  }
+  if (bytes.size() > kMaxBytes) {
     return absl::ResourceExhaustedError(
         "there are more collectives than a viewer's file can hold; export fewer steps");
   }
-  return SerializeWithSortedMaps(space);
+  return bytes;
 }
 
 }  // namespace meridian
