@@ -33,48 +33,46 @@ std::vector<size_t> ParentFirstOrder(absl::Span<const Timespan> events) {
 }  // namespace
 
 int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
-                            std::optional<int64_t> previous_start_ps) {
+                            std::vector<PlacedEvent>* open) {
   MERIDIAN_CHECK(before.size() == mapped.size());
   int64_t clamped = 0;
-  std::vector<size_t> parents;
-  const size_t kNone = before.size();
-  size_t previous = kNone;
   for (size_t event : ParentFirstOrder(before)) {
-    while (!parents.empty() && !before[parents.back()].Includes(before[event])) parents.pop_back();
     MappedEvent kept = mapped[event];
-    if (previous != kNone && before[previous].begin_ps() == before[event].begin_ps()) {
-      kept.start_ps = *previous_start_ps;
-    } else if (previous_start_ps.has_value()) {
-      kept.start_ps = std::max(kept.start_ps, *previous_start_ps);
+    if (!open->empty()) {
+      const PlacedEvent& previous = open->back();
+      if (previous.before.begin_ps() == before[event].begin_ps()) {
+        kept.start_ps = previous.mapped.start_ps;
+      } else {
+        kept.start_ps = std::max(kept.start_ps, previous.mapped.start_ps);
+      }
     }
-    if (!parents.empty()) {
-      const MappedEvent& parent = mapped[parents.back()];
+    while (!open->empty() && !open->back().before.Includes(before[event])) open->pop_back();
+    if (!open->empty()) {
+      const MappedEvent& parent = open->back().mapped;
       kept.start_ps = std::min(kept.start_ps, parent.end_ps);
       kept.end_ps = std::min(kept.end_ps, parent.end_ps);
     }
     kept.end_ps = std::max(kept.end_ps, kept.start_ps);
     if (!(kept == mapped[event])) ++clamped;
     mapped[event] = kept;
-    parents.push_back(event);
-    previous = event;
-    previous_start_ps = kept.start_ps;
+    open->push_back({before[event], kept});
   }
   return clamped;
 }
 
 int64_t MakeStrictlyIncreasing(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
-                               std::optional<int64_t> previous_start_ps) {
+                               std::vector<PlacedEvent>* open) {
   MERIDIAN_CHECK(before.size() == mapped.size());
   int64_t moved = 0;
   for (size_t event : ParentFirstOrder(before)) {
     MappedEvent& here = mapped[event];
-    if (previous_start_ps.has_value() && here.start_ps <= *previous_start_ps) {
+    if (!open->empty() && here.start_ps <= open->back().mapped.start_ps) {
       const int64_t duration_ps = here.end_ps - here.start_ps;
-      here.start_ps = *previous_start_ps + kPsPerNs;
+      here.start_ps = open->back().mapped.start_ps + kPsPerNs;
       here.end_ps = here.start_ps + duration_ps;
       ++moved;
     }
-    previous_start_ps = here.start_ps;
+    open->assign(1, {before[event], here});
   }
   return moved;
 }
@@ -123,7 +121,7 @@ absl::Status LineAligner::EditLine(absl::string_view plane_name, const XLineHead
   const int64_t new_base_ns = *mapped_base_ns;
   ASSIGN_OR_RETURN(const int64_t base_ns, clock_.LineBaseNs(line));
   ASSIGN_OR_RETURN(const int64_t base_ps, node_.run.ToRunPs(base_ns, 0));
-  if (edit->first_event == 0) last_start_ps_.reset();
+  if (edit->first_event == 0) open_.clear();
   MapEvents(base_ps, clock, edit->times);
   edit->timestamp_ns = new_base_ns - new_start_ns_;
   if (pass == RewritePass::kWrite) {
@@ -162,10 +160,7 @@ void LineAligner::MapEvents(int64_t base_ps, LineClock& clock,
     remarks_.clamped += clock.repaired_times() > repaired;
   }
   const auto keep = options_.strict_monotonic ? MakeStrictlyIncreasing : KeepOrderAndNesting;
-  remarks_.clamped += keep(events_.before, absl::MakeSpan(events_.mapped), last_start_ps_);
-  for (const MappedEvent& event : events_.mapped) {
-    last_start_ps_ = std::max(last_start_ps_.value_or(event.start_ps), event.start_ps);
-  }
+  remarks_.clamped += keep(events_.before, absl::MakeSpan(events_.mapped), &open_);
 }
 
 void LineAligner::CountWithoutTime(int64_t events) {

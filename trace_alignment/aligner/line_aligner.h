@@ -59,16 +59,23 @@ struct MappedEvent {
   }
 };
 
-// Clamps the mapped events of one line so that they keep the order and nesting of `before` (one
-// each, in any order). Returns how many were changed. Linear for lines that are in order. Of a part
-// of a line (LineEdit), `previous_start_ps` is where the last event of the part before was mapped to.
+// An event before and after it was mapped.
+struct PlacedEvent {
+  Timespan before;
+  MappedEvent mapped;
+};
+
+// Clamps the mapped events of one line, or of a part of it, so that they keep the order and nesting of
+// `before` (one each, in any order). Returns how many were changed. Linear for lines that are in order.
+// `open` is empty at the beginning of a line; then it holds the last event in the order above, and
+// before it those around it, outermost first, for the next part.
 int64_t KeepOrderAndNesting(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
-                            std::optional<int64_t> previous_start_ps = std::nullopt);
+                            std::vector<PlacedEvent>* open);
 
 // Moves each start that is not later than its predecessor's to one nanosecond after it, durations
-// kept. Returns how many were moved.
+// kept. Returns how many were moved. Of `open` only the last event counts.
 int64_t MakeStrictlyIncreasing(absl::Span<const Timespan> before, absl::Span<MappedEvent> mapped,
-                               std::optional<int64_t> previous_start_ps = std::nullopt);
+                               std::vector<PlacedEvent>* open);
 
 // Room for the events of a part of a line that have a start, before and after they are mapped, in ps
 // from the run base. Aligners that take turns share it: the memory of long parts is costly to get
@@ -131,8 +138,8 @@ class LineAligner {
   AlignedEvents& events_;
   // By event of the part at hand: whether it has a start and an end, and is in events_.
   std::vector<bool> has_time_;
-  // The latest start that an event of the line was mapped to so far.
-  std::optional<int64_t> last_start_ps_;
+  // What the parts of the line so far leave for the next.
+  std::vector<PlacedEvent> open_;
   Remarks remarks_;
 };
 

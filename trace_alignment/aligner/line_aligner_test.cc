@@ -1,5 +1,6 @@
 #include "trace_alignment/aligner/line_aligner.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -11,6 +12,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Of a whole line.
+template <typename Fn>
+int64_t Whole(Fn keep, const std::vector<Timespan>& before, std::vector<MappedEvent>* mapped) {
+  std::vector<PlacedEvent> open;
+  return keep(before, absl::MakeSpan(*mapped), &open);
+}
+
 std::vector<Timespan> Spans(std::initializer_list<std::pair<int64_t, int64_t>> ends) {
   std::vector<Timespan> spans;
   for (const auto& [begin, end] : ends) spans.push_back(Timespan::FromEndPoints(begin, end));
@@ -21,7 +29,7 @@ TEST(LineAlignerTest, AMonotoneMapIsLeftAlone) {
   const std::vector<Timespan> before = Spans({{0, 100}, {0, 40}, {10, 40}, {50, 100}});
   std::vector<MappedEvent> mapped = {{5, 205}, {5, 85}, {25, 85}, {105, 205}};
   const std::vector<MappedEvent> wanted = mapped;
-  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 0);
+  EXPECT_EQ(Whole(KeepOrderAndNesting, before, &mapped), 0);
   EXPECT_EQ(mapped, wanted);
 }
 
@@ -29,14 +37,14 @@ TEST(LineAlignerTest, AChildStaysInItsParent) {
   // Parent [0,100] with children [20,60] and [60,100]; the map sent the last end too far.
   const std::vector<Timespan> before = Spans({{0, 100}, {20, 60}, {60, 100}});
   std::vector<MappedEvent> mapped = {{0, 100}, {20, 60}, {60, 103}};
-  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 1);
+  EXPECT_EQ(Whole(KeepOrderAndNesting, before, &mapped), 1);
   EXPECT_THAT(mapped[2].end_ps, 100);
 }
 
 TEST(LineAlignerTest, StartsNeverDecreaseAndEqualStartsStayEqual) {
   const std::vector<Timespan> before = Spans({{0, 10}, {20, 30}, {20, 25}});
   std::vector<MappedEvent> mapped = {{7, 10}, {5, 30}, {6, 25}};
-  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 2);
+  EXPECT_EQ(Whole(KeepOrderAndNesting, before, &mapped), 2);
   EXPECT_EQ(mapped[1].start_ps, 7);
   EXPECT_EQ(mapped[2].start_ps, 7);
 }
@@ -44,7 +52,7 @@ TEST(LineAlignerTest, StartsNeverDecreaseAndEqualStartsStayEqual) {
 TEST(LineAlignerTest, FileOrderDoesNotMatterAndStaysAsItIs) {
   const std::vector<Timespan> before = Spans({{60, 100}, {0, 100}});
   std::vector<MappedEvent> mapped = {{60, 120}, {0, 100}};
-  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 1);
+  EXPECT_EQ(Whole(KeepOrderAndNesting, before, &mapped), 1);
   EXPECT_EQ(mapped[0], (MappedEvent{60, 100}));
   EXPECT_EQ(mapped[1], (MappedEvent{0, 100}));
 }
@@ -52,7 +60,7 @@ TEST(LineAlignerTest, FileOrderDoesNotMatterAndStaysAsItIs) {
 TEST(LineAlignerTest, StrictRuleMovesByOneNanosecond) {
   const std::vector<Timespan> before = Spans({{0, 10}, {0, 5}, {4, 8}});
   std::vector<MappedEvent> mapped = {{0, 10000}, {0, 5000}, {400, 8000}};
-  EXPECT_EQ(MakeStrictlyIncreasing(before, absl::MakeSpan(mapped)), 2);
+  EXPECT_EQ(Whole(MakeStrictlyIncreasing, before, &mapped), 2);
   EXPECT_EQ(mapped[1], (MappedEvent{1000, 6000}));
   EXPECT_EQ(mapped[2], (MappedEvent{2000, 9600}));
 }
@@ -72,7 +80,7 @@ TEST(LineAlignerTest, AnyDamageIsMendedOnRandomNests) {
       mapped.push_back({span.begin_ps() + static_cast<int64_t>(random() % 50),
                         span.end_ps() + static_cast<int64_t>(random() % 50)});
     }
-    KeepOrderAndNesting(before, absl::MakeSpan(mapped));
+    Whole(KeepOrderAndNesting, before, &mapped);
     for (size_t i = 0; i < before.size(); ++i) {
       ASSERT_LE(mapped[i].start_ps, mapped[i].end_ps);
       for (size_t j = 0; j < before.size(); ++j) {
@@ -89,24 +97,24 @@ TEST(LineAlignerTest, AnyDamageIsMendedOnRandomNests) {
 TEST(LineAlignerTest, PartsBecomeWhatTheWholeDoes) {
   std::mt19937 random(12);
   for (const auto keep : {KeepOrderAndNesting, MakeStrictlyIncreasing}) {
-    for (int round = 0; round < 200; ++round) {
-      std::vector<Timespan> before;
+    for (int round = 0; round < 300; ++round) {
+      // One event lasts all the time, as a host's loop does; others nest, overlap and start together.
+      std::vector<Timespan> before = {Timespan(0, 20000)};
+      for (int i = 0; i < 23; ++i) before.push_back(Timespan(random() % 40 * 100, random() % 900));
+      std::sort(before.begin(), before.end());
       std::vector<MappedEvent> mapped;
-      // Four events in each span of 1,000, often mapped behind those of the next.
-      for (int i = 0; i < 16; ++i) {
-        const Timespan span(1000 * (i / 4) + 100 * (i % 4), 600 - 150 * (i % 4));
-        before.push_back(span);
-        const int64_t start_ps = span.begin_ps() + static_cast<int64_t>(random() % 4000);
+      for (const Timespan& span : before) {
+        const int64_t start_ps = span.begin_ps() + static_cast<int64_t>(random() % 1500);
         mapped.push_back({start_ps, start_ps + static_cast<int64_t>(random() % 900)});
       }
       std::vector<MappedEvent> in_parts = mapped;
-      const int64_t changed = keep(before, absl::MakeSpan(mapped), std::nullopt);
+      const int64_t changed = Whole(keep, before, &mapped);
       int64_t changed_in_parts = 0;
-      std::optional<int64_t> last_start_ps;
-      for (size_t part = 0; part < 4; ++part) {
-        const auto events = absl::MakeSpan(in_parts).subspan(4 * part, 4);
-        changed_in_parts += keep(absl::MakeSpan(before).subspan(4 * part, 4), events, last_start_ps);
-        last_start_ps = events[3].start_ps;
+      std::vector<PlacedEvent> open;
+      const size_t size = 1 + random() % 12;
+      for (size_t first = 0; first < before.size(); first += size) {
+        changed_in_parts += keep(absl::MakeSpan(before).subspan(first, size),
+                                 absl::MakeSpan(in_parts).subspan(first, size), &open);
       }
       ASSERT_EQ(in_parts, mapped);
       ASSERT_EQ(changed_in_parts, changed);

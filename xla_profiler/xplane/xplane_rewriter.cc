@@ -257,31 +257,22 @@ class FieldChanges {
   std::string fields_;
 };
 
-// Tells where a line may be cut into parts, from its events in file order.
-class PartCuts {
+// Tells whether a line's events come in the order in which they may be edited in parts.
+class PartOrder {
  public:
-  // Returns whether a part may begin with this event.
-  bool Add(const EventTimes& event) {
-    if (event.is_aggregated) return false;
-    const bool is_cut = event.offset_ps > last_end_ps_;
-    is_ordered_ = is_ordered_ && event.offset_ps >= last_start_ps_;
-    last_start_ps_ = event.offset_ps;
-    int64_t end_ps = 0;
-    if (__builtin_add_overflow(event.offset_ps, event.duration_ps, &end_ps)) {
-      // No event starts later.
-      end_ps = std::numeric_limits<int64_t>::max();
-    }
-    last_end_ps_ = std::max({last_end_ps_, event.offset_ps, end_ps});
-    return is_cut;
+  void Add(const EventTimes& event) {
+    if (event.is_aggregated) return;
+    const std::pair<int64_t, int64_t> key = {event.offset_ps, -(event.duration_ps + 1)};
+    holds_ = holds_ && last_ <= key;
+    last_ = key;
   }
 
-  // Whether no event started before the one before it; else there are no parts.
-  bool is_ordered() const { return is_ordered_; }
+  // Of all events so far.
+  bool holds() const { return holds_; }
 
  private:
-  bool is_ordered_ = true;
-  int64_t last_start_ps_ = std::numeric_limits<int64_t>::min();
-  int64_t last_end_ps_ = std::numeric_limits<int64_t>::min();
+  bool holds_ = true;
+  std::pair<int64_t, int64_t> last_ = {std::numeric_limits<int64_t>::min(), 0};
 };
 
 // Hands out the times of a line that was checked before, part by part.
@@ -294,17 +285,10 @@ class PartReader {
   absl::Status Next(LineEdit* edit) {
     edit->first_event += edit->times.size();
     edit->times.clear();
-    if (next_.has_value()) edit->times.push_back(*std::exchange(next_, std::nullopt));
     WireField field;
-    while (reader_.Next(&field)) {
+    while (edit->times.size() < part_events_ && reader_.Next(&field)) {
       if (!field.IsBytes(XLineField::kEvents)) continue;
-      EventTimes times;
-      RETURN_IF_ERROR(ReadTimes(source_, field.bytes, &times));
-      if (cuts_.Add(times) && edit->times.size() >= part_events_) {
-        next_ = times;
-        return absl::OkStatus();
-      }
-      edit->times.push_back(times);
+      RETURN_IF_ERROR(ReadTimes(source_, field.bytes, &edit->times.emplace_back()));
     }
     return reader_.status();
   }
@@ -313,9 +297,6 @@ class PartReader {
   const XSpaceSource& source_;
   const size_t part_events_;
   WireReader reader_;
-  PartCuts cuts_;
-  // The event that the next part begins with.
-  std::optional<EventTimes> next_;
 };
 
 }  // namespace
@@ -564,9 +545,10 @@ class PlaneWriter {
                         absl::string_view line, ScannedLine* scanned) {
     scanned->has_parts = false;
     times_.clear();
-    PartCuts cuts;
+    PartOrder order;
     const auto add = [&](const EventTimes& times) {
-      if (cuts.Add(times) && cuts.is_ordered() && times_.size() >= options_.part_events) {
+      order.Add(times);
+      if (order.holds() && times_.size() == options_.part_events) {
         scanned->has_parts = true;
         times_.clear();
       }
@@ -584,8 +566,8 @@ class PlaneWriter {
         return absl::OkStatus();
       }));
     }
-    if (!scanned->has_parts || cuts.is_ordered()) return absl::OkStatus();
-    // A later event starts before those of a part: all are needed at once.
+    if (!scanned->has_parts || order.holds()) return absl::OkStatus();
+    // The order ends in a later part: all are needed at once.
     scanned->has_parts = false;
     times_.clear();
     return WalkXLine(source, line, &scanned->header, [&](absl::string_view payload) {

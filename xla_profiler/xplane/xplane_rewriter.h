@@ -70,8 +70,8 @@ struct EventIds {
 
 // What becomes of a line, or of a part of it; left alone, it is kept as it is.
 //
-// Long lines whose events are in the order of their starts come in parts. Each part but the first
-// begins with an event that starts after all before it have ended, and no later one starts earlier.
+// Long lines come in parts if all their events are in the order (start ascending, duration descending),
+// in which what lies around an event stands before it.
 struct LineEdit {
   // The line's position of the first event of the part: not 0 for a part that goes on with a line.
   uint64_t first_event = 0;
@@ -106,7 +106,7 @@ class XSpaceEditor {
 struct RewriteOptions {
   // Room for the lines of a plane that are written in one go.
   uint64_t buffer_bytes = uint64_t{40} << 20;
-  // How many events parts of lines have at least.
+  // How many events a part of a line has.
   size_t part_events = size_t{1} << 16;
 };
 

@@ -272,7 +272,7 @@ TEST_F(XPlaneRewriterTest, LinesThatDoNotFitTheBufferAreMeasuredFirst) {
   }
 }
 
-TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
+TEST_F(XPlaneRewriterTest, LongLinesInOrderComeInParts) {
   XLine* line = space_.mutable_planes(1)->mutable_lines(0);
   line->clear_events();
   const auto add = [&](int64_t offset_ps, int64_t duration_ps) {
@@ -282,15 +282,15 @@ TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
     event->set_duration_ps(duration_ps);
     return event;
   };
-  // The event at 600 starts when another ends: might be its child. A part has two events at least.
-  add(0, 100);
+  add(0, 1000);
   add(500, 100);
   add(500, 50);
-  add(600, 50);
-  add(651, 49);
+  add(500, 50);
+  // Stands for several, and is at no time.
   add(0, 100)->set_num_occurrences(7);
+  add(651, 49);
   add(800, 100);
-  options_.part_events = 2;
+  options_.part_events = 3;
   editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
   std::vector<std::pair<uint64_t, size_t>> parts;
   editor_.edit_line = [&](const XLineHeader& header, LineEdit* edit) {
@@ -306,7 +306,7 @@ TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
     options_.buffer_bytes = buffer_bytes;
     parts.clear();
     ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
-    std::vector<std::pair<uint64_t, size_t>> wanted = {{0, 4}, {4, 2}, {6, 1}};
+    std::vector<std::pair<uint64_t, size_t>> wanted = {{0, 3}, {3, 3}, {6, 1}};
     // Without room they are measured first.
     if (buffer_bytes == 0) wanted.insert(wanted.end(), wanted.begin(), wanted.begin() + 3);
     EXPECT_EQ(parts, wanted);
@@ -315,11 +315,14 @@ TEST_F(XPlaneRewriterTest, LongLinesComeInPartsWhereAllBeforeHasEnded) {
     ASSERT_EQ(rewritten.events_size(), 7);
     for (int i = 0; i < 7; ++i) EXPECT_EQ(rewritten.events(i).stats(0).int64_value(), i);
   }
-  // One that starts before others have ended, or before these have started, leaves no parts.
-  add(10, 5);
-  parts.clear();
-  ASSERT_OK(Rewrite());
-  EXPECT_EQ(parts, (std::vector<std::pair<uint64_t, size_t>>{{0, 8}}));
+  // One that starts before another, or is around one, but comes after it, leaves no parts.
+  for (const auto& [offset_ps, duration_ps] : {std::pair(799, 5), std::pair(800, 101)}) {
+    add(offset_ps, duration_ps);
+    parts.clear();
+    ASSERT_OK(Rewrite());
+    EXPECT_EQ(parts, (std::vector<std::pair<uint64_t, size_t>>{{0, 8}}));
+    line->mutable_events()->RemoveLast();
+  }
 }
 
 TEST_F(XPlaneRewriterTest, PartsChangeNothingInWhatIsWritten) {
@@ -338,7 +341,7 @@ TEST_F(XPlaneRewriterTest, PartsChangeNothingInWhatIsWritten) {
       event->set_metadata_id(1);
       time_ps += random() % 30;
       event->set_offset_ps(round % 5 == 0 ? random() % 500 : time_ps);
-      event->set_duration_ps(random() % 40);
+      event->set_duration_ps(random() % 200);
     }
     options_.buffer_bytes = round % 2 == 0 ? 0 : 1 << 20;
     options_.part_events = 1 << 16;
