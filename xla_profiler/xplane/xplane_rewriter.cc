@@ -262,9 +262,10 @@ class PartOrder {
  public:
   void Add(const EventTimes& event) {
     if (event.is_aggregated) return;
-    const std::pair<int64_t, int64_t> key = {event.offset_ps, -(event.duration_ps + 1)};
-    holds_ = holds_ && last_ <= key;
-    last_ = key;
+    // The longer first; any number can be inverted.
+    const std::pair<int64_t, int64_t> place = {event.offset_ps, ~event.duration_ps};
+    holds_ = holds_ && last_ <= place;
+    last_ = place;
   }
 
   // Of all events so far.
@@ -272,7 +273,8 @@ class PartOrder {
 
  private:
   bool holds_ = true;
-  std::pair<int64_t, int64_t> last_ = {std::numeric_limits<int64_t>::min(), 0};
+  std::pair<int64_t, int64_t> last_ = {std::numeric_limits<int64_t>::min(),
+                                       std::numeric_limits<int64_t>::min()};
 };
 
 // Hands out the times of a line that was checked before, part by part.
