@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "pipeline/comparison.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -78,13 +79,36 @@ OperationTable::Executions& OperationTable::Find(const Operation& row) {
   return *all_[place->second];
 }
 
-void OperationTable::Add(uint32_t step, int64_t rank, double ms, Executions* executions) {
+OperationTable::OfRank& OperationTable::Find(int64_t rank, Executions* executions) {
   if (executions->last == nullptr || executions->last->first != rank) {
-    executions->last = &*executions->ms_by_rank.try_emplace(rank).first;
+    executions->last = &*executions->by_rank.try_emplace(rank).first;
   }
-  auto& of_rank = executions->last->second;
-  if (of_rank.empty() || of_rank.back().first != step) of_rank.emplace_back(step, 0);
-  of_rank.back().second += static_cast<float>(ms);
+  return executions->last->second;
+}
+
+bool OperationTable::Keeps(int64_t step) const {
+  // Numbers of steps may all be odd, or tens.
+  const uint64_t mixed = static_cast<uint64_t>(step) * 0x9e3779b97f4a7c15 >> 32;
+  return (mixed & (keeps_one_of_ - 1)) == 0;
+}
+
+void OperationTable::KeepFewer(size_t keeps_one_of) {
+  if (keeps_one_of == keeps_one_of_) return;
+  keeps_one_of_ = keeps_one_of;
+  for (const std::unique_ptr<Executions>& executions : all_) {
+    for (auto& [rank, of_rank] : executions->by_rank) {
+      auto& kept = of_rank.ms_in_steps;
+      const auto is_left_out = [&](const auto& in_step) { return !Keeps(in_step.first); };
+      kept.erase(std::remove_if(kept.begin(), kept.end(), is_left_out), kept.end());
+    }
+  }
+}
+
+void OperationTable::AddStep(int64_t step, float ms, OfRank* rank) const {
+  if (!Keeps(step)) return;
+  auto& kept = rank->ms_in_steps;
+  if (kept.empty() || kept.back().first != step) kept.emplace_back(step, 0);
+  kept.back().second += ms;
 }
 
 void OperationTable::Read(const JobWindow& window, const OwnPart& own,
@@ -92,10 +116,8 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
   const PathGraph& graph = window.graph;
   absl::flat_hash_map<InstantId, const GraphMeeting*> by_instant;
   for (const GraphMeeting& meeting : graph.meetings) by_instant[meeting.instant] = &meeting;
-  absl::flat_hash_map<int64_t, uint32_t> places;
-  for (const StepTime& step : own.steps().steps) {
-    places[step.step] = static_cast<uint32_t>(places.size());
-  }
+  absl::flat_hash_set<int64_t> steps;
+  for (const StepTime& step : own.steps().steps) steps.insert(step.step);
   // By the name's number, kind and bytes. Null for events that are no operation's.
   absl::flat_hash_map<std::tuple<NameId, int, int64_t>, Executions*> known;
   std::vector<Executions*> of_event(graph.events.size());
@@ -135,8 +157,9 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
     const double ms = static_cast<double>(end_ps - start_ps) * kMsPerPs;
     executions.row.set_count(executions.row.count() + 1);
     executions.row.set_total_ms(executions.row.total_ms() + ms);
-    const auto place = places.find(event.step);
-    Add(place == places.end() ? kInNoStep : place->second, rank, ms, &executions);
+    OfRank& of_rank = Find(rank, &executions);
+    of_rank.whole_ms += ms;
+    if (steps.contains(event.step)) AddStep(event.step, static_cast<float>(ms), &of_rank);
     of_event[id] = &executions;
   }
   // Waiting for others on the path is not theirs.
@@ -150,28 +173,34 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
   });
 }
 
-void OperationTable::Merge(OperationTable later, size_t steps_before) {
-  for (const std::unique_ptr<Executions>& other : later.all_) {
-    Operation sum = other->row;
+void OperationTable::Merge(OperationTable other, size_t steps) {
+  size_t keeps_one_of = std::max(keeps_one_of_, other.keeps_one_of_);
+  while (steps > kMostSteps * keeps_one_of) keeps_one_of *= 2;
+  KeepFewer(keeps_one_of);
+  for (const std::unique_ptr<Executions>& added : other.all_) {
+    Operation sum = added->row;
     sum.clear_count();
     sum.clear_total_ms();
     sum.clear_path_ms();
     Executions& executions = Find(sum);
     Operation& row = executions.row;
-    row.set_count(row.count() + other->row.count());
-    row.set_total_ms(row.total_ms() + other->row.total_ms());
-    row.set_path_ms(row.path_ms() + other->row.path_ms());
-    for (const auto& [rank, all] : other->ms_by_rank) {
-      for (const auto& [step, ms] : all) {
-        Add(step == kInNoStep ? step : static_cast<uint32_t>(steps_before + step), rank, ms,
-            &executions);
-      }
+    row.set_count(row.count() + added->row.count());
+    row.set_total_ms(row.total_ms() + added->row.total_ms());
+    row.set_path_ms(row.path_ms() + added->row.path_ms());
+    for (const auto& [rank, from] : added->by_rank) {
+      OfRank& of_rank = Find(rank, &executions);
+      of_rank.whole_ms += from.whole_ms;
+      for (const auto& [step, ms] : from.ms_in_steps) AddStep(step, ms, &of_rank);
     }
   }
-  ranks_.merge(later.ranks_);
+  ranks_.merge(other.ranks_);
 }
 
-void OperationTable::Report(size_t steps, RunReport* report) {
+void OperationTable::Report(const std::vector<StepTime>& steps, RunReport* report) {
+  absl::flat_hash_map<int64_t, size_t> places;
+  for (const StepTime& step : steps) {
+    if (Keeps(step.step)) places.try_emplace(step.step, places.size());
+  }
   std::vector<Executions*> rows;
   for (const std::unique_ptr<Executions>& executions : all_) rows.push_back(executions.get());
   absl::c_stable_sort(rows, [](const Executions* a, const Executions* b) {
@@ -179,28 +208,25 @@ void OperationTable::Report(size_t steps, RunReport* report) {
   });
   rows.resize(std::min(rows.size(), kMostOperations));
   for (Executions* executions : rows) {
-    Summarise(steps, executions);
+    Summarise(places, executions);
     *report->add_operations() = std::move(executions->row);
   }
 }
 
-void OperationTable::Summarise(size_t steps, Executions* executions) const {
+void OperationTable::Summarise(const absl::flat_hash_map<int64_t, size_t>& places,
+                               Executions* executions) const {
   Operation& row = executions->row;
   const auto ranks = static_cast<double>(ranks_.size());
   row.set_mean_of_ranks_ms(row.total_ms() / ranks);
-  std::vector<double> by_step(steps), distances;
-  for (const auto& [rank, all] : executions->ms_by_rank) {
-    double whole_ms = 0;
-    std::vector<double> own(by_step.size());
-    for (const auto& [step, ms] : all) {
-      whole_ms += ms;
-      if (step != kInNoStep) own[step] += ms;
-    }
-    if (whole_ms > row.most_ms()) {
+  std::vector<double> by_step(places.size()), distances;
+  for (const auto& [rank, all] : executions->by_rank) {
+    if (all.whole_ms > row.most_ms()) {
       row.set_most_rank(rank);
-      row.set_most_ms(whole_ms);
+      row.set_most_ms(all.whole_ms);
     }
     if (by_step.empty()) continue;
+    std::vector<double> own(by_step.size());
+    for (const auto& [step, ms] : all.ms_in_steps) own[places.at(step)] += ms;
     const double median_ms = Median(own);
     for (size_t at = 0; at < own.size(); ++at) {
       by_step[at] += own[at] / ranks;

@@ -85,30 +85,44 @@ class OperationTable {
   void Read(const JobWindow& window, const OwnPart& own, const CollectiveEvents& collectives,
             const CriticalPath& path);
 
-  // Adds those of a later window, before which there are so many steps.
-  void Merge(OperationTable later, size_t steps_before);
+  // Adds those of another window; together they have so many steps.
+  void Merge(OperationTable other, size_t steps);
 
-  // Fills in the report's operations, the longest first. The table is of no use afterwards.
-  void Report(size_t steps, RunReport* report);
+  // Fills in the report's operations, the longest first, given the run's steps. The table is of no use
+  // afterwards.
+  void Report(const std::vector<StepTime>& steps, RunReport* report);
+
+  // Medians of longer runs are of half of the steps, a quarter, ..., at most about so many.
+  static constexpr size_t kMostSteps = 4096;
 
  private:
+  // What a rank spends on an operation.
+  struct OfRank {
+    double whole_ms = 0;
+    // Steps that are kept; one may be there several times. There are as many as the rank has work.
+    std::vector<std::pair<int64_t, float>> ms_in_steps;
+  };
   // All executions of one operation.
   struct Executions {
     Operation row;
-    // By rank, the time by step, counted from 0, with kInNoStep for what is in none; a step may be
-    // there several times. A run has as many as its devices have work.
-    std::map<int64_t, std::vector<std::pair<uint32_t, float>>> ms_by_rank;
+    std::map<int64_t, OfRank> by_rank;
     // The rank that was added to last; events mostly follow others of their rank.
-    decltype(ms_by_rank)::value_type* last = nullptr;
+    decltype(by_rank)::value_type* last = nullptr;
   };
-  static constexpr uint32_t kInNoStep = std::numeric_limits<uint32_t>::max();
   // Name, kind and bytes.
   using Key = std::tuple<std::string, std::string, int64_t>;
 
   Executions& Find(const Operation& row);
-  static void Add(uint32_t step, int64_t rank, double ms, Executions* executions);
-  void Summarise(size_t steps, Executions* executions) const;
+  static OfRank& Find(int64_t rank, Executions* executions);
+  // Whether the step is one of those that are kept: the same ones in all windows of a run.
+  bool Keeps(int64_t step) const;
+  void KeepFewer(size_t keeps_one_of);
+  void AddStep(int64_t step, float ms, OfRank* rank) const;
+  // `places` are those of the steps that are kept, from 0.
+  void Summarise(const absl::flat_hash_map<int64_t, size_t>& places, Executions* executions) const;
 
+  // A power of two.
+  size_t keeps_one_of_ = 1;
   std::vector<std::unique_ptr<Executions>> all_;
   absl::flat_hash_map<Key, size_t> places_;
   std::set<int64_t> ranks_;

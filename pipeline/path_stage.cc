@@ -347,7 +347,8 @@ class RunDescription {
     whole_.events += part.events;
     whole_.communication_only &= part.communication_only;
     for (const auto& [what, count] : part.source.counts) whole_.source.counts[what] += count;
-    whole_.operations.Merge(std::move(part.operations), whole_.steps.steps.size());
+    whole_.operations.Merge(std::move(part.operations),
+                            whole_.steps.steps.size() + part.steps.steps.size());
     for (StepTime step : part.steps.steps) {
       step.start_ps += rebase_ps;
       step.end_ps += rebase_ps;
@@ -395,7 +396,7 @@ class RunDescription {
       ReportBlame(report);
       ReportAnswers(report);
     }
-    whole_.operations.Report(whole_.steps.steps.size(), report);
+    whole_.operations.Report(whole_.steps.steps, report);
     for (CombinedStep& row : whole_.waits) {
       *report->mutable_combine()->add_step_waits() = std::move(row);
     }

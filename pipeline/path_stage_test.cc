@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipeline/findings.h"
+#include "pipeline/operations.h"
 #include "report/run_report.pb.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
@@ -150,6 +151,37 @@ TEST(OperationsTest, SaysWhichRankSpendsMost) {
   EXPECT_EQ(row.most_rank(), 1);
   EXPECT_NEAR(row.most_ms(), 140e-3, 1e-6);
   EXPECT_NEAR(row.path_ms(), 140e-3, 1e-6);
+}
+
+TEST(OperationsTest, MediansOfLongRunsAreOfSomeOfTheirSteps) {
+  PathGraph graph = AllReduceJob({{10, 50, 5}, {20, 140, 5}});
+  for (Lane& lane : graph.lanes) lane.kind = TrackKind::kDevice;
+  constexpr size_t kSteps = 3 * OperationTable::kMostSteps;
+  const auto visit = [&](auto describe, auto merge) -> absl::Status {
+    for (size_t n = 0; n < kSteps; ++n) {
+      // Odd numbers, as of programs that count otherwise.
+      const int64_t number = 2 * static_cast<int64_t>(n) + 1;
+      for (GraphEvent& event : graph.events) event.step = number;
+      RETURN_IF_ERROR(describe({{GraphSource(), graph}, NumberRange{number, number}, n, kSteps}));
+      merge(n);
+    }
+    return absl::OkStatus();
+  };
+  PathStageOptions options;
+  options.can_compare_ranks = false;
+  RunReport report;
+  ASSERT_OK(DescribeWindows(visit, options, &report));
+  ASSERT_THAT(report.operations(), SizeIs(2));
+  for (const Operation& row : report.operations()) {
+    EXPECT_EQ(row.count(), 2 * kSteps);
+    const bool is_op = row.name() == "op";
+    EXPECT_NEAR(row.total_ms(), kSteps * (is_op ? 190e-3 : 2 * kTransferUs * 1e-3), 1e-3);
+    EXPECT_NEAR(row.step_ms(), is_op ? 95e-3 : kTransferUs * 1e-3, 1e-6);
+    // Of a quarter of the steps, more or less; of computation on each of two ranks.
+    const int64_t each = is_op ? 2 : 1;
+    EXPECT_GT(row.spread_of(), each * OperationTable::kMostSteps / 2);
+    EXPECT_LT(row.spread_of(), each * OperationTable::kMostSteps);
+  }
 }
 
 TEST_F(PathStageTest, TheTimelineTellsWaitingFromTransfer) {

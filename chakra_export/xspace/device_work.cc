@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/device_work.h"
 
 #include <algorithm>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -66,7 +67,6 @@ class WorkReader {
     for (WorkingDevice& device : out_->devices) Sort(&device.work.elements());
     RETURN_IF_ERROR(AssignSteps());
     for (WorkingDevice& device : out_->devices) {
-      device.work.elements().shrink_to_fit();
       device.work.Store(file_system_, temporary_directory_);
     }
     return absl::OkStatus();
@@ -159,9 +159,12 @@ class WorkReader {
       events += line.NumEvents();
       // Other lines repeat the streams' events in other groupings.
       if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return absl::OkStatus();
+      // Growing by copying would take three times the room.
+      std::vector<DeviceWork>& work = device.work.elements();
+      work.reserve(work.size() + line.NumEvents());
       return line.ForEachEvent(gpu_stats_, [&](const XEventVisitor& event) {
-        if (const std::optional<DeviceWork> work = ReadGpuEvent(line, event)) {
-          device.work.elements().push_back(*work);
+        if (const std::optional<DeviceWork> read = ReadGpuEvent(line, event)) {
+          work.push_back(*read);
         }
       });
     }));
@@ -401,6 +404,10 @@ absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
   return profile;
 }
 
+// Profiles of so many bytes are read one at a time: while its work is read, one takes up to as much
+// memory as its file.
+constexpr size_t kLargeProfile = size_t{256} << 20;
+
 absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
                                             const std::vector<std::string>& traces,
                                             const ProfiledRunOptions& options) {
@@ -411,10 +418,13 @@ absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
   };
   std::vector<std::vector<Node>> files(traces.size());
   const bool are_known = options.collectives != nullptr && !options.collectives->profiles.empty();
+  std::mutex of_large;
   const auto read_file = [&](size_t i) -> absl::Status {
     std::optional<int64_t> start_ns;
     if (i < options.profile_starts_ns.size()) start_ns = options.profile_starts_ns[i];
     const auto read = [&](XSpaceReader reader) -> absl::Status {
+      std::unique_lock<std::mutex> lock(of_large, std::defer_lock);
+      if (reader.source().bytes.size() >= kLargeProfile) lock.lock();
       ProfileCollectives collectives;
       if (!are_known) {
         ASSIGN_OR_RETURN(collectives, ReadXSpaceCollectives(reader, {start_ns}));

@@ -32,17 +32,8 @@ class StoredVector {
   // Writes the elements into a temporary file of the folder, which gives them another place. They stay
   // in memory where they are few, or cannot be written.
   void Store(FileSystem& file_system, const std::string& folder) {
-    const absl::string_view bytes(reinterpret_cast<const char*>(elements_.data()),
-                                  elements_.size() * sizeof(T));
-    if (region_ != nullptr || bytes.size() < kFewBytes) return;
-    const auto file = file_system.CreateTemporary(folder);
-    if (!file.ok() || !(*file)->Append(bytes).ok()) return;
-    auto region = file_system.MapTemporary(**file);
-    if (!region.ok() || (*region)->bytes().size() != bytes.size()) return;
-    region_ = *std::move(region);
-    elements_ = std::vector<T>();
+    if (region_ == nullptr && !StoreInFile(file_system, folder)) elements_.shrink_to_fit();
   }
-
   absl::Span<const T> view() const {
     if (region_ == nullptr) return elements_;
     const absl::string_view bytes = region_->bytes();
@@ -58,6 +49,20 @@ class StoredVector {
   }
 
  private:
+  // Returns whether the elements are in a file now.
+  bool StoreInFile(FileSystem& file_system, const std::string& folder) {
+    const absl::string_view bytes(reinterpret_cast<const char*>(elements_.data()),
+                                  elements_.size() * sizeof(T));
+    if (bytes.size() < kFewBytes) return false;
+    const auto file = file_system.CreateTemporary(folder);
+    if (!file.ok() || !(*file)->Append(bytes).ok()) return false;
+    auto region = file_system.MapTemporary(**file);
+    if (!region.ok() || (*region)->bytes().size() != bytes.size()) return false;
+    region_ = *std::move(region);
+    elements_ = std::vector<T>();
+    return true;
+  }
+
   // A file takes time, too.
   static constexpr size_t kFewBytes = size_t{1} << 16;
 
