@@ -102,9 +102,6 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
     const GraphEvent& event = graph.events[id];
     if (event.duration_ps <= 0 || graph.LaneOf(id).kind != TrackKind::kDevice) continue;
-    if (!own.HasEvent(event)) continue;
-    const int64_t rank = graph.LaneOf(id).rank;
-    ranks_.insert(rank);
     const bool meets = collectives.meetings[id] != kNoInstant;
     const GraphMeeting* meeting = meets ? by_instant[collectives.meetings[id]] : nullptr;
     const GraphTransfer* transfer =
@@ -129,6 +126,11 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
       it->second = &Find(row);
     }
     Executions& executions = *it->second;
+    // Of work beside the window only the path counts: the end of a step may lie within it.
+    of_event[id] = &executions;
+    if (!own.HasEvent(event)) continue;
+    const int64_t rank = graph.LaneOf(id).rank;
+    ranks_.insert(rank);
     const int64_t end_ps = event.start_ps + event.duration_ps;
     const int64_t start_ps =
         meets ? std::clamp(graph.Time(meeting->instant), event.start_ps, end_ps) : event.start_ps;
@@ -137,7 +139,6 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
     executions.row.set_total_ms(executions.row.total_ms() + ms);
     const auto place = places.find(event.step);
     Add(place == places.end() ? kInNoStep : place->second, rank, ms, &executions);
-    of_event[id] = &executions;
   }
   // Waiting for others on the path is not theirs.
   own.VisitPath(graph, path, [&](const PathPiece& piece) {
@@ -173,7 +174,9 @@ void OperationTable::Merge(OperationTable later, size_t steps_before) {
 
 void OperationTable::Report(size_t steps, RunReport* report) {
   std::vector<Executions*> rows;
-  for (const std::unique_ptr<Executions>& executions : all_) rows.push_back(executions.get());
+  for (const std::unique_ptr<Executions>& executions : all_) {
+    if (executions->row.count() > 0) rows.push_back(executions.get());
+  }
   absl::c_stable_sort(rows, [](const Executions* a, const Executions* b) {
     return a->row.total_ms() > b->row.total_ms();
   });
