@@ -233,6 +233,10 @@ void ExpectSameSteps(const WindowedReports& reports) {
   EXPECT_EQ(whole.run().events(), windows.run().events());
   EXPECT_NEAR(whole.run().wall_ms(), windows.run().wall_ms(), 1e-6);
   EXPECT_NEAR(whole.run().step_mean_ms(), windows.run().step_mean_ms(), 1e-6);
+  for (const WhatIfPart& part : windows.what_if()) {
+    EXPECT_NEAR(part.step_ms() + part.saved_ms(), windows.run().step_mean_ms(), 1e-6)
+        << part.what();
+  }
   EXPECT_EQ(whole.evidence().steps(), windows.evidence().steps());
   EXPECT_EQ(whole.evidence().common_steps(), windows.evidence().common_steps());
   ASSERT_EQ(whole.steps_size(), windows.steps_size());
