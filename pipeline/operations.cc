@@ -124,9 +124,6 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
     const GraphEvent& event = graph.events[id];
     if (event.duration_ps <= 0 || graph.LaneOf(id).kind != TrackKind::kDevice) continue;
-    if (!own.HasEvent(event)) continue;
-    const int64_t rank = graph.LaneOf(id).rank;
-    ranks_.insert(rank);
     const bool meets = collectives.meetings[id] != kNoInstant;
     const GraphMeeting* meeting = meets ? by_instant[collectives.meetings[id]] : nullptr;
     const GraphTransfer* transfer =
@@ -151,6 +148,11 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
       it->second = &Find(row);
     }
     Executions& executions = *it->second;
+    // Of work beside the window only the path counts: the end of a step may lie within it.
+    of_event[id] = &executions;
+    if (!own.HasEvent(event)) continue;
+    const int64_t rank = graph.LaneOf(id).rank;
+    ranks_.insert(rank);
     const int64_t end_ps = event.start_ps + event.duration_ps;
     const int64_t start_ps =
         meets ? std::clamp(graph.Time(meeting->instant), event.start_ps, end_ps) : event.start_ps;
@@ -160,7 +162,6 @@ void OperationTable::Read(const JobWindow& window, const OwnPart& own,
     OfRank& of_rank = Find(rank, &executions);
     of_rank.whole_ms += ms;
     if (steps.contains(event.step)) AddStep(event.step, static_cast<float>(ms), &of_rank);
-    of_event[id] = &executions;
   }
   // Waiting for others on the path is not theirs.
   own.VisitPath(graph, path, [&](const PathPiece& piece) {
@@ -202,7 +203,9 @@ void OperationTable::Report(const std::vector<StepTime>& steps, RunReport* repor
     if (Keeps(step.step)) places.try_emplace(step.step, places.size());
   }
   std::vector<Executions*> rows;
-  for (const std::unique_ptr<Executions>& executions : all_) rows.push_back(executions.get());
+  for (const std::unique_ptr<Executions>& executions : all_) {
+    if (executions->row.count() > 0) rows.push_back(executions.get());
+  }
   absl::c_stable_sort(rows, [](const Executions* a, const Executions* b) {
     return a->row.total_ms() > b->row.total_ms();
   });

@@ -518,6 +518,9 @@ class RunDescription {
     absl::c_stable_sort(whole_.answers,
                         [](const Answer& a, const Answer& b) { return a.change < b.change; });
     const std::optional<int64_t> late = MostLateRank(*report);
+    // Windows end their steps where most ranks do; the mean of the run may end where the last does.
+    const double now_ms = report->run().has_step_mean_ms() ? report->run().step_mean_ms()
+                                                           : whole_.asked_ms / whole_.asked_steps;
     for (const Answer& answer : whole_.answers) {
       const bool is_of_late = answer.change == WhatIfPart::RANK_AS_FAST_AS_OTHERS;
       if (is_of_late && answer.rank != late) continue;
@@ -525,7 +528,7 @@ class RunDescription {
       part.set_change(answer.change);
       if (answer.rank.has_value()) part.set_rank(*answer.rank);
       part.set_what(answer.what);
-      part.set_step_ms((whole_.asked_ms - answer.saved_ms) / whole_.asked_steps);
+      part.set_step_ms(now_ms - answer.saved_ms / whole_.asked_steps);
       part.set_saved_ms(answer.saved_ms / whole_.asked_steps);
     }
   }

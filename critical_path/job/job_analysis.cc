@@ -1,6 +1,7 @@
 #include "critical_path/job/job_analysis.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -20,16 +21,23 @@ namespace {
 // Messages name at most this many missing ranks.
 constexpr size_t kMaxNamedRanks = 10;
 
-absl::StatusOr<LoadedJob> LoadJob(FileSystem& file_system, const JobInput& input,
-                                  const JobOptions& options) {
-  if (!input.et_prefix.empty()) return LoadEtJob(file_system, input, options);
+// Of less than so many windows nothing is gained.
+constexpr size_t kFewestWindows = 4;
+
+absl::StatusOr<std::unique_ptr<OpenedRun>> Read(FileSystem& file_system, const JobInput& input,
+                                                const JobOptions& options) {
   TraceFilesOptions opened;
   opened.input = input.files;
   ASSIGN_OR_RETURN(const TraceFiles files, TraceFiles::Create(file_system, input.traces, opened));
-  if (files.form() == TraceForm::kXSpace) return LoadXSpaceJob(file_system, input, options);
-  ASSIGN_OR_RETURN(LoadedJob job, LoadKinetoJob(files, input, options));
-  job.notes.insert(job.notes.begin(), files.notes().begin(), files.notes().end());
-  return job;
+  if (files.form() == TraceForm::kXSpace) return ReadXSpaceRun(file_system, input, options);
+  return ReadKinetoRun(file_system, files, input, options);
+}
+
+absl::StatusOr<LoadedJob> LoadJob(FileSystem& file_system, const JobInput& input,
+                                  const JobOptions& options) {
+  if (!input.et_prefix.empty()) return LoadEtJob(file_system, input, options);
+  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedRun> run, Read(file_system, input, options));
+  return run->Load(nullptr);
 }
 
 std::string SourceName(const JobInput& input) {
@@ -44,6 +52,10 @@ bool NamesItsInput(const absl::Status& status, const JobInput& input) {
   return std::any_of(input.traces.begin(), input.traces.end(), [&](const std::string& trace) {
     return absl::StartsWith(status.message(), trace);
   });
+}
+
+absl::Status NameInput(const absl::Status& status, const JobInput& input) {
+  return NamesItsInput(status, input) ? status : Annotate(status, SourceName(input));
 }
 
 absl::StatusOr<size_t> FindRank(const JobGraph& job, int64_t rank) {
@@ -65,45 +77,35 @@ absl::StatusOr<JoinedGraph> Join(JobGraph job, const JobOptions& options) {
   return ShowWaits(std::move(job), position);
 }
 
-absl::StatusOr<TraceAnalysis> JoinLoaded(LoadedJob loaded, const JobOptions& options) {
-  const bool is_chosen = loaded.job.windows_are_chosen;
-  ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
-  TraceAnalysis analysis{std::move(loaded), std::move(joined.graph)};
+// Of a job that was loaded from the input, or could not be.
+absl::StatusOr<TraceAnalysis> JoinLoaded(absl::StatusOr<LoadedJob> loaded, const JobInput& input,
+                                         const JobOptions& options) {
+  if (!loaded.ok()) return NameInput(loaded.status(), input);
+  const bool is_chosen = loaded->job.windows_are_chosen;
+  absl::StatusOr<JoinedGraph> joined = Join(std::move(loaded->job), options);
+  if (!joined.ok()) return NameInput(joined.status(), input);
+  TraceAnalysis analysis{*std::move(loaded), std::move(joined->graph)};
+  analysis.source.trace = SourceName(input);
+  analysis.source.window = options.window;
   if (MarkPeriods(&analysis.graph)) analysis.source.step_word = "period";
   // A rank that begins chosen steps late was late itself.
   if (!is_chosen) FindLateBeginning(&analysis.graph);
-  if (joined.against_time > 0) {
+  if (joined->against_time > 0) {
     analysis.source.notes.push_back(
         "some ranks left a meeting before its last member came: nothing joins the two there");
   }
   return analysis;
 }
 
-size_t WorkIn(const WorkWindow& window) {
-  size_t work = 0;
-  for (const std::vector<WorkRange>& devices : window) {
-    for (const WorkRange& range : devices) work += range.last - range.first;
-  }
-  return work;
-}
-
-absl::Status NameInput(const absl::Status& status, const JobInput& input) {
-  return NamesItsInput(status, input) ? status : Annotate(status, SourceName(input));
-}
-
 }  // namespace
 
 absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
                                          const JobOptions& options) {
-  absl::StatusOr<LoadedJob> loaded = LoadJob(file_system, input, options);
-  if (!loaded.ok()) return NameInput(loaded.status(), input);
-  absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
-  if (!analysis.ok()) return NameInput(analysis.status(), input);
-  for (const auto& [what, count] : std::exchange(analysis->source.counts, {})) {
-    analysis->source.notes.push_back(absl::StrCat(count, what));
+  ASSIGN_OR_RETURN(TraceAnalysis analysis,
+                   JoinLoaded(LoadJob(file_system, input, options), input, options));
+  for (const auto& [what, count] : std::exchange(analysis.source.counts, {})) {
+    analysis.source.notes.push_back(absl::StrCat(count, what));
   }
-  analysis->source.trace = SourceName(input);
-  analysis->source.window = options.window;
   return analysis;
 }
 
@@ -111,43 +113,32 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
                           size_t window_work,
                           absl::FunctionRef<absl::Status(JobWindow window)> describe,
                           absl::FunctionRef<void(size_t number)> merge) {
-  std::vector<XSpaceWindow> windows;
-  if (input.profiled != nullptr && options.window.annotation.empty() && !options.rank.has_value()) {
-    if (input.profiled->profiles.empty()) {
-      ProfiledRunOptions read;
-      read.reader.input = input.files;
-      read.progress = options.progress;
-      read.collectives = &input.profiled->collectives;
-      absl::StatusOr<ProfiledRun> run = ReadProfiledRun(file_system, input.traces, read);
-      if (!run.ok()) return NameInput(run.status(), input);
-      *input.profiled = *std::move(run);
-    }
-    windows = FindXSpaceWindows(*input.profiled, window_work);
+  std::unique_ptr<OpenedRun> run;
+  std::vector<RunWindow> windows;
+  if (input.et_prefix.empty() && options.window.annotation.empty() && !options.rank.has_value()) {
+    absl::StatusOr<std::unique_ptr<OpenedRun>> read = Read(file_system, input, options);
+    if (!read.ok()) return NameInput(read.status(), input);
+    run = *std::move(read);
+    windows = run->FindWindows(window_work);
   }
   if (windows.empty()) {
-    ASSIGN_OR_RETURN(TraceAnalysis all, AnalyzeJob(file_system, input, options));
+    ASSIGN_OR_RETURN(
+        TraceAnalysis all,
+        JoinLoaded(run != nullptr ? run->Load(nullptr) : LoadJob(file_system, input, options),
+                   input, options));
+    run.reset();
     RETURN_IF_ERROR(describe({std::move(all), std::nullopt, 0, 1}));
     merge(0);
     return absl::OkStatus();
   }
-  const ProfiledRun run = std::exchange(*input.profiled, {});
-  std::vector<std::string> notes;
-  if (absl::Status status = CheckXSpaceRun(run, options, &notes); !status.ok()) {
-    return NameInput(status, input);
-  }
   const auto visit = [&](size_t number) -> absl::Status {
-    absl::StatusOr<LoadedJob> loaded = LoadXSpaceWindow(run, windows[number], options);
-    if (!loaded.ok()) return NameInput(loaded.status(), input);
-    absl::StatusOr<TraceAnalysis> analysis = JoinLoaded(*std::move(loaded), options);
-    if (!analysis.ok()) return NameInput(analysis.status(), input);
-    std::vector<std::string>& said = analysis->source.notes;
-    said.insert(said.begin(), notes.begin(), notes.end());
-    analysis->source.trace = SourceName(input);
-    return describe({*std::move(analysis), windows[number].steps, number, windows.size()});
+    ASSIGN_OR_RETURN(TraceAnalysis analysis,
+                     JoinLoaded(run->Load(&windows[number]), input, options));
+    return describe({std::move(analysis), windows[number].steps, number, windows.size()});
   };
   // Steps of many ranks may have more work than a window should: then fewer are described at once.
   size_t largest = window_work;
-  for (const XSpaceWindow& window : windows) largest = std::max(largest, WorkIn(window.work));
+  for (const RunWindow& window : windows) largest = std::max(largest, window.size);
   const size_t at_once = std::max<size_t>(1, 2 * kMostThreads * window_work / largest);
   const size_t middle = windows.size() / 2;
   std::vector<size_t> others;
@@ -162,6 +153,35 @@ absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const 
   RETURN_IF_ERROR(visit(middle));
   merge(middle);
   return absl::OkStatus();
+}
+
+std::vector<RunWindow> CutSteps(const std::map<int64_t, size_t>& work_of_step, size_t window_work) {
+  // Each window has two steps more in its graph than it stands for, so that one of few steps costs more
+  // for each: those of many ranks may be larger than others.
+  constexpr size_t kMostSteps = 8, kLargest = 32;
+  const size_t enough = std::clamp<size_t>(work_of_step.size() / kFewestWindows, 1, kMostSteps);
+  std::vector<RunWindow> windows;
+  size_t work = 0, steps = 0;
+  for (const auto& [step, of_step] : work_of_step) {
+    const bool is_full = work >= window_work && (steps >= enough || work >= kLargest * window_work);
+    if (windows.empty() || is_full) {
+      windows.emplace_back().steps.first = step;
+      work = steps = 0;
+    }
+    windows.back().steps.last = step;
+    work += of_step;
+    ++steps;
+  }
+  if (windows.size() < kFewestWindows) return {};
+  for (RunWindow& window : windows) {
+    auto first = work_of_step.find(window.steps.first);
+    auto end = work_of_step.upper_bound(window.steps.last);
+    if (first != work_of_step.begin()) --first;
+    if (end != work_of_step.end()) ++end;
+    window.with_beside = {first->first, std::prev(end)->first};
+    for (auto step = first; step != end; ++step) window.size += step->second;
+  }
+  return windows;
 }
 
 std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table) {

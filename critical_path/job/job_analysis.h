@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,14 +77,13 @@ struct JobWindow : TraceAnalysis {
   bool IsMiddle() const { return number == count / 2; }
 };
 
-// How much device work of all ranks a window has at least, unless it is told otherwise; where that is
-// but a few steps, up to 32 times as much, since two more are beside them. Its graph takes up to 1 KB
-// for each.
+// How much device work of all ranks, or events of Kineto traces, a window has at least, unless it is told
+// otherwise; where that is but a few steps, up to 32 times as much, since two more are beside them. Its
+// graph takes up to 1 KB for each.
 inline constexpr size_t kWindowWork = size_t{1} << 15;
 
-// Visits a job that may be too long for one graph: XSpaces with JobInput::profiled in windows of
-// consecutive steps; whatever else there is, chosen steps or ranks, and what has work for less than
-// four windows, as one.
+// Visits a job that may be too long for one graph: profiles in windows of consecutive steps; Chakra
+// traces, chosen steps or ranks, and what has no windows (FindWindows), as one.
 // `describe` is called for several windows at once, `merge` with the numbers of those that are
 // described, in order, but for the middle one, which comes last. Errors are those of AnalyzeJob and of `describe`.
 absl::Status VisitWindows(FileSystem& file_system, const JobInput& input, const JobOptions& options,
@@ -96,6 +97,35 @@ struct LoadedJob : GraphSource {
   JobGraph job;
 };
 
+// Some steps of a run, to be looked at together with the step before them and the one after.
+struct RunWindow {
+  NumberRange steps;
+  // From the step before to the one after, as far as the run has them; of Kineto traces to those that
+  // hosts begin before the devices have done the window's.
+  NumberRange with_beside;
+  // How much work these have.
+  size_t size = 0;
+  // Of XSpaces: which work that is.
+  WorkWindow work;
+};
+
+// Cuts steps, given with how much work each has, into windows that have so much at least; none when
+// there would be less than four.
+std::vector<RunWindow> CutSteps(const std::map<int64_t, size_t>& work_of_step, size_t window_work);
+
+// A run whose traces were read. The options that they were read with must outlive it.
+class OpenedRun {
+ public:
+  virtual ~OpenedRun() = default;
+
+  // None, too, when the ranks' steps are not in the order of their numbers.
+  virtual std::vector<RunWindow> FindWindows(size_t window_work) const = 0;
+
+  // Loads a window, several at once if need be, or with null all of the run, which is of no use
+  // afterwards.
+  virtual absl::StatusOr<LoadedJob> Load(const RunWindow* window) = 0;
+};
+
 // Reads profiles (XSpace), one or many, or a combined one. Events are the device work, the host's
 // calls that launched it, and the gaps between those; edges are those that chakra_export finds:
 // launches, streams, data, the host that waited for the device. Ranks meet in the collectives that
@@ -105,36 +135,25 @@ struct LoadedJob : GraphSource {
 // FailedPrecondition for clocks with violations and an empty window; InvalidArgument for profiles
 // of different runs, and when some, but not all ranks have one; NotFound for steps that are not
 // there.
-absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
-                                        const JobOptions& options);
+absl::StatusOr<std::unique_ptr<OpenedRun>> ReadXSpaceRun(FileSystem& file_system,
+                                                         const JobInput& input,
+                                                         const JobOptions& options);
 
-// Some steps of a run, and the work of these and of the steps beside them.
-struct XSpaceWindow {
-  NumberRange steps;
-  WorkWindow work;
-};
-
-// Returns windows of a run that have so much work at least; none when there would be less than four,
-// and when the ranks' steps are not in the order of their numbers.
-std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work);
-
-// FailedPrecondition for clocks with violations, InvalidArgument for profiles of different runs.
-absl::Status CheckXSpaceRun(const ProfiledRun& run, const JobOptions& options,
-                            std::vector<std::string>* notes);
-
-// As LoadXSpaceJob, of a window of a run that was checked.
-absl::StatusOr<LoadedJob> LoadXSpaceWindow(const ProfiledRun& run, const XSpaceWindow& window,
-                                           const JobOptions& options);
+// OpenedRun::FindWindows of XSpaces.
+std::vector<RunWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work);
 
 // Reads the Kineto traces of a job's ranks, or what others were converted to. Each rank's graph is that of trace/trace_graph.h, with
 // a window that is chosen on each rank for itself. Ranks meet in the collectives that PyTorch
-// describes in the arguments of their kernels.
+// describes in the arguments of their kernels. There are no windows when ranks mark other steps than
+// others, or most collectives are of steps that ranks number differently.
 //
 // Errors are those of trace_graph.h, each naming its file; FailedPrecondition for clocks with
 // violations; InvalidArgument for traces of different jobs, two traces of one rank, and when some,
 // but not all ranks have one.
-absl::StatusOr<LoadedJob> LoadKinetoJob(const TraceFiles& files, const JobInput& input,
-                                        const JobOptions& options);
+absl::StatusOr<std::unique_ptr<OpenedRun>> ReadKinetoRun(FileSystem& file_system,
+                                                         const TraceFiles& files,
+                                                         const JobInput& input,
+                                                         const JobOptions& options);
 
 // Reads the Chakra traces of a workload, with the groups that stand beside the prefix. Times are
 // those of a replay (chakra_export/graph/graph_replay.h) of the traces' durations and dependencies,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -33,7 +34,9 @@ absl::StatusOr<LoadedJob> Load(const std::vector<std::string>& traces,
   input.traces = traces;
   absl::StatusOr<TraceFiles> files = TraceFiles::Create(FileSystem::Posix(), input.traces);
   if (!files.ok()) return files.status();
-  return LoadKinetoJob(*files, input, options);
+  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedRun> run,
+                   ReadKinetoRun(FileSystem::Posix(), *files, input, options));
+  return run->Load(nullptr);
 }
 
 // Two steps, 1 ms apart. In each a kernel runs from 20 us on, then an all-reduce, for which the
@@ -113,6 +116,65 @@ TEST_F(KinetoJobTest, TheWindowIsThatOfEachRanksAnnotation) {
   const absl::Status status = Load({Write(0), Write(1)}, options).status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kNotFound,
                                AllOf(HasSubstr("rank0.json"), HasSubstr("ProfilerStep#5"))));
+}
+
+// What a step of a rank begins with counts for that rank.
+TEST_F(KinetoJobTest, EachRankMarksItsOwnFirstStep) {
+  for (const char* annotation : {"", "ProfilerStep"}) {
+    JobOptions options;
+    options.window.annotation = annotation;
+    ASSERT_OK_AND_ASSIGN(const LoadedJob loaded, Load({Write(0), Write(1)}, options));
+    for (const RankGraph& rank : loaded.job.ranks) {
+      ASSERT_EQ(rank.graph.marks.size(), 1);
+      EXPECT_EQ(rank.graph.marks[0].rank, rank.rank);
+    }
+  }
+}
+
+// Ranks 0 and 1 of eight steps, which rank 1 numbers from another on; each has an all-reduce, the
+// `shift`-th of rank 1 with the first of rank 0.
+std::vector<RunWindow> WindowsOf(int64_t first_of_rank_1, int64_t shift,
+                                 const JobOptions& options = {}) {
+  const TemporaryDirectory directory;
+  JobInput input;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    KinetoTrace trace;
+    trace.set_rank(rank);
+    for (int64_t step = 0; step < 8; ++step) {
+      const double at = 1000.0 * static_cast<double>(step - (rank == 1 ? shift : 0));
+      trace.Annotation(absl::StrCat("ProfilerStep#", (rank == 1 ? first_of_rank_1 : 5) + step), at,
+                       900);
+      trace.Call("cudaLaunchKernelExC", at + 35, 5, step + 1);
+      trace.AllReduce(at + 50, 100, 7, step + 1, 2, step - (rank == 1 ? shift : 0));
+    }
+    input.traces.push_back(directory.Write(absl::StrCat("rank", rank, ".json"), trace.Text()));
+  }
+  const absl::StatusOr<TraceFiles> files = TraceFiles::Create(FileSystem::Posix(), input.traces);
+  const auto run = ReadKinetoRun(FileSystem::Posix(), *files, input, options);
+  EXPECT_THAT(run, IsOk());
+  return (*run)->FindWindows(/*window_work=*/2);
+}
+
+TEST(KinetoWindowsTest, StepsThatRanksNumberAlikeAreWindows) {
+  const std::vector<RunWindow> windows = WindowsOf(5, 0);
+  ASSERT_EQ(windows.size(), 4);
+  EXPECT_EQ(windows[1].steps.first, 7);
+  EXPECT_EQ(windows[1].steps.last, 8);
+  EXPECT_EQ(windows[1].with_beside.first, 6);
+  EXPECT_EQ(windows[1].with_beside.last, 9);
+  // Mark, call and kernel of four steps of two ranks.
+  EXPECT_EQ(windows[1].size, 24);
+}
+
+TEST(KinetoWindowsTest, ThereAreNoneOfStepsThatRanksNumberDifferently) {
+  EXPECT_TRUE(WindowsOf(6, 0).empty());
+  EXPECT_TRUE(WindowsOf(5, 1).empty()) << "a step is another's next";
+}
+
+TEST(KinetoWindowsTest, ThereAreNoneOfChosenSteps) {
+  JobOptions options;
+  options.window.annotation = "ProfilerStep";
+  EXPECT_TRUE(WindowsOf(5, 0, options).empty());
 }
 
 // Rank 1 begins its step 100 us late.

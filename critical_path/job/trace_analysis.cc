@@ -95,6 +95,26 @@ bool HasSyncEvents(const EventTable& table) {
   return false;
 }
 
+// What a trace says about its graph, beside the window.
+struct GraphInputs {
+  explicit GraphInputs(const TraceJsonTable& trace, absl::string_view text)
+      : dependencies(FindTraceJsonDependencies(text, trace.table)) {
+    events.table = &trace.table;
+    events.positions = trace.positions;
+    events.dependencies = &dependencies;
+  }
+
+  const DeviceDependencies dependencies;
+  RankEvents events;
+};
+
+void NoteMissing(const TraceJsonTable& trace, const DeviceDependencies& dependencies,
+                 std::vector<std::string>* notes) {
+  NoteProblems(trace.problems, notes);
+  if (!HasSyncEvents(trace.table)) notes->push_back(kNoSyncEvents);
+  NoteCount(dependencies.inferred, "waits inferred from the times of the work", notes);
+}
+
 absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string_view name,
                                             const TraceAnalysisOptions& options) {
   ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
@@ -109,25 +129,28 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
                                                  absl::string_view text, int64_t rank,
                                                  const TraceAnalysisOptions& options) {
   TraceAnalysis analysis;
-  const DeviceDependencies dependencies = FindTraceJsonDependencies(text, trace.table);
+  const GraphInputs in(trace, text);
   ASSIGN_OR_RETURN(const TraceWindow window,
-                   ChooseTraceWindow(trace.table, dependencies, options.window));
+                   ChooseTraceWindow(trace.table, in.dependencies, options.window));
   TraceGraphOptions graph_options;
   graph_options.rank = rank;
   graph_options.data_load_events = options.data_load_events;
-  RankEvents events;
-  events.table = &trace.table;
-  events.positions = trace.positions;
-  events.dependencies = &dependencies;
-  ASSIGN_OR_RETURN(analysis.graph, BuildTraceGraph(events, window, graph_options));
+  ASSIGN_OR_RETURN(analysis.graph, BuildTraceGraph(in.events, window, graph_options));
   if (options.host_trace != nullptr) {
     RETURN_IF_ERROR(AddNeeds(*options.host_trace, trace, text, &analysis.graph));
   }
-  std::vector<std::string>& notes = analysis.source.notes;
-  NoteProblems(trace.problems, &notes);
-  if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
-  NoteCount(dependencies.inferred, "waits inferred from the times of the work", &notes);
+  NoteMissing(trace, in.dependencies, &analysis.source.notes);
   return analysis;
+}
+
+absl::StatusOr<SteppedTrace> KeepLoadedTrace(const TraceJsonTable& trace, absl::string_view text,
+                                             FileSystem& file_system, const std::string& folder,
+                                             const TraceGraphOptions& options,
+                                             std::vector<std::string>* notes) {
+  const GraphInputs in(trace, text);
+  ASSIGN_OR_RETURN(const TraceWindow window, ChooseTraceWindow(trace.table, in.dependencies, {}));
+  NoteMissing(trace, in.dependencies, notes);
+  return SteppedTrace::Create(in.events, window, options, file_system, folder);
 }
 
 absl::StatusOr<TraceAnalysis> AnalyzeTraceJson(absl::string_view text, absl::string_view name,

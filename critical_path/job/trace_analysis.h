@@ -4,11 +4,15 @@
 #define CRITICAL_PATH_JOB_TRACE_ANALYSIS_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/hta/hta_graph.h"
+#include "critical_path/trace/stepped_trace.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
@@ -28,6 +32,13 @@ struct TraceAnalysisOptions : HtaGraphOptions {
 absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
                                                  absl::string_view text, int64_t rank,
                                                  const TraceAnalysisOptions& options);
+
+// Keeps what such graphs of some of its steps are made of, which needs no execution trace; the folder is for
+// temporary files. Adds what is missing to the notes.
+absl::StatusOr<SteppedTrace> KeepLoadedTrace(const TraceJsonTable& trace, absl::string_view text,
+                                             FileSystem& file_system, const std::string& folder,
+                                             const TraceGraphOptions& options,
+                                             std::vector<std::string>* notes);
 
 // Errors name the trace; they are those of the builders (trace_graph.h, hta/hta_graph.h) and of the
 // window's choice.

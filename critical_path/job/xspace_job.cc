@@ -326,34 +326,35 @@ std::optional<StepBegins> FindStepBegins(const WorkingDevice& device) {
   return begins;
 }
 
-// Of less than so many windows nothing is gained.
-constexpr size_t kFewestWindows = 4;
+class XSpaceRun : public OpenedRun {
+ public:
+  XSpaceRun(ProfiledRun run, const JobOptions& options) : run_(std::move(run)), options_(options) {}
 
-// Cuts steps, given with how much work each has, into windows. Each has two steps more in its graph
-// than it stands for, so that a window of few steps costs more for each: those of many ranks may be
-// larger than others.
-std::vector<NumberRange> CutSteps(const std::map<int64_t, size_t>& work_of_step,
-                                  size_t window_work) {
-  constexpr size_t kMostSteps = 8, kLargest = 32;
-  const size_t enough = std::clamp<size_t>(work_of_step.size() / kFewestWindows, 1, kMostSteps);
-  std::vector<NumberRange> windows;
-  size_t work = 0, steps = 0;
-  for (const auto& [step, of_step] : work_of_step) {
-    const bool is_full = work >= window_work && (steps >= enough || work >= kLargest * window_work);
-    if (windows.empty() || is_full) {
-      windows.push_back({step, step});
-      work = steps = 0;
-    }
-    windows.back().last = step;
-    work += of_step;
-    ++steps;
+  absl::Status Check() {
+    RETURN_IF_ERROR(CheckOneRun(run_.collectives));
+    return CheckClocks(run_.collectives, options_, &notes_);
   }
-  return windows;
-}
+
+  std::vector<RunWindow> FindWindows(size_t window_work) const override {
+    return FindXSpaceWindows(run_, window_work);
+  }
+
+  absl::StatusOr<LoadedJob> Load(const RunWindow* window) override {
+    XSpaceJobLoader loader(run_, window == nullptr ? nullptr : &window->work, options_);
+    ASSIGN_OR_RETURN(LoadedJob loaded, loader.Load(window == nullptr ? &run_ : nullptr));
+    loaded.notes.insert(loaded.notes.begin(), notes_.begin(), notes_.end());
+    return loaded;
+  }
+
+ private:
+  ProfiledRun run_;
+  const JobOptions& options_;
+  std::vector<std::string> notes_;
+};
 
 }  // namespace
 
-std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work) {
+std::vector<RunWindow> FindXSpaceWindows(const ProfiledRun& run, size_t window_work) {
   std::vector<std::vector<StepBegins>> begins(run.profiles.size());
   std::map<int64_t, size_t> work_of_step;
   for (size_t p = 0; p < run.profiles.size(); ++p) {
@@ -368,16 +369,11 @@ std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t windo
       begins[p].push_back(*std::move(found));
     }
   }
-  const std::vector<NumberRange> cut = CutSteps(work_of_step, window_work);
-  if (cut.size() < kFewestWindows) return {};
-  std::vector<XSpaceWindow> windows;
-  for (const NumberRange& steps : cut) {
-    XSpaceWindow& window = windows.emplace_back();
-    window.steps = steps;
-    // The step before the first, and the one after the step that follows the last.
-    auto first = work_of_step.find(steps.first), last = work_of_step.upper_bound(steps.last);
-    if (first != work_of_step.begin()) --first;
-    if (last != work_of_step.end()) ++last;
+  std::vector<RunWindow> windows = CutSteps(work_of_step, window_work);
+  for (RunWindow& window : windows) {
+    const NumberRange& steps = window.steps;
+    const auto first = work_of_step.find(window.with_beside.first);
+    const auto last = work_of_step.upper_bound(window.with_beside.last);
     for (size_t p = 0; p < run.profiles.size(); ++p) {
       window.work.emplace_back();
       for (size_t d = 0; d < begins[p].size(); ++d) {
@@ -403,33 +399,21 @@ std::vector<XSpaceWindow> FindXSpaceWindows(const ProfiledRun& run, size_t windo
   return windows;
 }
 
-absl::Status CheckXSpaceRun(const ProfiledRun& run, const JobOptions& options,
-                            std::vector<std::string>* notes) {
-  RETURN_IF_ERROR(CheckOneRun(run.collectives));
-  return CheckClocks(run.collectives, options, notes);
-}
-
-absl::StatusOr<LoadedJob> LoadXSpaceWindow(const ProfiledRun& run, const XSpaceWindow& window,
-                                           const JobOptions& options) {
-  return XSpaceJobLoader(run, &window.work, options).Load(nullptr);
-}
-
-absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
-                                        const JobOptions& options) {
+absl::StatusOr<std::unique_ptr<OpenedRun>> ReadXSpaceRun(FileSystem& file_system,
+                                                         const JobInput& input,
+                                                         const JobOptions& options) {
   ProfiledRunOptions read_options;
   read_options.reader.input = input.files;
   read_options.progress = options.progress;
-  ProfiledRun run;
-  if (input.profiled != nullptr) run = std::exchange(*input.profiled, {});
-  if (run.profiles.empty()) {
-    read_options.collectives = &run.collectives;
-    ASSIGN_OR_RETURN(run, ReadProfiledRun(file_system, input.traces, read_options));
+  ProfiledRun profiled;
+  if (input.profiled != nullptr) profiled = std::exchange(*input.profiled, {});
+  if (profiled.profiles.empty()) {
+    read_options.collectives = &profiled.collectives;
+    ASSIGN_OR_RETURN(profiled, ReadProfiledRun(file_system, input.traces, read_options));
   }
-  std::vector<std::string> notes;
-  RETURN_IF_ERROR(CheckXSpaceRun(run, options, &notes));
-  ASSIGN_OR_RETURN(LoadedJob loaded, XSpaceJobLoader(run, nullptr, options).Load(&run));
-  loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
-  return loaded;
+  auto run = std::make_unique<XSpaceRun>(std::move(profiled), options);
+  RETURN_IF_ERROR(run->Check());
+  return run;
 }
 
 }  // namespace meridian

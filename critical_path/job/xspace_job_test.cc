@@ -1,6 +1,7 @@
 #include "critical_path/job/job_analysis.h"
 
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -26,11 +27,17 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+absl::StatusOr<LoadedJob> Load(const JobInput& input, const JobOptions& options = {}) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedRun> run,
+                   ReadXSpaceRun(FileSystem::Posix(), input, options));
+  return run->Load(nullptr);
+}
+
 absl::StatusOr<LoadedJob> Load(const std::vector<std::string>& traces,
                                const JobOptions& options = {}) {
   JobInput input;
   input.traces = traces;
-  return LoadXSpaceJob(FileSystem::Posix(), input, options);
+  return Load(input, options);
 }
 
 std::vector<std::string> FilesIn(const std::string& folder) {
@@ -85,14 +92,14 @@ TEST_F(SyntheticJobTest, WhatWasReadAlreadyIsTaken) {
   ASSERT_OK_AND_ASSIGN(ProfiledRun profiled, ReadProfiledRun(FileSystem::Posix(), input.traces));
   input.profiled = &profiled;
   for (const std::string& trace : input.traces) ASSERT_OK(FileSystem::Posix().Delete(trace));
-  ASSERT_OK_AND_ASSIGN(const LoadedJob taken, LoadXSpaceJob(FileSystem::Posix(), input, {}));
+  ASSERT_OK_AND_ASSIGN(const LoadedJob taken, Load(input));
   ASSERT_EQ(taken.job.ranks.size(), read.job.ranks.size());
   for (size_t rank = 0; rank < read.job.ranks.size(); ++rank) {
     EXPECT_EQ(taken.job.ranks[rank].graph.edges.size(), read.job.ranks[rank].graph.edges.size());
   }
   EXPECT_EQ(taken.job.meetings.size(), read.job.meetings.size());
   EXPECT_TRUE(profiled.profiles.empty());
-  EXPECT_FALSE(LoadXSpaceJob(FileSystem::Posix(), input, {}).ok());
+  EXPECT_FALSE(Load(input).ok());
 }
 
 TEST_F(SyntheticJobTest, AStepIsAWindow) {
@@ -253,10 +260,10 @@ TEST_F(SyntheticJobTest, WorkThatLagsBehindItsStepIsInItsWindow) {
     if (step < 20) work.push_back(in_order[2 * step]);
     if (step >= 2) work.push_back(in_order[2 * (step - 2) + 1]);
   }
-  const std::vector<XSpaceWindow> windows = FindXSpaceWindows(*run, /*window_work=*/10);
+  const std::vector<RunWindow> windows = FindXSpaceWindows(*run, /*window_work=*/10);
   ASSERT_GE(windows.size(), 4);
   size_t kept = 0, own_end = 0;
-  for (const XSpaceWindow& window : windows) {
+  for (const RunWindow& window : windows) {
     const WorkRange& range = window.work[0][0];
     for (size_t i = 0; i < work.size(); ++i) {
       if (!window.steps.Contains(*work[i].step)) continue;

@@ -30,17 +30,6 @@ struct Gap {
   InstantId after = 0;
 };
 
-// Returns for each name of the table whether it is that of a data loader.
-std::vector<bool> FindDataLoaders(const EventTable& table, const TraceGraphOptions& options) {
-  std::vector<bool> loads_data(table.names().size());
-  for (NameId name = 0; name < loads_data.size(); ++name) {
-    for (const std::string& part : options.data_load_events) {
-      if (absl::StrContains(table.names().Get(name), part)) loads_data[name] = true;
-    }
-  }
-  return loads_data;
-}
-
 class Builder {
  public:
   Builder(const RankEvents& events, const TraceWindow& window, const WindowRows& chosen,
@@ -406,6 +395,16 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<bool> FindDataLoaders(const EventTable& table, const TraceGraphOptions& options) {
+  std::vector<bool> loads_data(table.names().size());
+  for (NameId name = 0; name < loads_data.size(); ++name) {
+    for (const std::string& part : options.data_load_events) {
+      if (absl::StrContains(table.names().Get(name), part)) loads_data[name] = true;
+    }
+  }
+  return loads_data;
+}
 
 PathGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
                           const WindowRows& chosen, const TraceGraphOptions& options) {

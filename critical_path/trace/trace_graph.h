@@ -65,6 +65,9 @@ struct RankEvents {
   absl::Span<const int64_t> steps;
 };
 
+// Returns for each name of the table whether it is that of a data loader.
+std::vector<bool> FindDataLoaders(const EventTable& table, const TraceGraphOptions& options);
+
 // Builds the graph of the chosen rows.
 PathGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
                           const WindowRows& chosen, const TraceGraphOptions& options);

@@ -28,6 +28,21 @@ std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies&
   return is_worker;
 }
 
+std::optional<TrackId> FindHomeThread(const EventTable& table, const std::vector<bool>& is_worker) {
+  // Nested operators count more than once, but for all threads alike.
+  std::vector<double> busy_ps(table.tracks().size());
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (!IsHostWork(table.category(row))) continue;
+    busy_ps[table.track_id(row)] += static_cast<double>(table.duration_ps(row));
+  }
+  std::optional<TrackId> home;
+  for (TrackId track = 0; track < busy_ps.size(); ++track) {
+    if (!is_worker[track] || table.track(track).kind != TrackKind::kHost) continue;
+    if (!home.has_value() || busy_ps[track] > busy_ps[*home]) home = track;
+  }
+  return home;
+}
+
 ThreadTurns::ThreadTurns(const EventTable& table, const TrackIndex& index,
                          const std::vector<bool>& is_worker, std::optional<TrackId> home)
     : table_(table), is_worker_(is_worker) {
@@ -36,21 +51,10 @@ ThreadTurns::ThreadTurns(const EventTable& table, const TrackIndex& index,
     const auto next = static_cast<uint32_t>(numbers.size());
     processes_.push_back(numbers.emplace(track.process, next).first->second);
   }
-  const bool is_given = home.has_value() && is_worker[*home];
-  if (is_given) home_ = home;
-  double most_ps = -1;
+  home_ = home.has_value() && is_worker[*home] ? home : FindHomeThread(table, is_worker);
   for (TrackId track = 0; track < table.tracks().size(); ++track) {
     if (!is_worker[track] || table.track(track).kind != TrackKind::kHost) continue;
     AddStretches(track, index.Rows(track));
-    if (is_given) continue;
-    // Nested operators count more than once, but for all threads alike.
-    double busy_ps = 0;
-    for (const EventRow row : index.Rows(track)) {
-      if (IsHostWork(table.category(row))) busy_ps += static_cast<double>(table.duration_ps(row));
-    }
-    if (busy_ps <= most_ps) continue;
-    most_ps = busy_ps;
-    home_ = track;
   }
   if (home_.has_value()) AddHomeMoments(index.Rows(*home_));
   StableSortUnlessSorted(&stretches_, [](const Stretch& a, const Stretch& b) {

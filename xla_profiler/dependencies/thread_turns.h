@@ -31,6 +31,9 @@ inline bool IsHostWork(EventCategory category) {
 // watch, as those that ask again and again whether a collective is over.
 std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies);
 
+// Returns the thread that the others serve: the busiest worker of the host; nullopt without any.
+std::optional<TrackId> FindHomeThread(const EventTable& table, const std::vector<bool>& is_worker);
+
 class ThreadTurns {
  public:
   // A start or an end of the host's work.
@@ -39,8 +42,7 @@ class ThreadTurns {
     bool is_start = false;
   };
 
-  // `is_worker` is FindWorkers'. The home thread is the one given, if it works,
-  // else the busiest worker.
+  // `is_worker` is FindWorkers'. The home thread is the one given, if it works, else FindHomeThread's.
   ThreadTurns(const EventTable& table, const TrackIndex& index, const std::vector<bool>& is_worker,
               std::optional<TrackId> home = std::nullopt);
 

@@ -21,6 +21,9 @@ class KinetoSteps {
 
   explicit KinetoSteps(const EventTable& table);
 
+  // In order of their starts; they follow each other.
+  const std::vector<Step>& steps() const { return steps_; }
+
   // Returns the number of the step around a time of the table; nullopt when there is none.
   std::optional<int64_t> At(int64_t time_ps) const;
 
@@ -28,7 +31,6 @@ class KinetoSteps {
   const Step* FirstAfter(int64_t time_ps) const;
 
  private:
-  // In order of their starts; they follow each other.
   std::vector<Step> steps_;
 };
 
