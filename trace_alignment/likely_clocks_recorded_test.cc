@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <random>
@@ -16,45 +15,20 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
 #include "trace_alignment/collectives/testing/aligned_check.h"
+#include "trace_alignment/testing/recorded_files.h"
 #include "trace_alignment/testing/true_clock.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/testing/shared_data.h"
 
 namespace meridian {
 namespace {
 
 constexpr int kDraws = 100;
-
-// Runs by their names, each with its files. Those with "_skewed" are put off already.
-std::map<std::string, std::vector<std::string>> RecordedFiles() {
-  std::vector<std::string> roots = {"examples"};
-  const std::optional<std::string> shared = SharedDataDirectory();
-  if (shared.has_value()) roots.push_back(*shared + "/traces");
-  std::map<std::string, std::vector<std::string>> runs;
-  for (const std::string& root : roots) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(
-             root, std::filesystem::directory_options::follow_directory_symlink)) {
-      const std::string name = entry.path().filename();
-      const std::string run =
-          std::filesystem::relative(entry.path().parent_path(), std::filesystem::path(root));
-      if (absl::StrContains(run, "_skewed") ||
-          !(absl::StrContains(name, ".xplane.pb") || absl::StartsWith(name, "kineto_"))) {
-        continue;
-      }
-      runs[absl::StrCat(run, root == "examples" ? "" : " (shared)")].push_back(entry.path());
-    }
-  }
-  for (auto& [run, files] : runs) std::sort(files.begin(), files.end());
-  return runs;
-}
 
 // Returns by how much each node's clock is ahead of the reference by the plain median of the differences
 // of ends, from node to node along those that share most instances; absent where there are none.

@@ -20,8 +20,6 @@ constexpr size_t kMostCompared = 64;
 constexpr size_t kLongestSlew = 127;
 // What stands out differs by so many times what the executions scatter.
 constexpr int64_t kStandsOut = 6;
-// How much faster or slower than its clock a node's time may run in a change (clock_map.h).
-constexpr int64_t kSteepest = 900;
 
 // An end of a node's clock, when the others end, and how much later it is than they are.
 struct ComparedEnd {
@@ -119,9 +117,7 @@ ClockJump SlewOf(absl::Span<const ComparedEnd> ends, size_t length, const Level&
   const int64_t quarter_ps = CrossingPs(ends, around, before, after, 0.25);
   const int64_t half_ps = CrossingPs(ends, around, before, after, 0.75) - quarter_ps;
   const int64_t begin_ps = quarter_ps - half_ps / 2, end_ps = quarter_ps + half_ps + half_ps / 2;
-  return {node,
-          {{begin_ps, begin_ps}, {end_ps, end_ps - (after.lag_ps - before.lag_ps)}},
-          std::nullopt};
+  return {node, {{begin_ps, begin_ps}, {end_ps, end_ps - (after.lag_ps - before.lag_ps)}}, {}};
 }
 
 // Returns the largest change of a node's clock, in the shortest time that it can have taken.
@@ -163,11 +159,8 @@ std::optional<ClockJump> LargestJump(std::vector<ComparedEnd> ends, uint32_t nod
       node,
       {{all[first].end_ps, all[first].end_ps},
        {all[first + 1].end_ps, all[first + 1].end_ps - (after.lag_ps - before.lag_ps)}},
-      std::nullopt};
+      {}};
 }
-
-// Returns by how much at most a clock was set forward that passed over those times.
-int64_t MostForwardPs(int64_t gap_ps) { return gap_ps - gap_ps / (kSteepest / 2) - 1; }
 
 // A clock that was set forward skipped times: nothing of its node happened in these. Looks for the
 // largest gap between the jump's knots.
@@ -185,7 +178,7 @@ void Narrow(const CollectiveTable& table, ClockJump* jump) {
     if (times_ps[i] - times_ps[i - 1] > times_ps[widest] - times_ps[widest - 1]) widest = i;
   }
   const int64_t before_ps = times_ps[widest - 1], after_ps = times_ps[widest];
-  const int64_t by_ps = std::min(jump->by_ps(), MostForwardPs(after_ps - before_ps));
+  const int64_t by_ps = std::min(jump->by_ps(), after_ps - before_ps - 1);
   if (by_ps < jump->by_ps() - jump->by_ps() / 8) return;
   jump->knots = {{before_ps, before_ps}, {after_ps, after_ps - by_ps}};
 }
@@ -217,7 +210,7 @@ Candidates FindCandidates(const CollectiveTable& table) {
       ++found.groups[nodes[n]];
       std::optional<ClockJump> jump = LargestJump(std::move(ends[n]), nodes[n]);
       if (!jump.has_value()) continue;
-      if (nodes.size() == 2) jump->or_node = nodes[1 - n];
+      if (nodes.size() == 2) jump->or_nodes = {nodes[1 - n]};
       jump->FitInGap();
       found.jumps.push_back(*std::move(jump));
     }
@@ -245,16 +238,15 @@ int64_t OnLine(int64_t from, int64_t from_a, int64_t from_b, int64_t to_a, int64
 
 bool ClockJump::GoesUp() const {
   for (size_t k = 1; k < knots.size(); ++k) {
-    const int64_t shown_ps = knots[k].shown_ps - knots[k - 1].shown_ps;
-    const int64_t undone_ps = knots[k].undone_ps - knots[k - 1].undone_ps;
-    if (shown_ps <= undone_ps / kSteepest || undone_ps <= shown_ps / kSteepest) return false;
+    if (knots[k].shown_ps <= knots[k - 1].shown_ps) return false;
+    if (knots[k].undone_ps <= knots[k - 1].undone_ps) return false;
   }
   return true;
 }
 
 void ClockJump::FitInGap() {
   const int64_t gap_ps = knots.back().shown_ps - knots.front().shown_ps;
-  const int64_t fit_ps = std::min(by_ps(), MostForwardPs(gap_ps));
+  const int64_t fit_ps = std::min(by_ps(), gap_ps - 1);
   if (by_ps() <= 0 || fit_ps < by_ps() - by_ps() / 8) return;
   knots.back().undone_ps = knots.back().shown_ps - fit_ps;
 }
@@ -293,7 +285,9 @@ std::optional<ClockJump> FindClockJump(const CollectiveTable& table, uint32_t re
     if (!best.has_value() || rank_of(jump) > rank_of(*best)) best = jump;
   }
   if (!best.has_value()) return std::nullopt;
-  if (best->or_node.has_value() && shown[*best->or_node] < shown[best->node]) best->or_node.reset();
+  if (!best->or_nodes.empty() && shown[best->or_nodes[0]] < shown[best->node]) {
+    best->or_nodes.clear();
+  }
   // A slew has no gap.
   if (best->by_ps() > 0 && best->GoesUp()) Narrow(table, &*best);
   return best;

@@ -28,22 +28,26 @@ struct ClockJump {
   // At least two; from the last time of a collective before the change to the first one after it, as far
   // as is known. The first has equal times.
   std::vector<Knot> knots;
-  // The node whose clock may as well have been changed, by the opposite: where the two only have
-  // collectives of pairs, nothing tells which.
-  std::optional<uint32_t> or_node;
+  // The nodes whose clocks may have been changed in place of this one: where two only have collectives
+  // of pairs, say, nothing tells which.
+  std::vector<uint32_t> or_nodes;
 
-  // From when to when, by the node's clock, it must have happened, and how far by_ps() may be off; known
-  // once clocks are aligned (jump_alignment.h).
+  // The rest is known once clocks are aligned (jump_alignment.h). From when to when, by the node's clock,
+  // it was set, or at some time ran at another rate; and how far by_ps() may be off.
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
   int64_t uncertainty_ps = 0;
+  // Whether the clock may have been set at once, and whether it may have run at another rate for a while.
+  bool may_be_set = true;
+  bool may_be_slewed = true;
+  // Whether this rests on how the ends of collectives move, which is likely, and not on what they prove.
+  bool is_by_ends = false;
 
   // Returns by how much the clock is ahead since then.
   int64_t by_ps() const { return knots.back().shown_ps - knots.back().undone_ps; }
 
-  // Whether the times of the knots increase, on both clocks, and neither much faster than the other,
-  // as maps need it. A clock that was set back shows times again that it had shown, which cannot be
-  // undone.
+  // Whether the times of the knots increase, on both clocks, as maps need it. A clock that was set back
+  // shows times again that it had shown, which cannot be undone.
   bool GoesUp() const;
 
   // Makes a step of a clock that was set forward no more than the time that it passed over, where it is

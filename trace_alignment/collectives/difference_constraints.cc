@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -106,23 +107,29 @@ class Relaxation {
 
   static bool Receives(const Point& point) { return point.is_effect() == (kSign > 0); }
 
-  // Passes a carry on over a time in which the clock may have been set, forth or back.
-  void PassLoose(uint32_t clock, bool forth, int64_t elapsed_ps, Carry* carry) const {
-    if (forth == (kSign > 0)) {
-      carry->label += LooseAllowancePs(clock, elapsed_ps);
+  // By how much the clock may gain, or else lose, from the point before to this one, which takes so
+  // long; nullopt for any amount. A clock that is set forward shows what comes later later.
+  std::optional<int64_t> AllowancePs(uint32_t clock, uint32_t point, bool is_gain,
+                                     int64_t elapsed_ps) const {
+    const std::vector<ClockChange>& loose = constraints_.loose_[clock];
+    const ClockChange change = loose.empty() ? ClockChange::kNone : loose[point];
+    const int64_t drift_ps = DriftOf(clock).AllowancePs(elapsed_ps);
+    if (change == ClockChange::kSetBack) return std::nullopt;
+    if (change == ClockChange::kSet) {
+      return is_gain ? std::optional(std::max(drift_ps, elapsed_ps - 1)) : std::nullopt;
+    }
+    if (change != (is_gain ? ClockChange::kHurried : ClockChange::kSlowed)) return drift_ps;
+    return std::max(drift_ps, constraints_.slew_.AllowancePs(elapsed_ps));
+  }
+  // Passes a carry on to the point from the one before, or back.
+  void Pass(uint32_t clock, uint32_t point, bool forth, int64_t elapsed_ps, Carry* carry) const {
+    const std::optional<int64_t> allowance_ps =
+        AllowancePs(clock, point, forth == (kSign > 0), elapsed_ps);
+    if (allowance_ps.has_value()) {
+      carry->label += *allowance_ps;
     } else {
       *carry = Carry();
     }
-  }
-  // By how much a clock may be set forward within that time, which is not 0: it shows what comes later
-  // later. It is no less than what it may drift.
-  int64_t LooseAllowancePs(uint32_t clock, int64_t elapsed_ps) const {
-    return std::max(elapsed_ps - 1, DriftOf(clock).AllowancePs(elapsed_ps));
-  }
-  // Null for a clock that is nowhere loose.
-  const std::vector<bool>* LooseOf(uint32_t clock) const {
-    const std::vector<bool>& loose = constraints_.loose_[clock];
-    return loose.empty() ? nullptr : &loose;
   }
 
   // Lowers the label of a point to the carry's, or the carry to it, whichever is higher. Returns
@@ -168,14 +175,14 @@ class Relaxation {
     const DriftBound drift = DriftOf(clock);
     int64_t* const labels = labels_[clock].data();
     uint32_t* const origins = kTrace ? origins_[clock].data() : nullptr;
-    const std::vector<bool>* const loose = LooseOf(clock);
+    const bool is_loose = !constraints_.loose_[clock].empty();
     bool improved = false;
     Carry carry;
     int64_t previous_ps = points.empty() ? 0 : points[0].time_ps;
     for (uint32_t p = 0; p < points.size(); ++p) {
       const Point& point = points[p];
-      if (loose != nullptr && (*loose)[p]) {
-        PassLoose(clock, /*forth=*/true, point.time_ps - previous_ps, &carry);
+      if (is_loose) {
+        Pass(clock, p, /*forth=*/true, point.time_ps - previous_ps, &carry);
       } else {
         carry.label += drift.AllowancePs(point.time_ps - previous_ps);
       }
@@ -192,13 +199,13 @@ class Relaxation {
     const DriftBound drift = DriftOf(clock);
     int64_t* const labels = labels_[clock].data();
     uint32_t* const origins = kTrace ? origins_[clock].data() : nullptr;
-    const std::vector<bool>* const loose = LooseOf(clock);
+    const bool is_loose = !constraints_.loose_[clock].empty();
     Carry carry;
     int64_t next_ps = points.empty() ? 0 : points.back().time_ps;
     for (uint32_t p = static_cast<uint32_t>(points.size()); p-- > 0;) {
       const Point& point = points[p];
-      if (loose != nullptr && p + 1 < points.size() && (*loose)[p + 1]) {
-        PassLoose(clock, /*forth=*/false, next_ps - point.time_ps, &carry);
+      if (is_loose && p + 1 < points.size()) {
+        Pass(clock, p + 1, /*forth=*/false, next_ps - point.time_ps, &carry);
       } else {
         carry.label += drift.AllowancePs(next_ps - point.time_ps);
       }
@@ -242,7 +249,7 @@ class Relaxation {
       circle.steps.push_back(
           {points[effect].hub(), emitter.clock, points[effect].time_ps, points[cause].time_ps});
       circle.excess_ps += points[cause].time_ps - points[effect].time_ps -
-                          AllowancePs(emitter.clock, effect, cause) +
+                          GainPs(emitter.clock, effect, cause) +
                           constraints_.options_.min_transfer_ps;
       hub = Predecessor(hub);
     } while (hub != first);
@@ -251,17 +258,15 @@ class Relaxation {
     return circle;
   }
 
-  // Returns how far a clock may drift between any two of its points.
-  int64_t AllowancePs(uint32_t clock, uint32_t a, uint32_t b) const {
+  // Returns by how much a clock may gain from one of its points to another.
+  int64_t GainPs(uint32_t clock, uint32_t from, uint32_t to) const {
     const std::vector<Point>& points = constraints_.clocks_[clock];
-    int64_t allowance_ps = 0;
-    const std::vector<bool>* const loose = LooseOf(clock);
-    for (uint32_t p = std::min(a, b); p < std::max(a, b); ++p) {
+    int64_t gain_ps = 0;
+    for (uint32_t p = std::min(from, to); p < std::max(from, to); ++p) {
       const int64_t elapsed_ps = points[p + 1].time_ps - points[p].time_ps;
-      allowance_ps += loose != nullptr && (*loose)[p + 1] ? LooseAllowancePs(clock, elapsed_ps)
-                                                          : DriftOf(clock).AllowancePs(elapsed_ps);
+      gain_ps += AllowancePs(clock, p + 1, from < to, elapsed_ps).value_or(0);
     }
-    return allowance_ps;
+    return gain_ps;
   }
 
   const DifferenceConstraints& constraints_;
@@ -279,6 +284,7 @@ DifferenceConstraints::DifferenceConstraints(size_t clocks, size_t hubs,
                                              const ConstraintOptions& options)
     : options_(options),
       drift_(options.max_drift_ppm),
+      slew_(kFastestSlewPpm),
       hub_count_(hubs),
       clocks_(clocks),
       loose_(clocks) {
@@ -297,15 +303,23 @@ void DifferenceConstraints::Loosen(const std::vector<LooseStretch>& stretches) {
   loose_.assign(clocks_.size(), {});
   for (const LooseStretch& stretch : stretches) {
     const std::vector<Point>& points = clocks_[stretch.clock];
-    std::vector<bool>& loose = loose_[stretch.clock];
+    std::vector<ClockChange>& loose = loose_[stretch.clock];
     loose.resize(points.size());
     for (size_t p = 1; p < points.size(); ++p) {
       const int64_t before_ps = points[p - 1].time_ps, time_ps = points[p].time_ps;
       // A clock has one offset at a time.
       if (before_ps < stretch.from_ps || time_ps > stretch.to_ps || before_ps == time_ps) continue;
-      loose[p] = true;
+      loose[p] = std::max(loose[p], stretch.change);
     }
   }
+}
+
+double DifferenceConstraints::MaxDriftPpm(uint32_t clock) const {
+  const double drift_ppm = clock == options_.reference_clock ? 0 : options_.max_drift_ppm;
+  const bool is_slewed = absl::c_any_of(loose_[clock], [](ClockChange change) {
+    return change == ClockChange::kHurried || change == ClockChange::kSlowed;
+  });
+  return is_slewed ? std::max(drift_ppm, kFastestSlewPpm) : drift_ppm;
 }
 
 template <int kSign>
@@ -315,11 +329,12 @@ std::optional<Contradiction> DifferenceConstraints::FindBound(PointOffsets* boun
     for (uint32_t clock = 0; clock < clocks_.size(); ++clock) {
       std::vector<int64_t>& labels = bounds->emplace_back(
           clocks_[clock].size(), clock == options_.reference_clock ? 0 : kUnbounded);
-      // The reference is what it was before it may have been set.
-      const std::vector<bool>& loose = loose_[clock];
-      const auto set = std::find(loose.begin(), loose.end(), true);
-      if (set != loose.end()) {
-        std::fill(labels.begin() + (set - loose.begin()), labels.end(), kUnbounded);
+      // The reference is what it was before it may have been changed.
+      const std::vector<ClockChange>& loose = loose_[clock];
+      const auto changed =
+          absl::c_find_if(loose, [](ClockChange change) { return change != ClockChange::kNone; });
+      if (changed != loose.end()) {
+        std::fill(labels.begin() + (changed - loose.begin()), labels.end(), kUnbounded);
       }
     }
   };

@@ -71,11 +71,21 @@ struct Contradiction {
   int64_t excess_ps = 0;
 };
 
-// From when to when a clock may have been set or slewed.
+// No host slews its clock faster: a kernel's tick changes by a tenth at most, its frequency by 500 ppm.
+// That is of the true time; of what a clock shows that runs slow, 1 / (1 - 0.1005) times as much.
+inline constexpr double kFastestSlewPpm = 112'000;
+
+// What may have happened to a clock: it ran faster or slower, by up to kFastestSlewPpm; was set, of which
+// no more is known than that its times are in order; or was set back over times that it had shown, so
+// that not even that is known.
+enum class ClockChange : uint8_t { kNone, kHurried, kSlowed, kSet, kSetBack };
+
+// From when to when it may have.
 struct LooseStretch {
   uint32_t clock = 0;
   int64_t from_ps = 0;
   int64_t to_ps = 0;
+  ClockChange change = ClockChange::kSet;
 };
 
 // A value for each point: by clock, then by the point's position on it.
@@ -113,13 +123,15 @@ class DifferenceConstraints {
   // Puts the points of each clock into the order of their times; call it before what follows.
   void Sort();
 
-  // Lets clocks be set between neighbouring points that lie in these stretches, and nowhere else.
+  // Lets clocks change between neighbouring points that lie in these stretches, and nowhere else.
   void Loosen(const std::vector<LooseStretch>& stretches);
 
   size_t clock_count() const { return clocks_.size(); }
   size_t point_count(uint32_t clock) const { return clocks_[clock].size(); }
   uint32_t hub(uint32_t clock, size_t point) const { return clocks_[clock][point].hub(); }
   int64_t time_ps(uint32_t clock, size_t point) const { return clocks_[clock][point].time_ps; }
+  // Returns how fast the clock may drift between any two neighbouring points, unless it was set there.
+  double MaxDriftPpm(uint32_t clock) const;
 
   // Returns a contradiction when there is no solution.
   std::optional<Contradiction> FindBounds(OffsetBounds* bounds) const;
@@ -152,11 +164,11 @@ class DifferenceConstraints {
 
   const ConstraintOptions options_;
   const DriftBound drift_;
+  const DriftBound slew_;
   const size_t hub_count_;
   std::vector<std::vector<Point>> clocks_;
-  // By clock, and there by point: whether the clock may have been set since the point before. Empty
-  // for most clocks.
-  std::vector<std::vector<bool>> loose_;
+  // By clock, and there by point: what may have happened since the point before. Empty for most clocks.
+  std::vector<std::vector<ClockChange>> loose_;
 };
 
 }  // namespace meridian

@@ -113,6 +113,36 @@ TEST(DifferenceConstraintsTest, AClockThatMayBeSetIsBoundByItsMeetingsAndItsOrde
   EXPECT_THAT(bounds.upper_ps[0], ElementsAre(0, 0, 1090 - 4920, 1090 - 4920));
 }
 
+// From 1190 to 5320 clock 1 gains 4000, which no slew does: 112,000 ppm of that time are 463. From a
+// meeting to another one 50 us later it may: 5.6 us.
+TEST(DifferenceConstraintsTest, AClockIsSlewedOnlySoFast) {
+  DifferenceConstraints constraints = TwoMeetingsApart(0);
+  OffsetBounds bounds;
+  constraints.Loosen({{1, 1190, 5320, ClockChange::kHurried}});
+  EXPECT_TRUE(constraints.FindBounds(&bounds).has_value());
+  DifferenceConstraints far(2, 2, WithoutDrift());
+  for (const int64_t later : {0, 50'000'000}) {
+    const uint32_t hub = later > 0 ? 1 : 0;
+    far.AddCause(0, 100 + later, hub);
+    far.AddEffect(0, 200 + later, hub);
+    far.AddCause(1, 1120 + later + later / 10, hub);
+    far.AddEffect(1, 1190 + later + later / 10, hub);
+  }
+  far.Sort();
+  bounds = OffsetBounds();
+  EXPECT_TRUE(far.FindBounds(&bounds).has_value());
+  far.Loosen({{1, 1190, 55'001'120, ClockChange::kSlowed}});
+  bounds = OffsetBounds();
+  EXPECT_TRUE(far.FindBounds(&bounds).has_value());
+  EXPECT_EQ(far.MaxDriftPpm(0), 0);
+  far.Loosen({{1, 1190, 55'001'120, ClockChange::kHurried}});
+  EXPECT_EQ(far.MaxDriftPpm(1), kFastestSlewPpm);
+  bounds = OffsetBounds();
+  ASSERT_FALSE(far.FindBounds(&bounds).has_value());
+  EXPECT_THAT(bounds.lower_ps[1], ElementsAre(920, 920, 5'000'920, 5'000'920));
+  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(1090, 1090, 5'001'090, 5'001'090));
+}
+
 TEST(DifferenceConstraintsTest, TheReferenceIsWhatItWasBeforeItWasSet) {
   DifferenceConstraints constraints = TwoMeetingsApart(1);
   constraints.Loosen({{1, 1190, 5320}});
@@ -264,9 +294,10 @@ class BruteForce {
         Connect(vertex, hub, -points[p].time_ps - options.min_transfer_ps);
       }
       if (!follows || (!is_loose && !was_free)) continue;
-      const int64_t allowance_ps = AllowancePs(points[p - 1], points[p], options, is_loose);
-      Connect(vertices_[p - 1], vertex, allowance_ps);
-      if (!is_loose) Connect(vertex, vertices_[p - 1], allowance_ps);
+      Connect(vertices_[p - 1], vertex,
+              AllowancePs(points[p - 1], points[p], options, stretch, /*is_gain=*/true));
+      Connect(vertex, vertices_[p - 1],
+              AllowancePs(points[p - 1], points[p], options, stretch, /*is_gain=*/false));
     }
     for (size_t k = 0; k < size_; ++k) {
       for (size_t i = 0; i < size_; ++i) {
@@ -283,13 +314,18 @@ class BruteForce {
     return a.clock == stretch.clock && a.time_ps >= stretch.from_ps && b.time_ps <= stretch.to_ps &&
            a.time_ps < b.time_ps;
   }
-  // How much further ahead a clock may be at b than at a.
+  // How much further ahead, or else behind, a clock may be at b than at a; kFar for any amount.
   static int64_t AllowancePs(const Point& a, const Point& b, const ConstraintOptions& options,
-                             bool is_loose) {
+                             const LooseStretch& stretch, bool is_gain) {
     const int64_t elapsed_ps = b.time_ps - a.time_ps;
     const int64_t drift_ps =
         DriftBound(a.clock == 0 ? 0 : options.max_drift_ppm).AllowancePs(elapsed_ps);
-    return is_loose ? std::max(elapsed_ps - 1, drift_ps) : drift_ps;
+    const ClockChange change = IsLoose(a, b, stretch) ? stretch.change : ClockChange::kNone;
+    if (change == (is_gain ? ClockChange::kHurried : ClockChange::kSlowed)) {
+      return std::max(drift_ps, DriftBound(kFastestSlewPpm).AllowancePs(elapsed_ps));
+    }
+    if (change == ClockChange::kSet && is_gain) return std::max(drift_ps, elapsed_ps - 1);
+    return change == ClockChange::kSet || change == ClockChange::kSetBack ? kFar : drift_ps;
   }
 
   size_t VertexOf(size_t p) const { return vertices_[p]; }
@@ -376,10 +412,11 @@ bool Satisfies(const std::vector<BruteForce::Point>& points, const ConstraintOpt
       if (!bounds.reachable[points[a].clock] || !bounds.reachable[points[b].clock]) continue;
       const bool same_clock = points[a].clock == points[b].clock && b == a + 1;
       if (same_clock) {
-        const bool is_loose = BruteForce::IsLoose(points[a], points[b], loose);
-        const int64_t most_ps = BruteForce::AllowancePs(points[a], points[b], options, is_loose);
+        const auto allowance_ps = [&](bool is_gain) {
+          return BruteForce::AllowancePs(points[a], points[b], options, loose, is_gain);
+        };
         const int64_t gained_ps = value_ps[b] - value_ps[a];
-        if (gained_ps > most_ps || (!is_loose && gained_ps < -most_ps)) return false;
+        if (gained_ps > allowance_ps(true) || -gained_ps > allowance_ps(false)) return false;
       }
       const bool meet = points[a].hub == points[b].hub && !points[a].is_effect;
       if (meet && points[b].is_effect &&
@@ -420,6 +457,9 @@ TEST(DifferenceConstraintsTest, AgreesWithBruteForce) {
       loose = {static_cast<uint32_t>(random() % clocks), static_cast<int64_t>(random() % 60000),
                110000};
       loose.to_ps = loose.from_ps + static_cast<int64_t>(random() % 60000);
+      loose.change =
+          std::vector<ClockChange>{ClockChange::kSet, ClockChange::kHurried, ClockChange::kSlowed,
+                                   ClockChange::kSetBack}[trial / 8 % 4];
       constraints.Loosen({loose});
     }
     BruteForce brute_force(points, hubs, options, loose);

@@ -4,14 +4,15 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -86,6 +87,10 @@ struct Mended {
   std::vector<ClockJump> jumps;
   std::vector<LooseStretch> loose;
 
+  bool IsChanged(uint32_t node) const {
+    return absl::c_any_of(jumps, [&](const ClockJump& jump) { return jump.node == node; });
+  }
+
   // Takes the change, which happened in that stretch, out of its node's times.
   void Undo(ClockJump jump, const LooseStretch& stretch) {
     table.MapTimes([&](uint32_t node, int64_t time_ps) {
@@ -106,208 +111,287 @@ struct Mended {
   }
 };
 
-// What is certain of by how much a clock is ahead after a stretch, compared with before it.
+// What is certain of by how much a clock was changed.
 struct SizeBounds {
   int64_t least_ps = 0;
   int64_t most_ps = 0;
 };
 
-SizeBounds ChangeIn(const LooseStretch& stretch, const Solved& solved) {
+// Returns by how much the clock was set ahead in the stretch: what it is ahead after it, compared with
+// before it, but for what it may have drifted in between.
+SizeBounds ChangeIn(const LooseStretch& stretch, const Solved& solved, double max_drift_ppm) {
   const std::vector<int64_t>& lower_ps = solved.bounds.lower_ps[stretch.clock];
   const std::vector<int64_t>& upper_ps = solved.bounds.upper_ps[stretch.clock];
+  const auto time_ps = [&](size_t point) {
+    return solved.constraints.time_ps(stretch.clock, point);
+  };
   size_t before = 0, after = lower_ps.size() - 1;
-  while (before < after &&
-         solved.constraints.time_ps(stretch.clock, before + 1) <= stretch.from_ps) {
-    ++before;
-  }
-  while (after > before && solved.constraints.time_ps(stretch.clock, after - 1) >= stretch.to_ps) {
-    --after;
-  }
-  return {lower_ps[after] - upper_ps[before], upper_ps[after] - lower_ps[before]};
+  while (before < after && time_ps(before + 1) <= stretch.from_ps) ++before;
+  while (after > before && time_ps(after - 1) >= stretch.to_ps) --after;
+  const int64_t drift_ps = DriftBound(max_drift_ppm).AllowancePs(time_ps(after) - time_ps(before));
+  return {lower_ps[after] - upper_ps[before] - drift_ps,
+          upper_ps[after] - lower_ps[before] + drift_ps};
 }
 
-// Finds when one clock must have been set if that is why the collectives contradict each other.
-class CutFinder {
+// Finds what is certain where clocks may have changed in those stretches; false for contradictions.
+bool FindBounds(const std::vector<LooseStretch>& loose, Solved* solved) {
+  solved->constraints.Loosen(loose);
+  solved->bounds = OffsetBounds();
+  return !solved->constraints.FindBounds(&solved->bounds).has_value();
+}
+
+// One change of one clock that would be why the collectives contradict each other.
+struct Explanation {
+  // Where the clock is loose: one that was set is so from the first gap between two of its times in which
+  // that may have been to the last, one that ran at another rate everywhere.
+  LooseStretch stretch;
+  SizeBounds size;
+  // A clock that was set is undone by this; of one that ran at another rate it says when and by how much.
+  ClockJump jump;
+  // Whether clocks can be mapped by it.
+  bool is_mappable = false;
+  // Whether the clock may in fact have been set back over times that it had shown, which no map mends.
+  bool may_repeat = false;
+
+  bool IsStep() const { return stretch.change == ClockChange::kSet; }
+};
+
+// Finds what changes of one clock would explain.
+class ExplanationFinder {
  public:
-  CutFinder(const Mended& mended, uint32_t node)
-      : mended_(mended), node_(node), built_(MakeConstraints(mended.table, mended.options)) {
-    for (size_t p = 0; p < constraints().point_count(node); ++p) {
-      const int64_t time_ps = constraints().time_ps(node, p);
+  // The constraints are those of the table of `mended`; they are loosened, and bounds are found.
+  ExplanationFinder(const Mended& mended, uint32_t node, Solved* solved)
+      : mended_(mended), node_(node), solved_(*solved) {
+    for (size_t p = 0; p < solved_.constraints.point_count(node); ++p) {
+      const int64_t time_ps = solved_.constraints.time_ps(node, p);
       if (times_ps_.empty() || times_ps_.back() != time_ps) times_ps_.push_back(time_ps);
     }
   }
 
-  // Finds the gaps between two of the clock's times in one of which it must have been set; false when
-  // that cannot be all that happened. Whatever is loose from one time to another explains more than
-  // what is loose in less.
-  bool FindGaps() {
-    if (times_ps_.size() < 2) return false;
+  // Returns what it was if the clock changed like that, and but once; nothing when that cannot be. A
+  // clock that was set somewhere in a stretch so long that too little is known then was so in one of its
+  // parts.
+  std::vector<Explanation> Find(ClockChange change) {
+    if (times_ps_.size() < 2) return {};
     const size_t last = times_ps_.size() - 1;
-    if (!Explains(0, last)) return false;
-    size_t least = 1, most = last;
+    if (!Explains({change, 0, last})) return {};
+    const auto [least_end, most_begin] = FindBracket(change);
+    if (change != ClockChange::kSet) {
+      Explanation slew = Slew(change, least_end - 1, most_begin + 1);
+      slew.may_repeat = change == ClockChange::kSlowed && MayRepeat(-slew.size.least_ps);
+      return {slew};
+    }
+    const size_t first_gap = least_end - 1, gaps_end = most_begin + 1;
+    if (first_gap >= gaps_end) return {};
+    constexpr size_t kMostParts = 24;
+    std::vector<Explanation> found;
+    AddStep(first_gap, gaps_end, kMostParts, &found);
+    if (found.empty() || (found[0].is_mappable &&
+                          absl::c_all_of(solved_.bounds.reachable, [](bool is) { return is; }))) {
+      return found;
+    }
+    found.clear();
+    const size_t gaps = gaps_end - first_gap, parts = std::min(gaps, kMostParts);
+    for (size_t part = 0; part < parts; ++part) {
+      AddStep(first_gap + gaps * part / parts, first_gap + gaps * (part + 1) / parts,
+              kMostParts / parts, &found);
+    }
+    return found;
+  }
+
+ private:
+  // Positions among the clock's times, between which it may have changed.
+  struct Cut {
+    ClockChange change;
+    size_t from;
+    size_t to;
+  };
+
+  // Returns the first from `least` to `most` that suffices, where `most` and all after the first do.
+  template <typename Suffices>
+  static size_t FirstOf(size_t least, size_t most, Suffices suffices) {
     while (least < most) {
       const size_t middle = (least + most) / 2;
-      if (Explains(0, middle)) {
+      if (suffices(middle)) {
         most = middle;
       } else {
         least = middle + 1;
       }
     }
-    first_gap_ = least - 1;
-    least = 0;
-    most = last - 1;
-    while (least < most) {
-      const size_t middle = (least + most + 1) / 2;
-      if (Explains(middle, last)) {
-        least = middle;
-      } else {
-        most = middle - 1;
-      }
-    }
-    last_gap_ = least;
-    return first_gap_ <= last_gap_;
+    return least;
+  }
+
+  // Where a change must have ended at the earliest, and begun at the latest. Whatever is loose from one
+  // time to another explains more than what is loose in less.
+  std::pair<size_t, size_t> FindBracket(ClockChange change) {
+    const size_t last = times_ps_.size() - 1;
+    const size_t least_end = FirstOf(1, last, [&](size_t end) {
+      return Explains({change, 0, end});
+    });
+    const size_t least_rest = FirstOf(1, last, [&](size_t rest) {
+      return Explains({change, last - rest, last});
+    });
+    return {least_end, last - least_rest};
+  }
+
+  // Whether it may as well have been set back: what it showed twice takes as long as it lost.
+  bool MayRepeat(int64_t lost_ps) {
+    const auto [least_end, most_begin] = FindBracket(ClockChange::kSetBack);
+    return times_ps_[least_end - 1] - times_ps_[most_begin + 1] <= lost_ps;
+  }
+
+  LooseStretch StretchOf(const Cut& cut) const {
+    return {node_, times_ps_[cut.from], times_ps_[cut.to], cut.change};
+  }
+
+  // Whether nothing contradicts itself any more if the clock may have changed there.
+  bool Explains(const Cut& cut) {
+    std::vector<LooseStretch> loose = mended_.loose;
+    loose.push_back(StretchOf(cut));
+    return FindBounds(loose, &solved_);
+  }
+
+  // Adds that the clock was set in one of these gaps, if that can be, and leaves bounds as they are then.
+  // Of `most_gaps` it is known whether it may have been that one.
+  void AddStep(size_t first_gap, size_t gaps_end, size_t most_gaps,
+               std::vector<Explanation>* found) {
+    const std::optional<size_t> gap = ChooseGap(first_gap, gaps_end, most_gaps);
+    const Cut cut = {ClockChange::kSet, first_gap, gaps_end};
+    if (!Explains(cut)) return;
+    Explanation& step = found->emplace_back(ExplanationOf(cut, first_gap, gaps_end));
+    if (!gap.has_value()) step.is_mappable = false;
+    if (step.is_mappable) SetStep(times_ps_[*gap], times_ps_[*gap + 1], &step);
+  }
+
+  // A clock that was slewed was so after the one time and before the other.
+  Explanation Slew(ClockChange change, size_t after, size_t before) {
+    const Cut cut = {change, 0, times_ps_.size() - 1};
+    MERIDIAN_CHECK(Explains(cut));
+    Explanation slew = ExplanationOf(cut, std::min(after, before), std::max(after, before));
+    const int64_t by_ps = FloorMean(slew.size.least_ps, slew.size.most_ps);
+    slew.jump.knots = {{slew.jump.begin_ps, slew.jump.begin_ps},
+                       {slew.jump.end_ps, slew.jump.end_ps - by_ps}};
+    return slew;
+  }
+
+  // Of bounds that were found with that cut.
+  Explanation ExplanationOf(const Cut& cut, size_t begin, size_t end) const {
+    Explanation found;
+    found.stretch = StretchOf(cut);
+    found.jump.node = node_;
+    found.jump.begin_ps = times_ps_[begin];
+    found.jump.end_ps = times_ps_[end];
+    if (!solved_.bounds.reachable[node_]) return found;
+    found.size = ChangeIn(found.stretch, solved_, mended_.options.max_drift_ppm);
+    found.is_mappable = AreBeforeAndAfter(times_ps_[begin], times_ps_[end]);
+    return found;
   }
 
   // Of these gaps chooses one in which it suffices that the clock was set: the widest among some, since
-  // a clock that is set forward skips time. False when none of them does, and when too few executions
-  // lie before or after: one that is matched wrongly looks the same.
-  bool ChooseGap() {
-    constexpr size_t kMostGaps = 24, kFewestExecutions = 3;
-    const int64_t begin_ps = times_ps_[first_gap_], end_ps = times_ps_[last_gap_ + 1];
+  // a clock that is set forward skips time. None when none of them does.
+  std::optional<size_t> ChooseGap(size_t first_gap, size_t gaps_end, size_t most_gaps) {
+    std::vector<size_t> gaps(gaps_end - first_gap);
+    std::iota(gaps.begin(), gaps.end(), first_gap);
+    const auto width_ps = [&](size_t gap) { return times_ps_[gap + 1] - times_ps_[gap]; };
+    std::stable_sort(gaps.begin(), gaps.end(),
+                     [&](size_t a, size_t b) { return width_ps(a) > width_ps(b); });
+    gaps.resize(std::min(gaps.size(), most_gaps));
+    for (const size_t gap : gaps) {
+      if (Explains({ClockChange::kSet, gap, gap + 1})) return gap;
+    }
+    return std::nullopt;
+  }
+
+  // Whether enough executions lie before and after: one that is matched wrongly looks the same as the
+  // change of a clock between few.
+  bool AreBeforeAndAfter(int64_t begin_ps, int64_t end_ps) const {
+    constexpr size_t kFewestExecutions = 3;
     std::set<uint32_t> before, after;
-    for (size_t p = 0; p < constraints().point_count(node_); ++p) {
-      const int64_t time_ps = constraints().time_ps(node_, p);
-      const uint32_t instance = built_.instance_of_hub[constraints().hub(node_, p)];
+    for (size_t p = 0; p < solved_.constraints.point_count(node_); ++p) {
+      const int64_t time_ps = solved_.constraints.time_ps(node_, p);
+      const uint32_t instance = solved_.instance_of_hub[solved_.constraints.hub(node_, p)];
       if (time_ps <= begin_ps) before.insert(instance);
       if (time_ps >= end_ps) after.insert(instance);
     }
-    if (std::min(before.size(), after.size()) < kFewestExecutions) return false;
-    std::vector<size_t> gaps(last_gap_ - first_gap_ + 1);
-    std::iota(gaps.begin(), gaps.end(), first_gap_);
-    std::stable_sort(gaps.begin(), gaps.end(),
-                     [&](size_t a, size_t b) { return WidthPs(a) > WidthPs(b); });
-    gaps.resize(std::min(gaps.size(), kMostGaps));
-    const auto found =
-        std::find_if(gaps.begin(), gaps.end(), [&](size_t gap) { return Explains(gap, gap + 1); });
-    if (found == gaps.end()) return false;
-    gap_ = *found;
-    return true;
+    return std::min(before.size(), after.size()) >= kFewestExecutions;
   }
 
-  // Returns what is certain if the clock was set somewhere in the gaps, null when nothing ties it then.
-  const Solved* Solve() {
-    const bool is_tied = Explains(first_gap_, last_gap_ + 1) && built_.bounds.reachable[node_];
-    return is_tied ? &built_ : nullptr;
+  // Sets the step as the ends of collectives tell it, within what is certain.
+  void SetStep(int64_t begin_ps, int64_t end_ps, Explanation* found) const {
+    const SizeBounds& size = found->size;
+    const int64_t by_ps = std::clamp(ChangeOfClock(mended_.table, node_, begin_ps, end_ps)
+                                         .value_or(FloorMean(size.least_ps, size.most_ps)),
+                                     size.least_ps, size.most_ps);
+    found->jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
+    found->jump.FitInGap();
+    found->is_mappable &= found->jump.GoesUp() && found->jump.by_ps() >= size.least_ps;
   }
-
-  LooseStretch Stretch() const { return {node_, times_ps_[first_gap_], times_ps_[last_gap_ + 1]}; }
-  // The chosen gap.
-  int64_t gap_begin_ps() const { return times_ps_[gap_]; }
-  int64_t gap_end_ps() const { return times_ps_[gap_ + 1]; }
-
- private:
-  const DifferenceConstraints& constraints() const { return built_.constraints; }
-
-  // Whether nothing contradicts itself any more if the clock may be set between two of its times.
-  bool Explains(size_t from, size_t to) {
-    std::vector<LooseStretch> loose = mended_.loose;
-    loose.push_back({node_, times_ps_[from], times_ps_[to]});
-    built_.constraints.Loosen(loose);
-    built_.bounds = OffsetBounds();
-    return !built_.constraints.FindBounds(&built_.bounds).has_value();
-  }
-
-  int64_t WidthPs(size_t gap) const { return times_ps_[gap + 1] - times_ps_[gap]; }
 
   const Mended& mended_;
   const uint32_t node_;
-  Solved built_;
+  Solved& solved_;
   // When the clock's points are, each time once.
   std::vector<int64_t> times_ps_;
-  size_t first_gap_ = 0;
-  size_t last_gap_ = 0;
-  size_t gap_ = 0;
 };
 
-// A change of a clock, and the stretch in which it must have happened.
-struct FoundJump {
-  ClockJump jump;
-  LooseStretch stretch;
-};
-
-// Returns the change in that cut: as the ends of collectives tell it, within what is certain.
-std::optional<FoundJump> JumpIn(CutFinder* cut, uint32_t node, const Mended& mended) {
-  const LooseStretch stretch = cut->Stretch();
-  const int64_t begin_ps = cut->gap_begin_ps(), end_ps = cut->gap_end_ps();
-  const Solved* solved = cut->Solve();
-  if (solved == nullptr) return std::nullopt;
-  const SizeBounds size = ChangeIn(stretch, *solved);
-  const int64_t by_ps = std::clamp(ChangeOfClock(mended.table, node, begin_ps, end_ps)
-                                       .value_or(FloorMean(size.least_ps, size.most_ps)),
-                                   size.least_ps, size.most_ps);
-  ClockJump jump;
-  jump.node = node;
-  jump.knots = {{begin_ps, begin_ps}, {end_ps, end_ps - by_ps}};
-  jump.FitInGap();
-  // A map cannot follow what is set by hundreds of times the gap that is left.
-  if (!jump.GoesUp() || jump.by_ps() < size.least_ps) return std::nullopt;
-  return FoundJump{std::move(jump), stretch};
-}
-
-// Which changes of one clock would each be why the collectives contradict each other.
-struct OneJump {
-  // The one that is taken, and for ClockJump::or_node the other that it may be. Absent when there is
-  // none, and when nothing tells which of several it is.
-  std::optional<FoundJump> taken;
-  std::optional<FoundJump> other;
-  // The nodes of all.
-  std::set<uint32_t> suspects;
-};
-
-// Takes the one whose clock ends of collectives show to have changed (`seen`, may be absent); of two
-// without that, either.
-OneJump FindOneJump(const Mended& mended, const Contradiction& contradiction,
-                    const std::optional<ClockJump>& seen) {
-  // Each clock takes up to 70 solutions.
-  constexpr size_t kMostMembers = size_t{1} << 19, kMostNodes = 8;
-  OneJump one;
+// Returns all changes of one clock that would explain the contradiction; nullopt when looking for them
+// would take too long.
+std::optional<std::vector<Explanation>> FindExplanations(const Mended& mended,
+                                                         const Contradiction& contradiction,
+                                                         Solved* solved) {
+  // Each clock takes up to 250 solutions.
+  constexpr size_t kMostWork = size_t{1} << 22;
   std::set<uint32_t> nodes;
   for (const Contradiction::Step& step : contradiction.steps) nodes.insert(step.clock);
-  if (mended.table.members().size() > kMostMembers || nodes.size() > kMostNodes) return one;
-  std::map<uint32_t, FoundJump> found;
+  if (mended.table.members().size() > kMostWork / nodes.size()) return std::nullopt;
+  std::vector<Explanation> found;
   for (const uint32_t node : nodes) {
-    CutFinder cut(mended, node);
-    if (!cut.FindGaps()) continue;
-    one.suspects.insert(node);
-    if (!cut.ChooseGap()) continue;
-    std::optional<FoundJump> jump = JumpIn(&cut, node, mended);
-    if (jump.has_value()) found.emplace(node, *std::move(jump));
+    ExplanationFinder finder(mended, node, solved);
+    for (const ClockChange change :
+         {ClockChange::kSet, ClockChange::kHurried, ClockChange::kSlowed}) {
+      for (Explanation& explanation : finder.Find(change)) {
+        // What a step explains in order is not taken for one out of order.
+        explanation.may_repeat &= absl::c_none_of(found, [&](const Explanation& other) {
+          return other.stretch.clock == node && other.IsStep();
+        });
+        found.push_back(std::move(explanation));
+      }
+    }
   }
-  std::optional<uint32_t> node, other;
-  if (seen.has_value() && found.count(seen->node) > 0) {
-    node = seen->node;
-    if (seen->or_node.has_value() && one.suspects.count(*seen->or_node) > 0) other = seen->or_node;
-  } else if (!one.suspects.empty() && one.suspects.size() <= 2) {
-    node = *one.suspects.begin();
-    if (one.suspects.size() == 2) other = *one.suspects.rbegin();
-    if (other.has_value() && node == mended.options.reference_node) std::swap(*node, *other);
-  }
-  // What is not known of the other is not known of either, on clocks that are partly mended, too.
-  const bool is_known = node.has_value() && found.count(*node) > 0 &&
-                        (!other.has_value() || (found.count(*other) > 0 && mended.jumps.empty()));
-  if (!is_known) return one;
-  one.taken.emplace(std::move(found.at(*node)));
-  one.taken->jump.or_node = other;
-  if (other.has_value()) one.other.emplace(std::move(found.at(*other)));
-  return one;
+  return found;
 }
 
-// Whether the collectives agree if clocks may drift ten times as fast: such a clock looks like one
-// that was set, but for ends that show when.
+std::set<uint32_t> NodesOf(const std::vector<Explanation>& explanations) {
+  std::set<uint32_t> nodes;
+  for (const Explanation& explanation : explanations) nodes.insert(explanation.stretch.clock);
+  return nodes;
+}
+
+// Returns the one to map clocks by, null when there is none: rather a step than a slew, rather that of
+// the clock whose ends show it, rather not that of the reference.
+const Explanation* Choose(const std::vector<Explanation>& explanations,
+                          const std::optional<ClockJump>& seen, uint32_t reference_node) {
+  const Explanation* best = nullptr;
+  const auto rank_of = [&](const Explanation& explanation) {
+    const uint32_t node = explanation.stretch.clock;
+    return std::make_tuple(explanation.IsStep(), seen.has_value() && seen->node == node,
+                           node != reference_node);
+  };
+  for (const Explanation& explanation : explanations) {
+    if (!explanation.is_mappable) continue;
+    if (best == nullptr || rank_of(explanation) > rank_of(*best)) best = &explanation;
+  }
+  return best;
+}
+
+// Whether the collectives agree if all clocks may drift ten times as fast: then they rather do than that
+// several were changed.
 bool MayDriftInstead(const CollectiveTable& table, ProbeFreeOptions options) {
   options.max_drift_ppm = std::min(10 * options.max_drift_ppm, 1e6);
   return Solve(table, options).ok();
 }
+
+void ForgetDrift(NodeOffset* node) { node->drift_ppm = node->drift_uncertainty_ppm = std::nullopt; }
 
 // Says how far the clocks may be off because it is not known by how much they were changed, nor when
 // exactly: that of the node, or those of the others to the reference if it is that. What lies between
@@ -315,9 +399,14 @@ bool MayDriftInstead(const CollectiveTable& table, ProbeFreeOptions options) {
 // the reader of the change to know.
 void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alignment) {
   for (size_t j = 0; j < alignment->jumps.size(); ++j) {
-    const SizeBounds rest = ChangeIn(mended.loose[j], solved);
+    const SizeBounds rest = ChangeIn(mended.loose[j], solved, mended.options.max_drift_ppm);
     ClockJump& jump = alignment->jumps[j];
     jump.uncertainty_ps = std::max(std::abs(rest.least_ps), std::abs(rest.most_ps));
+    bool has_inside = false;
+    for (size_t p = 0; p < solved.constraints.point_count(jump.node); ++p) {
+      const int64_t time_ps = solved.constraints.time_ps(jump.node, p);
+      has_inside |= time_ps > mended.loose[j].from_ps && time_ps < mended.loose[j].to_ps;
+    }
     for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
       NodeOffset& node = alignment->nodes[n];
       if (!node.reachable || (jump.node != mended.options.reference_node && n != jump.node))
@@ -327,16 +416,18 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
       node.uncertainty_ps =
           std::min(node.certified_uncertainty_ps, node.uncertainty_ps + jump.uncertainty_ps +
                                                       (is_inside ? std::abs(jump.by_ps()) : 0));
-      // Where collectives lie between, it is not known which of them came before.
-      const bool is_pinned =
-          jump.begin_ps >= jump.knots.front().shown_ps && jump.end_ps <= jump.knots.back().shown_ps;
+      // Of collectives that lie between, it is not known which came before.
       node.uncertainty_max_ps =
           std::max(node.uncertainty_ps, node.uncertainty_max_ps + jump.uncertainty_ps +
-                                            (is_pinned ? 0 : std::abs(jump.by_ps())));
+                                            (has_inside ? std::abs(jump.by_ps()) : 0));
       // The rate of a line over the change says nothing of the clock.
-      if (n == jump.node) node.drift_ppm = node.drift_uncertainty_ppm = std::nullopt;
+      if (n == jump.node) ForgetDrift(&node);
     }
   }
+}
+
+absl::Status NotTied() {
+  return FailedPrecondition("then no collective ties some clock to the others any more");
 }
 
 // Aligns clocks that are mended so far that nothing contradicts itself. FailedPrecondition when no
@@ -344,9 +435,7 @@ void DoubtSizes(const Mended& mended, const Solved& solved, ClockAlignment* alig
 absl::StatusOr<ClockAlignment> AlignMended(const Mended& mended, const Solved& solved,
                                            AlignFunction align) {
   for (const LooseStretch& stretch : mended.loose) {
-    if (!solved.bounds.reachable[stretch.clock]) {
-      return FailedPrecondition("then no collective ties it to the others any more");
-    }
+    if (!solved.bounds.reachable[stretch.clock]) return NotTied();
   }
   ClockAlignment alignment = align(mended.table, mended.options, solved);
   RedoJumps(mended.jumps, &alignment);
@@ -354,12 +443,14 @@ absl::StatusOr<ClockAlignment> AlignMended(const Mended& mended, const Solved& s
   return alignment;
 }
 
-// Where another clock may have been changed, the clocks may be off by as much as the two answers differ.
-void DoubtWhose(const ClockAlignment& other, ClockAlignment* alignment) {
+// Where something else may have happened, the clocks may be off by as much as the two answers differ.
+// False when nothing is known of a clock then.
+bool DoubtWhat(const ClockAlignment& other, const Solved& solved, ClockAlignment* alignment) {
   for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
     NodeOffset& node = alignment->nodes[n];
     const NodeOffset& otherwise = other.nodes[n];
-    if (!node.reachable || !otherwise.reachable) continue;
+    if (!node.reachable) continue;
+    if (!otherwise.reachable) return false;
     const auto apart_ps = [&](int64_t time_ps) {
       return std::abs(OffsetAt(node.knots, time_ps) - OffsetAt(otherwise.knots, time_ps));
     };
@@ -368,31 +459,52 @@ void DoubtWhose(const ClockAlignment& other, ClockAlignment* alignment) {
     for (const OffsetKnot& knot : otherwise.knots) {
       most_ps = std::max(most_ps, apart_ps(knot.time_ps));
     }
-    const int64_t here_ps = apart_ps(node.offset_at_ps + node.offset_ps);
+    const int64_t stated_ps = node.offset_at_ps + node.offset_ps;
+    int64_t here_ps = 0;
+    for (size_t p = 0; p < solved.bounds.lower_ps[n].size(); ++p) {
+      if (solved.constraints.time_ps(n, p) != stated_ps) continue;
+      here_ps = std::max({here_ps, solved.bounds.upper_ps[n][p] - node.offset_ps,
+                          node.offset_ps - solved.bounds.lower_ps[n][p]});
+    }
     const auto widen = [](int64_t other_ps, int64_t* own_ps) {
       *own_ps = std::max(*own_ps, other_ps);
     };
-    widen(here_ps + otherwise.uncertainty_ps, &node.uncertainty_ps);
+    widen(here_ps, &node.uncertainty_ps);
+    widen(here_ps, &node.certified_uncertainty_ps);
     widen(most_ps + otherwise.uncertainty_max_ps, &node.uncertainty_max_ps);
-    widen(here_ps + otherwise.certified_uncertainty_ps, &node.certified_uncertainty_ps);
   }
+  return true;
 }
 
-// The same where the other answer is not known.
-void DoubtWhose(const ClockJump& jump, uint32_t reference_node, ClockAlignment* alignment) {
-  const int64_t by_ps = std::abs(jump.by_ps());
-  for (uint32_t n = 0; n < alignment->nodes.size(); ++n) {
-    NodeOffset& node = alignment->nodes[n];
-    if (n == reference_node || !node.reachable) continue;
-    node.uncertainty_ps += by_ps;
-    node.uncertainty_max_ps += by_ps;
-    node.certified_uncertainty_ps += by_ps;
+// Takes the middle of what is certain where a clock may have changed in that stretch.
+ClockAlignment AlignLoose(const Mended& mended, const LooseStretch& stretch, AlignFunction align,
+                          Solved* solved) {
+  std::vector<LooseStretch> loose = mended.loose;
+  loose.push_back(stretch);
+  MERIDIAN_CHECK(FindBounds(loose, solved));
+  ProbeFreeOptions options = mended.options;
+  options.end_agreement = false;
+  return align(mended.table, options, *solved);
+}
+
+// Aligns clocks if it was that change; of a clock that ran at another rate, ends tell nothing.
+absl::StatusOr<ClockAlignment> AlignExplained(const Mended& mended, const Explanation& explanation,
+                                              AlignFunction align, Solved* solved) {
+  if (explanation.IsStep()) {
+    Mended undone = mended;
+    undone.Undo(explanation.jump, explanation.stretch);
+    ASSIGN_OR_RETURN(const Solved rest, Solve(undone.table, undone.options, undone.loose));
+    return AlignMended(undone, rest, align);
   }
+  ClockAlignment alignment = AlignLoose(mended, explanation.stretch, align, solved);
+  alignment.jumps = {explanation.jump};
+  ForgetDrift(&alignment.nodes[explanation.stretch.clock]);
+  return alignment;
 }
 
 // Adds whose clock may have been changed, and why that was not mended (`why_not`, or empty for the usual
 // reasons): the largest change that was seen, if it can be why the collectives contradict each other by
-// that much, else all clocks of which a change would explain it.
+// that much, else all clocks of which one change would explain it.
 absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<ClockJump>& jumps,
                          const std::set<uint32_t>& suspects, const absl::Status& contradiction,
                          int64_t excess_ps, absl::string_view why_not) {
@@ -411,16 +523,55 @@ absl::Status NameSuspect(const ProbeFreeOptions& options, const std::vector<Cloc
       why_not = jump.by_ps() < 0 ? "then it shows times twice, which cannot be told apart"
                                  : "there are collectives in the time that it skipped then";
     }
-    std::vector<uint32_t> nodes = {jump.node};
-    if (jump.or_node.has_value()) nodes.push_back(*jump.or_node);
+    std::vector<uint32_t> nodes = jump.or_nodes;
+    nodes.insert(nodes.begin(), jump.node);
     return refuse(nodes,
                   absl::StrCat(" by ", FormatMicros(jump.by_ps()), " us at ",
                                FormatMicros(jump.knots.front().shown_ps), " us, but ", why_not));
   }
-  if (suspects.empty()) return contradiction;
+  if (suspects.empty() && why_not.empty()) return contradiction;
+  if (suspects.empty()) {
+    return FailedPrecondition(contradiction.message(), ". A clock may have been changed, but ",
+                              why_not);
+  }
+  if (why_not.empty()) why_not = "too few collectives lie before that or after it";
   return refuse(std::vector<uint32_t>(suspects.begin(), suspects.end()),
-                suspects.size() == 1 ? ": when, and whether once, the collectives do not tell"
-                                     : ": the collectives do not tell which");
+                absl::StrCat(", but ", why_not));
+}
+
+// Aligns clocks by one of the explanations; what is stated holds whichever of them is true.
+// FailedPrecondition when nothing is known of a clock if it is another one.
+absl::StatusOr<ClockAlignment> AlignByOneOf(const Mended& mended,
+                                            const std::vector<Explanation>& explanations,
+                                            const Explanation& chosen, AlignFunction align,
+                                            Solved* solved) {
+  if (absl::c_any_of(explanations, [](const Explanation& is) { return is.may_repeat; })) {
+    return FailedPrecondition("it may have shown times twice, which cannot be told apart");
+  }
+  ASSIGN_OR_RETURN(ClockAlignment alignment, AlignExplained(mended, chosen, align, solved));
+  ClockJump& jump = alignment.jumps[0];
+  jump.may_be_set = jump.may_be_slewed = false;
+  for (const Explanation& explanation : explanations) {
+    const uint32_t node = explanation.stretch.clock;
+    if (node == jump.node) {
+      (explanation.IsStep() ? jump.may_be_set : jump.may_be_slewed) = true;
+      jump.begin_ps = std::min(jump.begin_ps, explanation.jump.begin_ps);
+      jump.end_ps = std::max(jump.end_ps, explanation.jump.end_ps);
+      jump.uncertainty_ps =
+          std::max({jump.uncertainty_ps, std::abs(explanation.size.least_ps - jump.by_ps()),
+                    std::abs(explanation.size.most_ps - jump.by_ps())});
+    } else if (absl::c_count(jump.or_nodes, node) == 0) {
+      jump.or_nodes.push_back(node);
+    }
+    if (&explanation == &chosen) continue;
+    const ClockAlignment other = AlignLoose(mended, explanation.stretch, align, solved);
+    if (!DoubtWhat(other, *solved, &alignment)) return NotTied();
+    // Nor are rates known.
+    for (uint32_t n = 0; n < alignment.nodes.size(); ++n) {
+      if (n == node || node == mended.options.reference_node) ForgetDrift(&alignment.nodes[n]);
+    }
+  }
+  return alignment;
 }
 
 }  // namespace
@@ -443,17 +594,29 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
   std::string why_not;
   while (mended.jumps.size() < kMostJumps) {
     const std::optional<ClockJump> seen = FindClockJump(mended.table, options.reference_node);
-    if (mended.jumps.empty() && !seen.has_value() && MayDriftInstead(table, options)) break;
-    const OneJump one = FindOneJump(mended, *left, seen);
-    if (mended.jumps.empty()) suspects = one.suspects;
-    std::optional<Mended> otherwise;
-    if (one.other.has_value()) {
-      otherwise.emplace(mended);
-      otherwise->Undo(one.other->jump, one.other->stretch);
+    Solved constraints = MakeConstraints(mended.table, mended.options);
+    std::vector<Explanation> explanations;
+    if (auto found = FindExplanations(mended, *left, &constraints)) {
+      explanations = *std::move(found);
+    } else {
+      why_not = "the collectives are too many to find out whose";
     }
-    if (one.taken.has_value()) {
-      mended.Undo(one.taken->jump, one.taken->stretch);
-    } else if (seen.has_value() && seen->GoesUp()) {
+    const Explanation* chosen = Choose(explanations, seen, options.reference_node);
+    if (mended.jumps.empty()) {
+      suspects = NodesOf(explanations);
+      if (chosen != nullptr) {
+        absl::StatusOr<ClockAlignment> alignment =
+            AlignByOneOf(mended, explanations, *chosen, align, &constraints);
+        if (alignment.ok()) return alignment;
+        why_not = std::string(alignment.status().message());
+      }
+      if (!explanations.empty() || MayDriftInstead(table, options)) break;
+    }
+    if (explanations.size() == 1 && chosen != nullptr && chosen->IsStep() &&
+        !mended.IsChanged(chosen->jump.node)) {
+      mended.Undo(chosen->jump, chosen->stretch);
+    } else if (seen.has_value() && seen->GoesUp() && seen->or_nodes.empty() &&
+               !mended.IsChanged(seen->node)) {
       mended.Undo(*seen, {seen->node, seen->knots.front().shown_ps, seen->knots.back().shown_ps});
     } else {
       if (seen.has_value()) mended.jumps.push_back(*seen);
@@ -466,16 +629,7 @@ absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
       why_not = std::string(alignment.status().message());
       break;
     }
-    if (otherwise.has_value()) {
-      ASSIGN_OR_RETURN(const Solved other,
-                       Solve(otherwise->table, otherwise->options, otherwise->loose));
-      ASSIGN_OR_RETURN(const ClockAlignment aligned, AlignMended(*otherwise, other, align));
-      DoubtWhose(aligned, &*alignment);
-      return alignment;
-    }
-    for (const ClockJump& jump : alignment->jumps) {
-      if (jump.or_node.has_value()) DoubtWhose(jump, options.reference_node, &*alignment);
-    }
+    for (ClockJump& jump : alignment->jumps) jump.is_by_ends = true;
     return alignment;
   }
   return NameSuspect(options, mended.jumps, suspects, refused, contradiction.excess_ps, why_not);

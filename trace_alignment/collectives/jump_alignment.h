@@ -2,10 +2,11 @@
 // The clocks of a run in which some were set, or slewed, on the way, so that its collectives contradict
 // each other:
 //
-//   each clock of the contradiction   when must it have been set, if it was set once and no other was?
-//                                     (bisection, with the clock loose in between)
-//   the ends of collectives           whose clock was it of several, and by how much (clock_jumps.h)
-//   the clocks without the change     aligned as others are; then it is put back
+//   each clock of the contradiction   when must it have been set, or have run at another rate, if it was
+//                                     so once and no other was? (bisection, with the clock loose there)
+//   the ends of collectives           which of these is likely, and by how much (clock_jumps.h)
+//   the clocks without that change    aligned as others are; then it is put back
+//   the other explanations            the uncertainty holds what they say, too
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_JUMP_ALIGNMENT_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_JUMP_ALIGNMENT_H_
 
@@ -23,10 +24,10 @@ namespace meridian {
 using AlignFunction = absl::FunctionRef<ClockAlignment(
     const CollectiveTable& table, const ProbeFreeOptions& options, const Solved& solved)>;
 
-// Takes back changes of clocks until the collectives no longer contradict each other. Where one change
-// explains all, it is where nothing else can be why; else the largest that ends of collectives show is
-// taken back first. Returns the refusal, with whose clock it may be, when they still contradict each
-// other then, and when clocks may not jump.
+// Aligns clocks by a change of one of them that explains why the collectives contradict each other; what
+// is stated holds for all such changes. Where none explains it, those that ends of collectives show are
+// taken back one by one, each of another clock, until nothing contradicts itself. Returns the refusal,
+// with whose clock it may be, when that fails, and when clocks may not jump.
 absl::StatusOr<ClockAlignment> AlignAcrossJumps(const CollectiveTable& table,
                                                 const ProbeFreeOptions& options,
                                                 const absl::Status& refused,

@@ -98,28 +98,32 @@ void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
 
 // Returns the largest uncertainty from the first to the last point, and over the span if there is
 // one. Between points the clock can leave the straight line for as long as it can still come back;
-// beyond them, the line goes on at some rate and the clock at the opposite one.
-int64_t LargestUncertaintyPs(const NodeView& view, double max_drift_ppm,
-                             const std::optional<ProfileSpan>& span) {
-  const auto drift_ps = [&](int64_t elapsed_ps) {
+// beyond them, the line goes on at some rate and the clock, which is not slewed there, at the opposite
+// one.
+int64_t LargestUncertaintyPs(const NodeView& view, const ProbeFreeOptions& options) {
+  const auto drift_ps = [](int64_t elapsed_ps, double ppm) {
     return static_cast<int64_t>(
-        std::ceil(static_cast<double>(std::max<int64_t>(0, elapsed_ps)) * max_drift_ppm * 1e-6));
+        std::ceil(static_cast<double>(std::max<int64_t>(0, elapsed_ps)) * ppm * 1e-6));
   };
+  const double max_drift_ppm = view.constraints.MaxDriftPpm(view.node);
   const size_t last = view.size() - 1;
   int64_t largest_ps = 0;
   for (size_t p = 0; p <= last; ++p) {
     const int64_t before_ps = p > 0 ? view.TimePs(p) - view.TimePs(p - 1) : 0;
     const int64_t after_ps = p < last ? view.TimePs(p + 1) - view.TimePs(p) : 0;
-    const int64_t away_ps = drift_ps(std::max(before_ps, after_ps) / 2);
+    const int64_t away_ps = drift_ps(std::max(before_ps, after_ps) / 2, max_drift_ppm);
     largest_ps =
         std::max(largest_ps, view.UncertaintyPs(p, view.TimePs(p), view.CertifiedPs(p) + away_ps));
   }
-  if (!span.has_value()) return largest_ps;
+  if (options.spans.empty()) return largest_ps;
+  const ProfileSpan& span = options.spans[view.node];
+  const double beyond_ppm = std::min(max_drift_ppm, options.max_drift_ppm);
   const auto beyond_ps = [&](size_t p, int64_t time_ps, int64_t elapsed_ps) {
-    return view.UncertaintyPs(p, time_ps, view.CertifiedPs(p) + 2 * drift_ps(elapsed_ps));
+    return view.UncertaintyPs(p, time_ps,
+                              view.CertifiedPs(p) + 2 * drift_ps(elapsed_ps, beyond_ppm));
   };
-  return std::max({largest_ps, beyond_ps(0, span->begin_ps, view.TimePs(0) - span->begin_ps),
-                   beyond_ps(last, span->end_ps, span->end_ps - view.TimePs(last))});
+  return std::max({largest_ps, beyond_ps(0, span.begin_ps, view.TimePs(0) - span.begin_ps),
+                   beyond_ps(last, span.end_ps, span.end_ps - view.TimePs(last))});
 }
 
 // States the offset in the middle of the clock's points, and the drift.
@@ -137,10 +141,6 @@ NodeOffset StateOffset(const NodeView& view, double max_drift_ppm) {
   return node;
 }
 
-double MaxDriftPpm(const ProbeFreeOptions& options, uint32_t node) {
-  return node == options.reference_node ? 0 : options.max_drift_ppm;
-}
-
 // Takes the chosen offsets, null for the middle of the bounds, and what is likely of the nodes'
 // clocks, or nothing.
 ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
@@ -156,14 +156,12 @@ ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
                            bounds.upper_ps[node],
                            offsets_ps == nullptr ? nullptr : &(*offsets_ps)[node],
                            likely.empty() ? nullptr : &likely[node]};
-    std::optional<ProfileSpan> span;
-    if (!options.spans.empty()) span = options.spans[node];
     NodeOffset& stated = alignment.nodes[node];
-    stated = StateOffset(view, MaxDriftPpm(options, node));
+    stated = StateOffset(view, solved.constraints.MaxDriftPpm(node));
     alignment.is_estimated |= stated.uncertainty_ps < stated.certified_uncertainty_ps;
     if (view.size() == 0) continue;
     stated.knots = KnotsOf(view);
-    stated.uncertainty_max_ps = LargestUncertaintyPs(view, MaxDriftPpm(options, node), span);
+    stated.uncertainty_max_ps = LargestUncertaintyPs(view, options);
   }
   return alignment;
 }
@@ -203,7 +201,7 @@ std::vector<LikelyClock> LikelyClocks(const CollectiveTable& table, const ProbeF
     if (!bounds.reachable[n]) continue;
     const NodeOffset node = StateOffset(
         {solved.constraints, n, bounds.lower_ps[n], bounds.upper_ps[n], nullptr, nullptr},
-        MaxDriftPpm(options, n));
+        solved.constraints.MaxDriftPpm(n));
     certain[n].at_ps = node.offset_at_ps + node.offset_ps;
     certain[n].offset_ps = {static_cast<double>(node.offset_ps),
                             variance(static_cast<double>(node.uncertainty_ps))};

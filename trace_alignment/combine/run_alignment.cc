@@ -46,8 +46,9 @@ bool AreOfGpu(const ProfileCollectives& profile) {
   });
 }
 
-// Returns a polyline of offsets as a map from the node's host clock to the reference. Beyond the
-// knots the offset goes on with the rate for hours, if one is given; else as ClockMap does it.
+// Returns a polyline of offsets as a map from the node's host clock to the reference, however steep where
+// a clock was set. Beyond the knots the offset goes on with the rate for hours, if one is given; else as
+// ClockMap does it.
 absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots,
                                     std::optional<double> rate) {
   constexpr int64_t kFarPs = 10000LL * 1000 * 1000 * 1000 * 1000;
@@ -67,7 +68,7 @@ absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots,
   }
   for (const OffsetKnot& knot : knots) add(knot.time_ps, knot.offset_ps);
   if (rate.has_value()) add(knots.back().time_ps + kFarPs, knots.back().offset_ps + gained_ps);
-  return ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair);
+  return ClockMap::Create(std::move(map_knots));
 }
 
 // Returns the rate to go on with beyond what was measured: the drift if it is surely not 0, else 0.
@@ -115,13 +116,6 @@ class RunAligner {
     result_.table = run_.table;
     MapTimes(&result_.table);
     result_.after = CheckHappensBefore(result_.table);
-    // A clock that was set by more than a map can follow.
-    if (!jump_.empty() && !result_.after.violations.empty()) {
-      return FailedPrecondition(jump_, ", but then ", result_.after.violations.size(), " of ",
-                                result_.after.checked,
-                                " collectives still end before they began elsewhere; give measured "
-                                "offsets, or --method=none to leave the clocks as they are");
-    }
     result_.table.PlaceByDurations(run_.profiles);
     return std::move(result_);
   }
@@ -332,6 +326,12 @@ class RunAligner {
     }
   }
 
+  static std::string HowChanged(const ClockJump& jump) {
+    if (!jump.may_be_set) return "it ran at another rate, perhaps longer";
+    return absl::StrCat("it was set", jump.by_ps() < 0 ? ", over no times that it had shown" : "",
+                        jump.may_be_slewed ? ", or ran at another rate, perhaps longer" : "");
+  }
+
   // Names the changes of clocks within the run.
   void NoteJumps(const std::vector<ClockJump>& jumps) {
     const auto time_text = [this](int64_t time_ps) {
@@ -357,16 +357,25 @@ class RunAligner {
           absl::StrCat("node ", inputs_.nodes[jump.node].node_id, ": ",
                        is_device ? "its devices' clock" : "its clock", " was changed by ", by,
                        " between ", time_text(jump.begin_ps), " and ", time_text(jump.end_ps),
-                       " UTC by that clock: it was set, or ran at another rate");
-      if (jump.or_node.has_value()) {
-        absl::StrAppend(&note, "; or that of node ", inputs_.nodes[*jump.or_node].node_id,
-                        " by the opposite: their collectives do not tell which");
+                       " UTC by that clock: ", HowChanged(jump));
+      if (!jump.or_nodes.empty()) {
+        const auto append_id = [this](std::string* out, uint32_t node) {
+          absl::StrAppend(out, inputs_.nodes[node].node_id);
+        };
+        absl::StrAppend(&note, "; or that of node ",
+                        absl::StrJoin(jump.or_nodes, " or ", append_id),
+                        " in its place: the collectives do not tell which");
       }
-      if (jump_.empty()) jump_ = note;
-      Note(absl::StrCat(note, "; ",
-                        jump.node == reference_ ? "all times are on the clock that it had before"
-                                                : "the times before and after are mapped apart",
-                        ", those between on a straight line: they may be off by the whole change"));
+      if (jump.is_by_ends) {
+        absl::StrAppend(&note, "; the ends of collectives show that, nothing proves it");
+      }
+      absl::StrAppend(&note, "; ",
+                      jump.node == reference_ ? "all times are on the clock that it had before"
+                                              : "the times before and after are mapped apart");
+      if (jump.may_be_set) {
+        absl::StrAppend(&note, ", those between on a straight line: they may be off by all of it");
+      }
+      Note(std::move(note));
     }
   }
 
@@ -747,8 +756,6 @@ class RunAligner {
   // The collectives, each on its own node's host clock.
   CollectiveTable host_table_;
   RunAlignment result_;
-  // The first change of a clock that was found, as notes say it.
-  std::string jump_;
 };
 
 }  // namespace
