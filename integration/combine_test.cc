@@ -623,7 +623,7 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
        {"tools/validate_collectives", "tools/critical_path", "tools/combine"}) {
     const CommandResult merged = RunCommandLine(command, {"--traces=" + out.PathOf("all.json.gz")});
     EXPECT_EQ(merged.exit_code, 2) << command;
-    EXPECT_THAT(merged.standard_error, HasSubstr("several ranks'"));
+    EXPECT_THAT(merged.standard_error, HasSubstr("what combine made of ranks'"));
   }
   // As an XSpace and in Perfetto's own format, too.
   const CommandResult converted = Combine({"--run_dir=" + in.PathOf(""), "--method=collectives",

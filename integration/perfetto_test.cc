@@ -1,9 +1,13 @@
 // What is written for Perfetto, read as Perfetto reads it: over the examples, and over every recording
 // where there are more. Where MERIDIAN_TRACE_PROCESSOR names a trace_processor_shell, that is asked,
 // too.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,9 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "integration/testing/perfetto_reader.h"
+#include "third_party/perfetto/perfetto_trace.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/run_command.h"
@@ -34,25 +40,57 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// Returns the example and, where there are more recordings, those.
-std::vector<std::string> RunsOf(const std::string& example, const std::vector<std::string>& names) {
-  std::vector<std::string> runs = {example};
-  const std::optional<std::string> shared = SharedDataDirectory();
-  for (const std::string& name : names) {
-    if (shared.has_value()) runs.push_back(absl::StrCat(*shared, "/traces/", name));
+// What commands are told to read, by framework.
+struct Recordings {
+  std::vector<std::string> jax = {"--run_dir=examples/jax_tp_cuda4_skewed"};
+  std::vector<std::string> torch = {"--run_dir=examples/torch_pipeline4"};
+};
+
+// Adds all that lies beside the checkout. A file that is neither a trace nor known for something else
+// fails the test.
+void AddShared(const std::string& traces, Recordings* all) {
+  std::set<std::string> jax, torch;
+  const auto follow = std::filesystem::directory_options::follow_directory_symlink;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(traces, follow)) {
+    if (!entry.is_regular_file()) continue;
+    const std::filesystem::path& path = entry.path();
+    const std::string name = path.filename().string(), folder = path.parent_path().string();
+    if (absl::StrContains(name, ".xplane.pb")) {
+      jax.insert("--run_dir=" + folder);
+    } else if (absl::StartsWith(name, "kineto_") || absl::StrContains(name, ".pt.trace.json")) {
+      torch.insert("--run_dir=" + folder);
+    } else if (absl::StartsWith(name, "fr_")) {
+      torch.insert("--traces=" + folder + "/fr_*" + path.extension().string());
+    } else if (absl::StrContains(name, ".csv")) {
+      torch.insert("--traces=" + path.string());
+    } else {
+      const bool is_execution_trace =
+          absl::StartsWith(name, "et_") || absl::StartsWith(name, "dlrm_eg_");
+      const bool is_clocks = absl::StartsWith(name, "gpu_clock_pairs");
+      EXPECT_TRUE(is_execution_trace || is_clocks || path.extension() == ".txt" ||
+                  path.extension() == ".md")
+          << path << " is not read";
+    }
   }
+  all->jax.insert(all->jax.end(), jax.begin(), jax.end());
+  all->torch.insert(all->torch.end(), torch.begin(), torch.end());
+}
+
+// The examples and, where there are more recordings, all of those.
+const Recordings& Runs() {
+  static const Recordings& runs = *[] {
+    auto* all = new Recordings;
+    const std::optional<std::string> shared = SharedDataDirectory();
+    if (shared.has_value()) AddShared(*shared + "/traces", all);
+    return all;
+  }();
   return runs;
 }
 
-std::vector<std::string> TorchRuns() {
-  return RunsOf("examples/torch_pipeline4", {"fsdp_nccl4", "graph_nccl4", "torch_nccl4",
-                                             "net/net1g_fsdp4", "net/net2g_fsdp4", "public/dlrm8"});
-}
-
-std::vector<std::string> JaxRuns() {
-  return RunsOf("examples/jax_tp_cuda4_skewed",
-                {"jax_cpu4", "jax_cuda2", "jax_tp_cuda4", "scan_cuda4", "net/net1g_moe4",
-                 "net/net1g_tp4", "net/net1g_tp8"});
+std::vector<std::string> AllRuns() {
+  std::vector<std::string> runs = Runs().jax;
+  runs.insert(runs.end(), Runs().torch.begin(), Runs().torch.end());
+  return runs;
 }
 
 std::string ReadWhole(const std::string& path) {
@@ -80,8 +118,8 @@ void ExpectPerfettoLosesNothing(const TemporaryDirectory& directory, const std::
             absl::StrCat("\"arrows\"\n", *arrows, "\n"));
 }
 
-void RunWell(const std::string& command, const std::vector<std::string>& arguments) {
-  const CommandResult result = RunCommandLine(command, arguments);
+void RunWell(const std::vector<std::string>& arguments) {
+  const CommandResult result = RunCommandLine("tools/meridian", arguments);
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
 }
 
@@ -126,12 +164,58 @@ TEST(PerfettoTest, TheReaderCountsWhatIsLost) {
   EXPECT_EQ(reading.arrows[1].from_name, "b");
 }
 
+// The same of Perfetto's own format: an arrow goes to what begins later.
+TEST(PerfettoTest, TheReaderOfProtosCountsWhatIsLost) {
+  namespace pp = ::perfetto::protos;
+  pp::Trace trace;
+  const auto describe = [&](uint64_t id, uint64_t parent) {
+    pp::TrackDescriptor* track = trace.add_packet()->mutable_track_descriptor();
+    track->set_uuid(id);
+    if (parent == 0) track->mutable_process()->set_process_name(absl::StrCat("process ", id));
+    if (parent != 0) track->set_parent_uuid(parent);
+  };
+  const auto add = [&](uint64_t time_ns, pp::TrackEvent::Type type, uint64_t track, uint64_t name) {
+    pp::TracePacket* packet = trace.add_packet();
+    packet->set_timestamp(time_ns);
+    packet->mutable_track_event()->set_type(type);
+    packet->mutable_track_event()->set_track_uuid(track);
+    packet->mutable_track_event()->set_name_iid(name);
+    if (type == pp::TrackEvent::TYPE_SLICE_END) packet->mutable_track_event()->clear_name_iid();
+    return packet;
+  };
+  describe(1, 0);
+  describe(2, 0);
+  describe(3, 1);
+  describe(4, 2);
+  pp::TracePacket* first = add(20, pp::TrackEvent::TYPE_SLICE_BEGIN, 3, 1);
+  first->mutable_track_event()->add_flow_ids(7);
+  pp::InternedName* name = first->mutable_interned_data()->add_event_names();
+  name->set_iid(1);
+  name->set_name("a");
+  name = first->mutable_interned_data()->add_event_names();
+  name->set_iid(2);
+  name->set_name("b");
+  add(10, pp::TrackEvent::TYPE_SLICE_BEGIN, 4, 2)->mutable_track_event()->add_flow_ids(7);
+  add(30, pp::TrackEvent::TYPE_SLICE_END, 4, 0);
+  add(40, pp::TrackEvent::TYPE_SLICE_END, 4, 0);
+  add(UINT64_MAX, pp::TrackEvent::TYPE_INSTANT, 4, 1);
+  const PerfettoReading reading = ReadProtoAsPerfetto(trace.SerializeAsString());
+  EXPECT_THAT(reading.RowNames(), ElementsAre("process 1", "process 2"));
+  EXPECT_EQ(reading.slices, 2);
+  // `a` does not end, and nothing began that ends at 40.
+  EXPECT_EQ(reading.overlapping_slices, 2);
+  EXPECT_EQ(reading.negative_times, 1);
+  ASSERT_THAT(reading.arrows, SizeIs(1));
+  EXPECT_EQ(reading.arrows[0].from_name, "b");
+  EXPECT_EQ(reading.arrows[0].to_name, "a");
+}
+
 TEST(PerfettoTest, MergedKinetoTracesLoseNothing) {
-  for (const std::string& run : TorchRuns()) {
+  for (const std::string& run : Runs().torch) {
     SCOPED_TRACE(run);
     const TemporaryDirectory directory;
     const std::string json = directory.PathOf("run.json.gz"), tar = directory.PathOf("run.tar");
-    RunWell("tools/combine", {"--run_dir=" + run, "--output=" + json});
+    RunWell({"combine", run, "--output=" + json});
     const PerfettoReading merged = ReadJsonAsPerfetto(ReadWhole(json));
     EXPECT_EQ(merged.negative_times, 0);
     EXPECT_EQ(merged.lost_arrow_ends.count("collective"), 0u);
@@ -143,7 +227,7 @@ TEST(PerfettoTest, MergedKinetoTracesLoseNothing) {
     }
     ExpectRowsByRank(merged);
 
-    RunWell("tools/combine", {"--run_dir=" + run, "--output=" + tar});
+    RunWell({"combine", run, "--output=" + tar});
     const auto files = ReadTarAsPerfetto(ReadWhole(tar));
     ASSERT_GT(files.size(), 2u);
     EXPECT_EQ(files[0].first, "perfetto_manifest.json");
@@ -162,14 +246,21 @@ TEST(PerfettoTest, MergedKinetoTracesLoseNothing) {
   }
 }
 
-TEST(PerfettoTest, ExportsOfJaxRunsLoseNothing) {
-  for (const std::string& run : JaxRuns()) {
+// What arrows lead to, in order.
+std::vector<std::string> EndsOfArrows(const PerfettoReading& reading) {
+  std::vector<std::string> names;
+  for (const PerfettoReading::Arrow& arrow : reading.arrows) names.push_back(arrow.to_name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(PerfettoTest, ExportsLoseNothing) {
+  for (const std::string& run : AllRuns()) {
     SCOPED_TRACE(run);
     const TemporaryDirectory directory;
     const std::string json = directory.PathOf("run.json.gz");
     const std::string perfetto = directory.PathOf("run.pftrace");
-    RunWell("tools/combine",
-            {"--run_dir=" + run, "--trace_json=" + json, "--perfetto=" + perfetto});
+    RunWell({"combine", run, "--trace_json=" + json, "--perfetto=" + perfetto});
     const PerfettoReading reading = ReadJsonAsPerfetto(ReadWhole(json));
     EXPECT_EQ(reading.negative_times, 0);
     EXPECT_EQ(reading.overlapping_slices, 0);
@@ -178,19 +269,77 @@ TEST(PerfettoTest, ExportsOfJaxRunsLoseNothing) {
     const std::vector<std::string> rows = reading.RowNames();
     ASSERT_GT(rows.size(), 1u);
     EXPECT_EQ(rows[0], "Collectives");
+    const PerfettoReading proto = ReadProtoAsPerfetto(ReadWhole(perfetto));
+    EXPECT_EQ(proto.negative_times, 0);
+    EXPECT_EQ(proto.overlapping_slices, 0);
+    EXPECT_EQ(proto.slices, reading.slices);
+    EXPECT_EQ(proto.RowNames(), rows);
+    EXPECT_EQ(EndsOfArrows(proto), EndsOfArrows(reading));
     ExpectPerfettoLosesNothing(directory, json, reading.arrows.size());
     ExpectPerfettoLosesNothing(directory, perfetto, std::nullopt);
   }
 }
 
+// Reads the trace of each rank on the common clock, by the names of the files.
+std::map<std::string, PerfettoReading> ReadAligned(const TemporaryDirectory& directory,
+                                                   const std::string& run) {
+  RunWell({"combine", run, "--method=collectives", "--stages=align",
+           "--output_dir=" + directory.PathOf("out")});
+  std::map<std::string, PerfettoReading> readings;
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(directory.PathOf("out/plugins"))) {
+    if (!file.is_regular_file()) continue;
+    readings[file.path().filename()] = ReadJsonAsPerfetto(ReadWhole(file.path()));
+  }
+  EXPECT_GT(readings.size(), 1u);
+  return readings;
+}
+
+// Kineto's own files stay as good as they were.
+TEST(PerfettoTest, AlignedKinetoTracesLoseNothing) {
+  for (const std::string& run : Runs().torch) {
+    SCOPED_TRACE(run);
+    const TemporaryDirectory directory;
+    for (const auto& [name, aligned] : ReadAligned(directory, run)) {
+      EXPECT_EQ(aligned.negative_times, 0) << name;
+      absl::string_view folder = run;
+      if (!absl::ConsumePrefix(&folder, "--run_dir=")) continue;
+      const PerfettoReading original =
+          ReadJsonAsPerfetto(ReadWhole(absl::StrCat(folder, "/", name)));
+      EXPECT_EQ(aligned.slices, original.slices) << name;
+      EXPECT_EQ(aligned.overlapping_slices, original.overlapping_slices) << name;
+      EXPECT_EQ(aligned.lost_arrow_ends, original.lost_arrow_ends) << name;
+    }
+  }
+}
+
+// The clock of rank 1 is 50 ms ahead, so that its events move before where the first of them was.
+TEST(PerfettoTest, ConvertedTracesThatMoveBackLoseNothing) {
+  const TemporaryDirectory directory;
+  std::string rows = "rank,kind,group,bytes,start_ns,end_ns\n";
+  for (int64_t i = 0; i < 20; ++i) {
+    for (const int64_t rank : {0, 1}) {
+      const int64_t start_ns = 1794701451000000000 + i * 10'000'000 + rank * 50'000'000;
+      absl::StrAppend(&rows, rank, ",all-reduce,0 1,1048576,", start_ns, ",", start_ns + 1'000'000,
+                      "\n");
+    }
+  }
+  const std::string table = directory.Write("run.csv", rows);
+  for (const auto& [name, aligned] : ReadAligned(directory, "--traces=" + table)) {
+    EXPECT_EQ(aligned.negative_times, 0) << name;
+    EXPECT_GE(aligned.slices, 20) << name;
+  }
+}
+
 // Of a single trace's own arrows those stay whose slices do.
 TEST(PerfettoTest, OverlaysOfOneTraceHaveNoLooseArrows) {
-  for (const std::string& run : TorchRuns()) {
-    if (!absl::StrContains(run, "_nccl4")) continue;
+  for (const std::string& run : Runs().torch) {
+    if (!absl::StartsWith(run, "--run_dir=") || !absl::StrContains(run, "_nccl4")) continue;
     SCOPED_TRACE(run);
     const TemporaryDirectory directory;
     const std::string json = directory.PathOf("overlay.json");
-    RunWell("tools/critical_path", {"--trace=" + run + "/kineto_0.json.gz", "--overlay=" + json});
+    const std::string trace(absl::StripPrefix(run, "--run_dir="));
+    RunWell({"critical_path", "--trace=" + trace + "/kineto_0.json.gz", "--overlay=" + json});
     const PerfettoReading reading = ReadJsonAsPerfetto(ReadWhole(json));
     EXPECT_THAT(reading.lost_arrow_ends, IsEmpty());
     EXPECT_GT(reading.CountArrows("critical_path"), 0);
@@ -198,15 +347,13 @@ TEST(PerfettoTest, OverlaysOfOneTraceHaveNoLooseArrows) {
 }
 
 TEST(PerfettoTest, OverlaysOfJobsLoseNothing) {
-  std::vector<std::string> runs = TorchRuns();
-  runs.push_back("examples/jax_cuda2");
-  for (const std::string& run : runs) {
+  for (const std::string& run : AllRuns()) {
     SCOPED_TRACE(run);
     const TemporaryDirectory directory;
     for (const bool all : {false, true}) {
       const std::string json = directory.PathOf("overlay.json.gz");
-      RunWell("tools/critical_path", {"--run_dir=" + run, "--allow_violations", "--overlay=" + json,
-                                      absl::StrCat("--only_critical=", all ? "false" : "true")});
+      RunWell({"critical_path", run, "--allow_violations", "--overlay=" + json,
+               absl::StrCat("--only_critical=", all ? "false" : "true")});
       const PerfettoReading reading = ReadJsonAsPerfetto(ReadWhole(json));
       EXPECT_EQ(reading.negative_times, 0);
       EXPECT_EQ(reading.overlapping_slices, 0);

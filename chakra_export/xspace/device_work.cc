@@ -291,12 +291,8 @@ class WorkReader {
     for (WorkingDevice& device : out_->devices) {
       for (DeviceWork& work : device.work.elements()) {
         const int64_t time_ps = on_host ? work.LaunchPs() : work.start_ps;
-        auto step = std::upper_bound(
-            steps.begin(), steps.end(), time_ps,
-            [](int64_t time, const StepEvent& event) { return time < event.start_ps; });
-        if (step == steps.begin()) continue;
-        --step;
-        if (time_ps < step->end_ps) work.step = step->number;
+        const StepEvent* step = StepAt(steps, time_ps);
+        if (step != nullptr) work.step = step->number;
       }
       MarkHostWaits(&device.work.elements());
     }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,8 +12,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/hlo/replica_groups.h"
@@ -151,128 +148,6 @@ std::string DescribeDifference(const HloProgram& a, const HloProgram& b) {
   return absl::StrCat(in_a.size(), " collectives in the one, ", in_b.size(), " in the other");
 }
 
-class MiddleCheck {
- public:
-  explicit MiddleCheck(const CollectiveRun& run) : run_(run), table_(run.table) {}
-
-  absl::Status Run() {
-    ListParts();
-    ListUnplaced();
-    for (const CollectiveInstance& instance : table_.instances()) {
-      if (instance.missing == 0) continue;
-      for (const int64_t rank : MissingRanks(instance)) {
-        const std::optional<uint32_t> witness = FindWitness(instance, rank);
-        if (witness.has_value()) return Refuse(instance, rank, *witness);
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  // The first end and the last start of those of a rank's parts whose instance another rank has,
-  // too.
-  struct Shared {
-    int64_t first_end_ps = std::numeric_limits<int64_t>::max();
-    int64_t last_start_ps = std::numeric_limits<int64_t>::min();
-  };
-
-  void ListParts() {
-    parts_.resize(table_.node_of_rank().size());
-    const std::vector<CollectiveInstance>& instances = table_.instances();
-    for (uint32_t i = 0; i < instances.size(); ++i) {
-      for (const CollectiveMember& member : table_.MembersOf(instances[i])) {
-        parts_[member.rank].push_back({i, &member});
-      }
-    }
-  }
-
-  // A rank that ran an instruction in an execution that is not known may have run any execution.
-  void ListUnplaced() {
-    for (size_t p = 0; p < run_.profiles.size(); ++p) {
-      const ProfileCollectives& profile = run_.profiles[p];
-      for (size_t i = 0; i < profile.events.size(); ++i) {
-        if (run_.runs.runs[p][i].run != kUnknownId) continue;
-        const CollectiveOp& op = profile.ops[profile.events[i].op];
-        unplaced_.insert({run_.ranks.ranks[p][profile.events[i].local_device], op.instruction});
-      }
-    }
-  }
-
-  const CollectiveOp& OpOf(const CollectiveMember& member) const {
-    const ProfileCollectives& profile = run_.profiles[table_.NodeOf(member)];
-    return profile.ops[profile.events[member.event].op];
-  }
-
-  // Returns the ranks that the instance lacks although their profile is at hand.
-  std::set<int64_t> MissingRanks(const CollectiveInstance& instance) const {
-    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
-    std::set<int64_t> ranks;
-    const auto add = [&](int64_t rank) {
-      if (rank == kUnknownId || table_.node_of_rank()[rank] == CollectiveTable::kNoNode) return;
-      ranks.insert(rank);
-    };
-    if (instance.group != CollectiveInstance::kNoGroup) {
-      for (const int64_t rank : table_.groups()[instance.group]) add(rank);
-    } else if (!members.empty()) {
-      for (const SourceTargetPair& pair : OpOf(members[0]).pairs) {
-        add(run_.ranks.RankOf(pair.source));
-        add(run_.ranks.RankOf(pair.target));
-      }
-    }
-    for (const CollectiveMember& member : members) ranks.erase(member.rank);
-    return ranks;
-  }
-
-  // Returns a member that shared collectives with the rank before and after this one.
-  std::optional<uint32_t> FindWitness(const CollectiveInstance& instance, int64_t rank) {
-    // Most members know the same.
-    constexpr size_t kMaxWitnesses = 8;
-    if (unplaced_.count({rank, table_.OpOf(instance).instruction}) > 0) return std::nullopt;
-    const absl::Span<const CollectiveMember> members =
-        table_.MembersOf(instance).subspan(0, kMaxWitnesses);
-    for (const CollectiveMember& member : members) {
-      const Shared& shared = SharedBy(member.rank, rank);
-      if (shared.first_end_ps <= member.start_ps && member.end_ps <= shared.last_start_ps) {
-        return member.rank;
-      }
-    }
-    return std::nullopt;
-  }
-
-  const Shared& SharedBy(uint32_t rank, int64_t other) {
-    const auto [it, is_new] = shared_.try_emplace({rank, other});
-    if (!is_new) return it->second;
-    // Both are in the order of the instances.
-    auto there = parts_[other].begin();
-    for (const auto& [instance, part] : parts_[rank]) {
-      while (there != parts_[other].end() && there->first < instance) ++there;
-      if (there == parts_[other].end()) break;
-      if (there->first != instance) continue;
-      it->second.first_end_ps = std::min(it->second.first_end_ps, part->end_ps);
-      it->second.last_start_ps = std::max(it->second.last_start_ps, part->start_ps);
-    }
-    return it->second;
-  }
-
-  absl::Status Refuse(const CollectiveInstance& instance, int64_t rank, uint32_t witness) const {
-    const auto trace = [this](int64_t of) {
-      return run_.profiles[table_.node_of_rank()[of]].trace;
-    };
-    return InvalidArgument(
-        trace(rank), ": rank ", rank, " has no part in ", DescribeInstance(table_, instance),
-        ", which rank ", witness, " (", trace(witness),
-        ") ran between others that both have; the profiles disagree about it, or lost events");
-  }
-
-  const CollectiveRun& run_;
-  const CollectiveTable& table_;
-  // The parts of each rank with their instances, in the order of these.
-  std::vector<std::vector<std::pair<uint32_t, const CollectiveMember*>>> parts_;
-  // Ranks and instructions that ran in an execution that is not known.
-  std::set<std::pair<int64_t, std::string>> unplaced_;
-  std::map<std::pair<uint32_t, int64_t>, Shared> shared_;
-};
-
 bool Agree(const CollectiveOp& a, const CollectiveOp& b) {
   return a.kind == b.kind && a.operand_bytes == b.operand_bytes && a.groups == b.groups;
 }
@@ -302,8 +177,6 @@ absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>&
   }
   return absl::OkStatus();
 }
-
-absl::Status CheckNoneLacksTheMiddle(const CollectiveRun& run) { return MiddleCheck(run).Run(); }
 
 absl::Status CheckCollectivesAgree(const CollectiveRun& run) {
   struct Said {

@@ -22,12 +22,6 @@ namespace meridian {
 absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
                                 const CollectiveRun& run);
 
-// InvalidArgument when a rank lacks a collective although it shared others before and after it with
-// one of its members; names the collective and the profile. Before the first that they share and
-// after the last, a profile may just not have begun, or have ended. Clocks of different nodes are
-// not compared.
-absl::Status CheckNoneLacksTheMiddle(const CollectiveRun& run);
-
 // InvalidArgument when profiles that share devices, and have an instruction once, say something else
 // about its kind, bytes or groups: its executions would be taken for ones that lack members.
 absl::Status CheckCollectivesAgree(const CollectiveRun& run);

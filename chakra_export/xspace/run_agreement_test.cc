@@ -31,11 +31,10 @@ HloModuleBuilder Program(const std::string& opcode,
   return program;
 }
 
-// Executions 7, 8, ... of the program, without those left out.
-XSpaceProto Profile(int64_t partition, const HloModuleBuilder& program,
-                    const std::vector<int64_t>& run_ids = {7, 8, 9}) {
+// Three executions of the program.
+XSpaceProto Profile(int64_t partition, const HloModuleBuilder& program) {
   std::vector<ProfileRun> runs;
-  for (const int64_t run_id : run_ids) {
+  for (const int64_t run_id : {7, 8, 9}) {
     const int64_t begin_ns = (run_id - 6) * 1000000;
     runs.push_back({run_id,
                     begin_ns,
@@ -70,55 +69,6 @@ TEST(CheckProgramsAgreeTest, GroupsThatDifferAreNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("all-reduce first.1 of 256 bytes {0,1},{2,3}"),
                              HasSubstr("all-reduce first.1 of 256 bytes {0,2},{1,3}"))));
-}
-
-class CheckNoneLacksTheMiddleTest : public ::testing::Test {
- protected:
-  // Of two ranks, of which the second has these executions.
-  static absl::Status Check(const std::vector<int64_t>& run_ids) {
-    const HloModuleBuilder program = Program("all-reduce", {{0, 1}, {2, 3}});
-    const MadeUpRun run({Profile(0, program, {7, 8, 9, 10, 11}), Profile(1, program, run_ids)});
-    return CheckNoneLacksTheMiddle(run.run);
-  }
-};
-
-TEST_F(CheckNoneLacksTheMiddleTest, AllIsFine) { EXPECT_OK(Check({7, 8, 9, 10, 11})); }
-
-TEST_F(CheckNoneLacksTheMiddleTest, ProfilesMayBeginLateAndEndEarly) {
-  EXPECT_OK(Check({9, 10, 11}));
-  EXPECT_OK(Check({7, 8, 9}));
-  EXPECT_OK(Check({9}));
-}
-
-TEST_F(CheckNoneLacksTheMiddleTest, AGapIsNamedWithItsCollective) {
-  EXPECT_THAT(Check({7, 8, 10, 11}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("profile1: rank 1 has no part in all-reduce first.1 of "
-                                       "jit_step {0,1}"),
-                             HasSubstr("rank 0 (profile0)"))));
-}
-
-TEST(CheckNoneLacksTheMiddleOfPermutesTest, AGapIsNamedAndRanksWithoutAPairAreNotMissed) {
-  HloModuleBuilder program = PartitionedProgram(3);
-  const xla::ShapeProto shape = ArrayShape(xla::F32, {64});
-  auto* x = program.Add("x", "parameter", shape);
-  AddPermute("ppermute.1", shape, {x}, {{0, 1}, {1, 0}}, &program);
-  const auto profile = [&program](int64_t partition, const std::vector<int64_t>& run_ids) {
-    std::vector<ProfileRun> runs;
-    for (const int64_t run_id : run_ids) {
-      const int64_t begin_ns = (run_id - 6) * 1000000;
-      runs.push_back({run_id,
-                      begin_ns,
-                      {{kSendRecv, "ppermute.1", 15, begin_ns + 100000, begin_ns + 200000, ""}}});
-    }
-    return GpuProfile(partition, program, runs);
-  };
-  const MadeUpRun whole({profile(0, {7, 8, 9}), profile(1, {7, 8, 9}), profile(2, {7, 9})});
-  EXPECT_OK(CheckNoneLacksTheMiddle(whole.run));
-  const MadeUpRun torn({profile(0, {7, 8, 9}), profile(1, {7, 9}), profile(2, {7, 8, 9})});
-  EXPECT_THAT(CheckNoneLacksTheMiddle(torn.run),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("profile1: rank 1 has no part in collective-permute ppermute.1")));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/pytorch/host_device_link.h"
@@ -16,6 +17,7 @@
 #include "critical_path/trace/trace_graph.h"
 #include "critical_path/trace/trace_window.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
@@ -95,6 +97,18 @@ bool HasSyncEvents(const EventTable& table) {
   return false;
 }
 
+// Returns how many events have a negative ts, which profilers do not write: where ts counts from months
+// ago, they lie months before all others.
+uint64_t CountNegativeTimes(const TraceJsonTable& trace) {
+  const absl::int128 zero_ps =
+      (absl::int128(trace.header.base_time_ns.value_or(0)) - trace.table.base_ns()) * kPsPerNs;
+  uint64_t count = 0;
+  for (EventRow row = 0; row < trace.table.size(); ++row) {
+    count += trace.table.start_ps(row) < zero_ps;
+  }
+  return count;
+}
+
 // What a trace says about its graph, beside the window.
 struct GraphInputs {
   explicit GraphInputs(const TraceJsonTable& trace, absl::string_view text)
@@ -111,6 +125,8 @@ struct GraphInputs {
 void NoteMissing(const TraceJsonTable& trace, const DeviceDependencies& dependencies,
                  std::vector<std::string>* notes) {
   NoteProblems(trace.problems, notes);
+  NoteCount(CountNegativeTimes(trace), "negative ts: the whole trace begins with the first of them",
+            notes);
   if (!HasSyncEvents(trace.table)) notes->push_back(kNoSyncEvents);
   NoteCount(dependencies.inferred, "waits inferred from the times of the work", notes);
 }

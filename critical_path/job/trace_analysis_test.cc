@@ -51,6 +51,15 @@ TEST(TraceAnalysisTest, EventsThatEndBeforeTheyStartAreSkippedAndNoted) {
               Contains(StartsWith("skipped events: 1 with a negative duration (at offset ")));
 }
 
+TEST(TraceAnalysisTest, EventsBeforeTheClocksZeroAreNoted) {
+  KinetoTrace trace;
+  trace.Op("before", -5, 1);
+  trace.Op("a", 0, 100);
+  trace.Kernel("kernel", 70, 5, 7, 1);
+  ASSERT_OK_AND_ASSIGN(const TraceAnalysis analysis, AnalyzeTraceJson(trace.Text(), "t.json", {}));
+  EXPECT_THAT(analysis.source.notes, Contains(StartsWith("1 x negative ts: ")));
+}
+
 TEST(TraceAnalysisTest, BothGraphsKnowTheRank) {
   KinetoTrace trace;
   trace.Op("first", 0, 1);

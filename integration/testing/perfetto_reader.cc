@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
+#include "third_party/perfetto/perfetto_trace.pb.h"
 
 namespace meridian {
 namespace {
 
+namespace pp = ::perfetto::protos;
 using ::simdjson::dom::element;
 
 std::string TextOfMember(element event, const char* key) {
@@ -134,6 +136,98 @@ class JsonImport {
   std::map<std::tuple<std::string, std::string, std::string>, Slice> starts_;
 };
 
+class ProtoImport {
+ public:
+  explicit ProtoImport(const pp::Trace& trace) {
+    for (const pp::TracePacket& packet : trace.packet()) Take(packet);
+    std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
+      return a.packet->timestamp() < b.packet->timestamp();
+    });
+    for (const Event& event : events_) Show(event);
+    for (const auto& [track, open] : open_) reading_.overlapping_slices += open.size();
+  }
+
+  const PerfettoReading& reading() const { return reading_; }
+
+ private:
+  struct Event {
+    const pp::TracePacket* packet = nullptr;
+    // Its name; empty for an end.
+    std::string name;
+  };
+  struct Slice {
+    int64_t process = 0;
+    std::string name;
+  };
+
+  void Take(const pp::TracePacket& packet) {
+    Names& names = names_[packet.trusted_packet_sequence_id()];
+    if (packet.sequence_flags() & pp::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED) names.clear();
+    for (const pp::InternedName& name : packet.interned_data().event_names()) {
+      names[name.iid()] = name.name();
+    }
+    if (packet.has_track_descriptor()) TakeTrack(packet.track_descriptor());
+    if (!packet.has_track_event()) return;
+    const pp::TrackEvent& event = packet.track_event();
+    if (packet.timestamp() > uint64_t{INT64_MAX}) {
+      ++reading_.negative_times;
+      return;
+    }
+    events_.push_back({&packet, ""});
+    if (event.has_name_iid()) {
+      EXPECT_EQ(names.count(event.name_iid()), 1u) << "a name that is not known";
+      events_.back().name = names[event.name_iid()];
+    }
+  }
+
+  void TakeTrack(const pp::TrackDescriptor& track) {
+    const auto id = static_cast<int64_t>(track.uuid());
+    if (!track.has_process()) {
+      processes_[id] = processes_[static_cast<int64_t>(track.parent_uuid())];
+      return;
+    }
+    processes_[id] = id;
+    reading_.processes[id].name = track.process().process_name();
+    reading_.processes[id].sort_index = track.sibling_order_rank();
+  }
+
+  void Show(const Event& shown) {
+    const pp::TrackEvent& event = shown.packet->track_event();
+    const auto track = static_cast<int64_t>(event.track_uuid());
+    std::vector<Slice>& open = open_[track];
+    if (event.type() == pp::TrackEvent::TYPE_SLICE_END) {
+      if (open.empty()) ++reading_.overlapping_slices;
+      if (!open.empty()) open.pop_back();
+    }
+    const bool begins = event.type() == pp::TrackEvent::TYPE_SLICE_BEGIN;
+    if (!begins && event.type() != pp::TrackEvent::TYPE_INSTANT) return;
+    EXPECT_EQ(processes_.count(track), 1u) << "a track that is not known";
+    const Slice slice{processes_[track], shown.name};
+    ++reading_.slices;
+    ++reading_.processes[slice.process].slices;
+    if (begins) open.push_back(slice);
+    for (const uint64_t flow : event.flow_ids()) {
+      const auto [from, is_first] = last_of_flow_.try_emplace(flow, slice);
+      if (is_first) continue;
+      reading_.arrows.push_back(
+          {"", from->second.process, slice.process, from->second.name, slice.name});
+      from->second = slice;
+    }
+  }
+
+  using Names = std::map<uint64_t, std::string>;
+
+  PerfettoReading reading_;
+  // By sequence.
+  std::map<uint32_t, Names> names_;
+  // The process of each track.
+  std::map<int64_t, int64_t> processes_;
+  std::vector<Event> events_;
+  // Open slices by track, the innermost last.
+  std::map<int64_t, std::vector<Slice>> open_;
+  std::map<uint64_t, Slice> last_of_flow_;
+};
+
 }  // namespace
 
 std::vector<std::string> PerfettoReading::RowNames() const {
@@ -159,6 +253,12 @@ PerfettoReading ReadJsonAsPerfetto(absl::string_view text) {
   EXPECT_EQ(error, simdjson::SUCCESS);
   if (error != simdjson::SUCCESS) return {};
   return JsonImport(document).reading();
+}
+
+PerfettoReading ReadProtoAsPerfetto(const std::string& bytes) {
+  pp::Trace trace;
+  EXPECT_TRUE(trace.ParseFromString(bytes));
+  return ProtoImport(trace).reading();
 }
 
 std::vector<std::pair<std::string, std::string>> ReadTarAsPerfetto(absl::string_view bytes) {

@@ -7,6 +7,9 @@
 //   arrows     `s`, `t` and `f` are tied to the innermost open slice of their thread; a `t` or `f` whose
 //              `s` did not come before is dropped
 //   processes  `process_sort_index` is cut to 32 bits; labels are not read
+//
+// In Perfetto's own format slices begin and end one by one, and an end closes the innermost that is
+// open; slices that share a flow id are joined in order of time, each with the next.
 #ifndef INTEGRATION_TESTING_PERFETTO_READER_H_
 #define INTEGRATION_TESTING_PERFETTO_READER_H_
 
@@ -52,6 +55,11 @@ struct PerfettoReading {
 
 // Fails the test when the text is no trace.
 PerfettoReading ReadJsonAsPerfetto(absl::string_view text);
+
+// Reads a trace in Perfetto's own format; fails the test when it is none. Arrows have no category, and
+// ids of processes stand for pids. Ends of slices that none began, and slices that never end, count as
+// overlapping.
+PerfettoReading ReadProtoAsPerfetto(const std::string& bytes);
 
 // Returns names and bytes of the plain files in a tar archive; fails the test when Perfetto would not
 // read it.

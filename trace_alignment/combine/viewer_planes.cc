@@ -62,6 +62,7 @@ class CollectivesPlane {
     const std::optional<GroupTiming> timing = TimingOf(table, instance);
     const std::string group = DescribeGroup(table, instance);
     const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    const std::vector<Partners> partners = PartnersIn(instance);
     // Times in the order that a viewer sees.
     const auto order = [](const CollectiveMember& member) {
       return std::make_pair(FloorToNs(member.start_ps), member.rank);
@@ -78,6 +79,7 @@ class CollectivesPlane {
       event->set_duration_ps(Timespan::FromEndPoints(member.start_ps, member.end_ps).duration_ps());
       AddText("op", op.instruction, event);
       AddText("group", group, event);
+      if (!partners.empty()) AddPartners(partners[&member - members.data()], event);
       Add("bytes", event)->set_int64_value(op.operand_bytes);
       AddOrigin(member, event);
       if (timing.has_value()) {
@@ -95,6 +97,29 @@ class CollectivesPlane {
       }
       one_event_.AppendToString(&events_[member.rank]);
     }
+  }
+
+  // Ranks that a member of a permute sends to and receives from; absent for none.
+  struct Partners {
+    std::optional<uint32_t> target, source;
+  };
+
+  // Returns those of each member; empty for an instance without pairs.
+  std::vector<Partners> PartnersIn(const CollectiveInstance& instance) const {
+    const absl::Span<const MemberPair> pairs = input_.table.PairsOf(instance);
+    if (pairs.empty()) return {};
+    const absl::Span<const CollectiveMember> members = input_.table.MembersOf(instance);
+    std::vector<Partners> partners(members.size());
+    for (const MemberPair& pair : pairs) {
+      partners[pair.source].target = members[pair.target].rank;
+      partners[pair.target].source = members[pair.source].rank;
+    }
+    return partners;
+  }
+
+  void AddPartners(const Partners& partners, XEventProto* event) {
+    if (partners.target.has_value()) Add("sends_to", event)->set_int64_value(*partners.target);
+    if (partners.source.has_value()) Add("receives_from", event)->set_int64_value(*partners.source);
   }
 
   // Adds in which step it was, and which kernel.

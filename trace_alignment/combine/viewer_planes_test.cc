@@ -77,6 +77,33 @@ TEST(ViewerPlanesTest, RanksHaveLinesOfTheirCollectives) {
               1e-9);
 }
 
+// Rank 2 sends to nobody.
+TEST(ViewerPlanesTest, MembersOfAPermuteNameTheirPartners) {
+  RunBuilder run(/*nodes=*/3);
+  const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, {{0, 1}, {1, 2}});
+  for (uint32_t rank = 0; rank < 3; ++rank) run.Add({op, 7, rank, 100'000, 300'000});
+  const CollectiveTable table = run.Build();
+  std::vector<ProfileCollectives> profiles(3);
+  for (ProfileCollectives& profile : profiles) profile.events.resize(1);
+  XSpaceProto space;
+  ASSERT_OK_AND_ASSIGN(
+      const std::string bytes,
+      ViewerPlanes({table, profiles, std::vector<int64_t>{0, 1, 2}, {}, table.base_ns()}));
+  ASSERT_TRUE(space.ParseFromString(bytes));
+  const XPlaneProto& plane = space.planes(0);
+  ASSERT_THAT(plane.lines(), SizeIs(3));
+  const auto partner = [&](int rank, const std::string& name) {
+    const XStatProto* stat = FindStat(plane, plane.lines(rank).events(0), name);
+    return stat == nullptr ? -1 : stat->int64_value();
+  };
+  EXPECT_EQ(partner(0, "sends_to"), 1);
+  EXPECT_EQ(partner(0, "receives_from"), -1);
+  EXPECT_EQ(partner(1, "sends_to"), 2);
+  EXPECT_EQ(partner(1, "receives_from"), 0);
+  EXPECT_EQ(partner(2, "sends_to"), -1);
+  EXPECT_EQ(partner(2, "receives_from"), 1);
+}
+
 TEST(ViewerPlanesTest, ClocksAreCountersInNanoseconds) {
   const CollectiveTable table = RunBuilder(/*nodes=*/1).Build();
   const std::vector<ShownTimes> readings = {{kBaseNs + 1000, {{3, kBaseNs + 1250}}}};

@@ -7,8 +7,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/plane_collectives.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/steps/step_events.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -24,9 +26,12 @@ bool HasThunks(const XPlaneVisitor& host_plane) {
 
 }  // namespace
 
-absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const SessionClock& clock,
-                                CollectiveCollector* collector) {
+absl::Status ReadCpuCollectives(const XSpaceReader& reader, const XPlaneVisitor& host_plane,
+                                const SessionClock& clock, CollectiveCollector* collector) {
   if (!HasThunks(host_plane)) return absl::OkStatus();
+  // Thunks run on other threads than what launched them, of which nothing tells the run.
+  ASSIGN_OR_RETURN(std::vector<StepEvent> steps, FindXSpaceSteps(reader));
+  if (!steps.empty() && steps[0].source != StepSource::kAnnotation) steps.clear();
   // Position of the device in the profile, by its ordinal, which is the global id.
   absl::flat_hash_map<int64_t, uint32_t> devices;
   const StatSelection selection({StatType::kHloOp, StatType::kDeviceOrdinal, StatType::kProgramId,
@@ -59,6 +64,9 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const SessionCl
       piece.local_device = device->second;
       piece.line_id = line.Id();
       piece.run_id = NumberOf(event.GetStat(StatType::kRunId));
+      // What has no run is matched by its step, for which a time is not good enough.
+      const StepEvent* step = piece.run_id.has_value() ? StepAt(steps, piece.start_ps) : nullptr;
+      if (step != nullptr) piece.step = step->number;
       collector->AddPiece(piece);
       return absl::OkStatus();
     });

@@ -15,6 +15,7 @@
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
+#include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
 
@@ -44,8 +45,9 @@ absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions
                                 const SessionClock& clock, AnnotatedCollectives* annotated,
                                 CollectiveCollector* collector);
 
-absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const SessionClock& clock,
-                                CollectiveCollector* collector);
+// The step of a thunk is the one that was under way when it began.
+absl::Status ReadCpuCollectives(const XSpaceReader& reader, const XPlaneVisitor& host_plane,
+                                const SessionClock& clock, CollectiveCollector* collector);
 
 absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const SessionClock& clock,
                                 CollectiveCollector* collector);

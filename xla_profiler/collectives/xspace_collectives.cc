@@ -64,7 +64,7 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
                    reader.FindPlane(kHostThreadsPlaneName));
   if (host.has_value()) {
-    RETURN_IF_ERROR(Annotate(ReadCpuCollectives(*host, clock, &collector), reader.name()));
+    RETURN_IF_ERROR(Annotate(ReadCpuCollectives(reader, *host, clock, &collector), reader.name()));
   }
   // Kernels are understood through their launches.
   std::optional<HostExecutions> executions;

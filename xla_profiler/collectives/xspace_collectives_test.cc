@@ -468,6 +468,32 @@ TEST(XSpaceCollectivesTest, CpuThunksOfSeveralDevicesInOneProcess) {
   EXPECT_THAT(ranks.ranks[0], ElementsAre(1, 0));
 }
 
+// The first thunk begins within step 12, the second between that and step 13.
+TEST(XSpaceCollectivesTest, CpuThunksHaveTheStepThatWasUnderWay) {
+  XSpaceProto space;
+  AddModule(&space);
+  XPlaneBuilder plane(FindOrAddMutablePlaneWithName(&space, kHostThreadsPlaneName));
+  for (const int64_t step : {12, 13}) {
+    XEventBuilder event =
+        plane.GetOrCreateLine(1).AddEvent(*plane.GetOrCreateEventMetadata("train"));
+    event.SetTimespan(Timespan((step - 12) * 1000, 500));
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kStepNum), step);
+  }
+  for (const int64_t start_ps : {400, 600}) {
+    XEventBuilder event =
+        plane.GetOrCreateLine(2).AddEvent(*plane.GetOrCreateEventMetadata("all-gather.2"));
+    event.SetTimespan(Timespan(start_ps, 300));
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kHloOp), "all-gather.2");
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kHloModule), "jit_f");
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kRunId), start_ps);
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kDeviceOrdinal), int64_t{0});
+  }
+  ASSERT_OK_AND_ASSIGN(const ProfileCollectives profile, ReadSpace(space));
+  ASSERT_EQ(profile.events.size(), 2u);
+  EXPECT_EQ(profile.events[0].step, 12);
+  EXPECT_EQ(profile.events[1].step, std::nullopt);
+}
+
 TEST(XSpaceCollectivesTest, AnIdleDeviceClaimsNoRank) {
   XSpaceProto space = SyntheticRun({})[1];
   XPlaneBuilder idle(FindOrAddMutablePlaneWithName(&space, "/device:GPU:1"));

@@ -513,7 +513,7 @@ ProfileCollectives ReadKinetoCollectives(const TraceJsonTable& trace, absl::stri
 absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name) {
   if (!trace.header.Find(kCombinedRanksKey).exists()) return absl::OkStatus();
   return InvalidArgument(name,
-                         ": is combined of several ranks' traces; give the ranks' own, as combine "
+                         ": is what combine made of ranks' traces; give the ranks' own, as combine "
                          "writes them with --output_dir");
 }
 

@@ -332,6 +332,11 @@ absl::StatusOr<CollectiveLog> ShownLog(const InspectorRun& run, size_t position,
     }
     shown.collectives.push_back(std::move(collective));
   }
+  if (!make_up_times && shown.collectives.empty() && log.inverted > 0) {
+    return InvalidArgument(Printable(log.path), ": kernels of ", log.inverted,
+                           " operation(s) stop before they start, and of no operation is it known "
+                           "when it ran (astra_calibrate takes it, by how long they took)");
+  }
   if (!make_up_times && shown.collectives.empty() && without_time > 0) {
     return InvalidArgument(Printable(log.path),
                            ": says how long operations took, not when; record with "

@@ -262,6 +262,17 @@ TEST(InspectorToKinetoTest, LogsWithoutTimesSayHowToGetThem) {
                         "NCCL_INSPECTOR_DUMP_VERBOSE=1"));
 }
 
+TEST(InspectorToKinetoTest, LogsWithImpossibleTimesAloneSaySo) {
+  const InspectorLog log =
+      Parse(absl::StrReplaceAll(Line("0xaa", 0, 2, "AllReduce", 0, 64, 10, 1000),
+                                {{absl::StrCat("kernel_record_ts\":", kEpochUs + 1001),
+                                  absl::StrCat("kernel_record_ts\":", kEpochUs)}}),
+            "q.log");
+  EXPECT_THAT(Convert({log}).status.message(),
+              HasSubstr("q.log: kernels of 1 operation(s) stop before they start, and of no "
+                        "operation is it known when it ran"));
+}
+
 // Rank 1 is the last to come: it takes the 10 us that the transfer takes.
 TEST(InspectorToKinetoTest, DurationsAloneFollowEachOther) {
   std::vector<InspectorLog> logs;

@@ -29,7 +29,7 @@ namespace pp = ::perfetto::protos;
 // Ends of slices are short. The JSON of what PyTorch writes is less than 20 times the packets.
 constexpr size_t kMaxPacketBytes = size_t{64} << 20, kMaxEndBytes = 48, kMaxGrowth = 64;
 // Times count from a day before the first, which need not be the earliest; up to the year 2116.
-constexpr uint64_t kDayNs = 86'400'000'000'000, kMaxTimeNs = uint64_t{1} << 62;
+constexpr uint64_t kMaxTimeNs = uint64_t{1} << 62;
 constexpr absl::string_view kNotPytorch =
     "a Perfetto trace that PyTorch did not write; expected export_chrome_trace(\"rank0.pftrace\")";
 
@@ -169,7 +169,8 @@ class PerfettoReader {
   void Write(absl::string_view category, absl::string_view name, int64_t pid, int64_t tid,
              uint64_t end_ns, const std::string& args) {
     const uint64_t at_ns = std::min<uint64_t>(packet_.timestamp(), kMaxTimeNs);
-    if (!log_.base_ns.has_value()) log_.base_ns = std::max(at_ns, kDayNs) - kDayNs;
+    constexpr uint64_t kBeforeNs = kBaseBeforeFirstNs;
+    if (!log_.base_ns.has_value()) log_.base_ns = std::max(at_ns, kBeforeNs) - kBeforeNs;
     const uint64_t base_ns = *log_.base_ns, start_ns = std::max(at_ns, base_ns) - base_ns;
     const uint64_t took_ns = std::max(at_ns, std::min(end_ns, kMaxTimeNs)) - at_ns;
     has_kineto_event_ |= KinetoCategory(category, name) != EventCategory::kUnknown;

@@ -60,6 +60,7 @@ class KinetoText {
       AddStream(StreamOf(collective), LaunchNs(collective));
     }
     for (const LoggedWork& work : log.work) AddStream(work.stream, LaunchNs(work));
+    base_ns_ -= kBaseBeforeFirstNs;
     int64_t next = 1;
     for (auto& [name, stream] : streams_) stream = next++;
   }

@@ -22,6 +22,10 @@ inline bool IsMadeUp(int64_t unix_ns) {
   return unix_ns > kMadeUpTimesNs - kYearNs && unix_ns < kMadeUpTimesNs + kYearNs;
 }
 
+// How long before its first event a converted trace's clock is 0, a day: whichever way clocks are put
+// right, no event comes before 0, where viewers drop it.
+inline constexpr int64_t kBaseBeforeFirstNs = 86'400'000'000'000;
+
 // Something that a rank did.
 struct LoggedWork {
   // As in Kineto traces: "kernel" for work of the device, "cpu_op", "cuda_runtime" (calls) and
@@ -76,7 +80,7 @@ struct CollectiveLog {
   std::vector<LoggedCollective> collectives;
   std::vector<LoggedWork> work;
   // Events that are Kineto's already, in JSON with commas between them, and the Unix time at which
-  // their clock is 0; absent for that of the first collective or work.
+  // their clock is 0; absent where collectives and work are all there is.
   std::string events;
   std::optional<int64_t> base_ns;
 };

@@ -90,7 +90,7 @@ constexpr struct {
   absl::string_view noun, remedy;
 } kOthers[] = {
     {"", ""},
-    {"what combine made of several ranks' Kineto traces", "; give the originals"},
+    {"what combine made of ranks' Kineto traces", "; give the originals"},
     {"Chrome trace JSON that PyTorch's profiler did not write",
      "; or write its events as a table of rank, kind, start_ns and end_ns"},
     {"a Chakra execution trace", ""},

@@ -67,7 +67,7 @@ TEST(TraceSourcesTest, ContentTells) {
   EXPECT_EQ(NounOf("\x80\x04\x95"), kDump);
   EXPECT_EQ(NounOf(R"({"entries":[{"a":1}]})"), kOtherJson);
   EXPECT_EQ(NounOf(R"({"schemaVersion": 1, "combinedRanks": 4, "traceEvents": [)"),
-            "what combine made of several ranks' Kineto traces");
+            "what combine made of ranks' Kineto traces");
   EXPECT_EQ(NounOf(R"({"metadata":{},"baseTimeNanoseconds":5,"traceEvents":[{)"), kTraceJson);
   const std::string sqlite("SQLite format 3\0", 16);
   const std::string database = "a database of nsys or rocprofv3";

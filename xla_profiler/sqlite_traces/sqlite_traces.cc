@@ -230,7 +230,8 @@ struct GpuProcess : CollectiveLog {
     if (span.is_device) args.AddInt64("stream", span.line);
     if (span.bytes != 0) args.AddInt64("bytes", span.bytes);
     if (span.graph_node != 0) args.AddInt64("graph node id", span.graph_node);
-    const int64_t start_ns = span.start_ns, took_ns = span.end_ns - start_ns;
+    const int64_t start_ns = span.start_ns + kBaseBeforeFirstNs;
+    const int64_t took_ns = span.end_ns - span.start_ns;
     absl::StrAppend(&events, events.empty() ? "" : ",\n", R"({"ph":"X","cat":")", span.category,
                     R"(","name":)");
     AppendJsonString(span.name, &events);
@@ -314,7 +315,7 @@ absl::Status ReadTables(SqliteFile& file, const Schema& schema, absl::string_vie
     process.path = file.path();
     process.pid = number & 0xffffff;
     process.hostname = facts["Hostname"];
-    if (has_base) process.base_ns = base_ns;
+    if (has_base) process.base_ns = std::max(base_ns, kBaseBeforeFirstNs) - kBaseBeforeFirstNs;
     processes->push_back(std::move(process));
   }
   // nsys notes its own environment, which is that of a process only if there is but one.
@@ -392,7 +393,8 @@ class GpuJob {
     const GpuProcess& member = members_[position];
     process.rank = member.rank;
     process.world_size = member.world_size;
-    process.base_ns = process.base_ns.value_or(kMadeUpTimesNs - first_ns_.at(process.hostname));
+    process.base_ns = process.base_ns.value_or(kMadeUpTimesNs - first_ns_.at(process.hostname) -
+                                               kBaseBeforeFirstNs);
     for (const auto& [id, group] : groups_) {
       if (member.communicators.count(id) == 0 || !group.is_complete()) continue;
       process.groups.push_back(

@@ -213,7 +213,7 @@ TEST(NsysTest, RanksGroupsBytesAndStepsAreWhatAnnotationsSay) {
       opened.traces[0],
       AllOf(HasSubstr("\"hostName\":\"host1\""), HasSubstr("\"name\":\"cudaLaunchKernelExC\""),
             HasSubstr("\"name\":\"Memcpy (Device -> Pageable)\",\"pid\":0,\"tid\":7,"
-                      "\"ts\":2300.000,\"dur\":1.000,\"args\":{\"correlation\":900,"),
+                      "\"ts\":86400002300.000,\"dur\":1.000,\"args\":{\"correlation\":900,"),
             HasSubstr("\"name\":\"Memset (Device)\""),
             HasSubstr("\"name\":\"iteration_7\",\"pid\":4712,\"tid\":4713")));
 }
@@ -479,14 +479,14 @@ TEST(RocpdTest, BothSchemasTellTheSame) {
     EXPECT_EQ(profile.events[0].end_ps - profile.events[0].start_ps, 39999000);
     EXPECT_EQ(profile.devices[0].global_id, 1);
     // Both hosts begin together, at 1,000 ns of their clocks.
-    EXPECT_THAT(opened.traces[0], HasSubstr("\"baseTimeNanoseconds\":999395199999999000"));
+    EXPECT_THAT(opened.traces[0], HasSubstr("\"baseTimeNanoseconds\":999308799999999000"));
     EXPECT_THAT(
         opened.traces[0],
         AllOf(HasSubstr("\"hostName\":\"amd1\""),
               HasSubstr(
                   "\"cat\":\"hip_runtime\",\"name\":\"hipExtLaunchKernel\",\"pid\":77,\"tid\":77"),
               HasSubstr("\"name\":\"MEMORY_COPY_DEVICE_TO_HOST\",\"pid\":3,\"tid\":2,\"ts\":"
-                        "604800000060.000")))
+                        "691200000060.000")))
         << schema;
   }
 }

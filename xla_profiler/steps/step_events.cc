@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -142,6 +143,14 @@ absl::StatusOr<std::vector<StepEvent>> FindXSpaceSteps(const XSpaceReader& reade
     if (!steps.empty()) break;
   }
   return steps;
+}
+
+const StepEvent* StepAt(absl::Span<const StepEvent> steps, int64_t time_ps) {
+  const auto next = absl::c_upper_bound(
+      steps, time_ps, [](int64_t time, const StepEvent& step) { return time < step.start_ps; });
+  if (next == steps.begin()) return nullptr;
+  const StepEvent& step = *std::prev(next);
+  return time_ps < step.end_ps ? &step : nullptr;
 }
 
 }  // namespace meridian

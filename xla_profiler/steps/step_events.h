@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -49,6 +50,9 @@ struct StepEvent {
 
 // Returns the steps in order of their starts, all of one source; none when no source has any.
 absl::StatusOr<std::vector<StepEvent>> FindXSpaceSteps(const XSpaceReader& reader);
+
+// Returns which of these steps, in order of their starts, is under way at the time; null for none.
+const StepEvent* StepAt(absl::Span<const StepEvent> steps, int64_t time_ps);
 
 }  // namespace meridian
 

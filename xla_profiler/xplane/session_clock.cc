@@ -43,7 +43,8 @@ absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const
     return FailedPrecondition(file, ": no '", kTaskEnvPlaneName, "' plane with a ",
                               StatTypeName(StatType::kProfileStartTime),
                               ", so the times of its events are not known absolutely; give "
-                              "--profile_start_ns, a flag of xprof_trace_align and chakra_export");
+                              "--profile_start_ns, a flag of combine, xprof_trace_align and "
+                              "chakra_export");
   }
   return SessionClock(file, *start_ns);
 }

@@ -60,7 +60,8 @@ TEST(SessionClockTest, WhatTheFileDoesNotSayIsAbsent) {
   ASSERT_OK_AND_ASSIGN(const SessionInfo info, InfoOf(space));
   EXPECT_EQ(info.profile_start_ns, std::nullopt);
   EXPECT_THAT(SessionClock::Create("a.pb", info, std::nullopt).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--profile_start_ns")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("--profile_start_ns, a flag of combine")));
   ASSERT_OK_AND_ASSIGN(const SessionClock clock, SessionClock::Create("a.pb", info, 77));
   EXPECT_EQ(clock.start_ns(), 77);
 }
