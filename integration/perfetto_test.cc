@@ -279,7 +279,9 @@ TEST(PerfettoTest, ExportsLoseNothing) {
     EXPECT_EQ(proto.RowNames(), rows);
     EXPECT_THAT(proto.arrows, SizeIs(reading.arrows.size()));
     // In what is made of logs a call, its kernel and the collective may begin at once.
-    if (IsProfiled(run)) EXPECT_EQ(EndsOfArrows(proto), EndsOfArrows(reading));
+    if (IsProfiled(run)) {
+      EXPECT_EQ(EndsOfArrows(proto), EndsOfArrows(reading));
+    }
     ExpectPerfettoLosesNothing(directory, json, reading.arrows.size());
     ExpectPerfettoLosesNothing(directory, perfetto, std::nullopt);
   }

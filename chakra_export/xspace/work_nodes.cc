@@ -21,6 +21,7 @@
 #include "chakra_export/xspace/run_agreement.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/parallel.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -310,9 +311,24 @@ class NodeMaker {
     if (place.device == nullptr) return 0;
     const WorkRange range = RangeOf(place);
     if (!options_.steps.has_value()) return range.last - range.first;
-    const auto work = place.device->work.view().subspan(range.first, range.last - range.first);
-    return static_cast<size_t>(
-        absl::c_count_if(work, [this](const DeviceWork& piece) { return IsSelected(piece); }));
+    size_t count = 0;
+    VisitWork(*place.device, range, [&](const DeviceWork& work) { count += IsSelected(work); });
+    return count;
+  }
+
+  // Visits work in order; what is stored in a file leaves memory behind the walk.
+  template <typename Fn>
+  static void VisitWork(const WorkingDevice& device, const WorkRange& range, Fn visit) {
+    const auto address = [](const DeviceWork& work) {
+      return reinterpret_cast<const char*>(&work);
+    };
+    const auto all = device.work.view().subspan(range.first, range.last - range.first);
+    if (all.empty()) return;
+    ForgettingWalk walk(absl::string_view(address(all[0]), all.size() * sizeof(DeviceWork)));
+    for (const DeviceWork& work : all) {
+      walk.Reach(address(work));
+      visit(work);
+    }
   }
 
   // Returns the first node of each event of a profile.
@@ -346,10 +362,10 @@ class NodeMaker {
       const size_t position = &work - all.data();
       return position < range.own_first || position >= range.own_last;
     };
-    for (const DeviceWork& work : all.subspan(range.first, range.last - range.first)) {
+    VisitWork(*place.device, range, [&](const DeviceWork& work) {
       if (!IsSelected(work)) {
         ++dropped["outside the chosen steps"];
-        continue;
+        return;
       }
       const uint32_t event = index.has_value() ? index->Find(work) : kNoEvent;
       const size_t before = nodes.size();
@@ -361,7 +377,7 @@ class NodeMaker {
         AddCommunication(rank, place, work, event, &nodes);
       }
       for (size_t i = before; i < nodes.size(); ++i) nodes[i].is_beside = is_beside(work);
-    }
+    });
     if (nodes.size() == first && !options_.allow_missing_ranks) AddIdleNode(rank, &nodes);
   }
 
