@@ -400,7 +400,7 @@ absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
   return profile;
 }
 
-// Profiles of so many bytes are read one at a time: while its work is read, one takes up to as much
+// Profiles of so many bytes are read one at a time: while its work is read, one takes about as much
 // memory as its file.
 constexpr size_t kLargeProfile = size_t{256} << 20;
 

@@ -107,7 +107,7 @@ struct RewriteOptions {
   // Room for the lines of a plane that are written in one go.
   uint64_t buffer_bytes = uint64_t{40} << 20;
   // How many events a part of a line has.
-  size_t part_events = size_t{1} << 16;
+  size_t part_events = size_t{1} << 19;
 };
 
 // A plane of some profile, and who says what becomes of it. Both must outlive the call.
